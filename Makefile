@@ -1,0 +1,49 @@
+# Thin calls; each sets up what it needs. PYTHON must be 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LINES ?= 2000000
+
+.PHONY: demo test test-spark check bench lock clean
+
+demo: $(VENV)/.base
+	$(BIN)/trainledger demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+test-spark: $(VENV)/.spark
+	$(BIN)/python -m pytest -m spark
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m pipelines.demo.bench --lines $(LINES)
+
+# Every install is held to the versions in requirements.lock.
+$(BIN)/uv: requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock uv
+	@touch $@
+
+$(VENV)/.base: $(BIN)/uv pyproject.toml
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/uv pyproject.toml
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[dev]'
+	@touch $@ $(VENV)/.base
+
+$(VENV)/.spark: $(VENV)/.dev
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[dev,spark]'
+	@touch $@
+
+lock: $(BIN)/uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+		--no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
+
+clean:
+	rm -rf $(VENV) dist trainledger-demo

@@ -1,0 +1,100 @@
+"""The `trainledger` command: demo, build, check, report, query.
+
+Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
+plain sentence; a traceback only with --debug.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines import commands
+from pipelines.console import Console
+from pipelines.errors import TrainledgerError, UsageError
+from pipelines.settings import DEMO_FOLDER, Settings, load_settings
+
+app = typer.Typer(
+    name="trainledger",
+    help="What a model really cost to train, from the AWS bill.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Config = Annotated[
+    Path | None, typer.Option("--config", help="trainledger.toml to use; else the one here, else the demo's.")
+]
+
+
+@app.callback()
+def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+    """What a model really cost to train, from the AWS bill."""
+    # Read from the command line by `main`, which also catches what fails before this runs.
+    del debug
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder the demo is written to.")] = Path(DEMO_FOLDER),
+) -> None:
+    """Generate a small company's bill and runs, build every mart and write report.html."""
+    commands.demo(out, Console())
+
+
+@app.command()
+def build(config: Config = None) -> None:
+    """Read what changed, bring every table up to date, check it and publish."""
+    commands.build(_settings(config), Console())
+
+
+@app.command()
+def check(config: Config = None) -> None:
+    """Run every expectation again on the published marts and show the results."""
+    commands.check(_settings(config), Console())
+
+
+@app.command()
+def report(
+    config: Config = None,
+    out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("report.html"),
+) -> None:
+    """Write the report of the current publication as one HTML page."""
+    commands.report(_settings(config), out, Console())
+
+
+@app.command()
+def query(
+    sql: Annotated[str | None, typer.Argument(help="A SELECT over the marts; without it the marts are listed.")] = None,
+    config: Config = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a row.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """Ask the published marts a question in SQL."""
+    if as_json and as_csv:
+        raise UsageError("Give --json or --csv, not both.")
+    form = "json" if as_json else "csv" if as_csv else "table"
+    commands.query(_settings(config), sql, form, Console())
+
+
+def _settings(config: Path | None) -> Settings:
+    return load_settings(config)
+
+
+def main() -> None:
+    """Run the command and leave with its exit code."""
+    try:
+        app()
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        known = isinstance(error, TrainledgerError)
+        Console().error(str(error) if known else f"Unexpected {type(error).__name__}: {error}; run again with --debug.")
+        raise SystemExit(error.exit_code if known else 1) from None
+    except KeyboardInterrupt:
+        Console().error("Stopped; the next build goes on from here.")
+        raise SystemExit(130) from None

@@ -1,0 +1,214 @@
+"""What the commands do; the command line and tests call these."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from pipelines.console import Console
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageError
+from pipelines.lake import Publication
+from pipelines.models.catalog import load_catalog
+from pipelines.models.publish import DATABASE
+from pipelines.settings import Settings, load_settings
+from pipelines.warehouse import Warehouse
+
+Form = Literal["table", "json", "csv"]
+
+
+def demo(out: Path, console: Console) -> None:
+    """Write the demo's bucket and runs below `out` once, build them and render the report."""
+    from pipelines.demo import write_demo
+
+    if not (out / "trainledger.toml").is_file():
+        console.note(f"Generating a bill and training runs in {out} …")
+        write_demo(out)
+    settings = load_settings(out / "trainledger.toml")
+    build(settings, console)
+    report(settings, out / "report.html", console)
+    _three_figures(settings, console)
+    console.say(f"Report:    {out / 'report.html'}")
+    console.say(f"Marts:     {Path(settings.warehouse.location) / DATABASE}   (schema mart, any DuckDB client)")
+    console.say(f"Try:       trainledger query --config {out / 'trainledger.toml'}")
+
+
+def build(settings: Settings, console: Console) -> Publication:
+    """Bring the warehouse up to date and publish; does nothing when nothing changed.
+
+    Raises the first failure of a step: CheckError, SourceError or UsageError.
+    """
+    from pipelines.models.publish import plan
+
+    warehouse = Warehouse(settings)
+    planned = plan(warehouse)
+    if planned.publication and planned.is_current:
+        console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
+        return planned.publication
+    if not planned.months:
+        raise SourceError(
+            "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
+        )
+    _run_job(settings, planned.changed or planned.months, console)
+    published = warehouse.lake.current()
+    assert published is not None
+    warned = sum(not check["passed"] for check in published.checks)
+    console.say(
+        f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks passed or "
+        f"warned ({warned} warnings)."
+    )
+    return published
+
+
+def _run_job(settings: Settings, months: tuple[str, ...], console: Console) -> None:
+    """Run the main job in this process; the failed step's own error is raised again."""
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    import dagster as dg
+
+    from pipelines.definitions import assemble
+    from pipelines.defs.jobs import REFRESH
+    from pipelines.defs.partitions import month_range_tags
+    from pipelines.defs.resources import open_ledger
+
+    with open_ledger(settings) as ledger, console.steps(len(load_catalog().ordered) + 3) as steps:
+        ledger.notify = steps.step
+        job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def(REFRESH.name)
+        with dg.DagsterInstance.ephemeral() as instance:
+            result = job.execute_in_process(
+                instance=instance, tags=month_range_tags(months), raise_on_error=False
+            )
+    if not result.success:
+        raise ledger.failed or CheckError("The build did not finish; run it again with --debug to see why.")
+
+
+def check(settings: Settings, console: Console) -> None:
+    """Run the expectations of every published mart again; CheckError when one of severity error fails."""
+    from pipelines.quality.contract import load_contract
+    from pipelines.quality.validate import validate
+
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse)
+    results = []
+    models = [model for model in load_catalog().ordered if model.key in published.tables]
+    with console.steps(len(models)) as steps:
+        for model in models:
+            contract = load_contract(model.key)
+            others = {name: _files(warehouse, published, load_catalog()[name].key) for name in contract.reads}
+            files = _files(warehouse, published, model.key)
+            results += [(model.key, result) for result in validate(model.key, files, contract, extra=others)]
+            steps.step(model.key)
+    poor = [(table, result) for table, result in results if not result.passed]
+    rows = [
+        (table, result.severity, result.title, result.unexpected_count) for table, result in poor
+    ]
+    if rows:
+        console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows"], orient="row"))
+    console.say(f"{len(results) - len(poor)} of {len(results)} checks passed on publication {published.number}.")
+    errors = [(table, result) for table, result in poor if result.severity == "error"]
+    if errors:
+        raise CheckError(f"{len(errors)} error checks failed, first: {errors[0][1].title} of {errors[0][0]}.")
+
+
+def report(settings: Settings, out: Path, console: Console) -> None:
+    """Render the report of the current publication to `out`."""
+    from pipelines.reports.render import ReportFacts, render_report
+
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse)
+    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    with open_marts(warehouse, published) as engine:
+        facts = ReportFacts(
+            publication_number=published.number,
+            published_at=published.published_at.astimezone(UTC),
+            code_revision=published.code_revision,
+            billing_months=tuple(months),
+            checks=published.checks,
+        )
+        page = render_report("training_cost", engine.query, facts)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --out.") from None
+    console.say(f"Wrote {out} ({len(page.encode()) // 1024:,} KiB) from publication {published.number}.")
+
+
+def query(settings: Settings, sql: str | None, form: Form, console: Console) -> None:
+    """Answer a SELECT over the published marts, or list them."""
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse)
+    with open_marts(warehouse, published) as engine:
+        if sql is None:
+            frame = _mart_list(engine, published)
+        else:
+            try:
+                frame = engine.query(sql)
+            except TrainledgerError as error:
+                raise UsageError(f"{error}; `trainledger query` alone lists the marts.") from None
+    if form == "json":
+        sys.stdout.write(frame.write_json() + "\n")
+    elif form == "csv":
+        sys.stdout.write(frame.write_csv())
+    else:
+        console.table(frame)
+
+
+def published_of(warehouse: Warehouse) -> Publication:
+    published = warehouse.lake.current()
+    if published is None:
+        place = warehouse.settings.warehouse.location
+        raise UsageError(f"{place} holds no publication yet; run `trainledger build` first.")
+    return published
+
+
+def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]:
+    return warehouse.lake.files(key, version=published.tables[key]["version"])
+
+
+def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
+    """An engine with the published marts, as `mart_x` and as `mart.mart_x`."""
+    engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
+    for model in load_catalog().layer("marts"):
+        if model.key in published.tables:
+            engine.view(model.name, _files(warehouse, published, model.key))
+            engine.view_sql(f"mart.{model.name}", f"select * from main.{model.name}")
+    return engine
+
+
+def _mart_list(engine: DuckDBEngine, published: Publication) -> pl.DataFrame:
+    from pipelines.quality.contract import load_contract
+
+    names = [model.name for model in load_catalog().layer("marts") if model.key in published.tables]
+    counts = [engine.query(f"select count(*) from {name}").item() for name in names]
+    grains = [load_contract(f"marts/{name}").grain for name in names]
+    return pl.DataFrame({"mart": names, "rows": counts, "one row per": [g.removeprefix("one row per ") for g in grains]})
+
+
+def _three_figures(settings: Settings, console: Console) -> None:
+    """Three figures a reader cares about, each with its basis."""
+    warehouse = Warehouse(settings)
+    with open_marts(warehouse, published_of(warehouse)) as engine:
+        totals = engine.query(
+            "select sum(effective_cost_usd) filter (where bucket = 'run') as run, "
+            "sum(effective_cost_usd) filter (where bucket in "
+            "('idle', 'unattributed', 'capacity_unused', 'commitment_unused')) as unused from mart_cost_ledger_daily"
+        ).row(0, named=True)
+        pair = engine.query(
+            "select workload_id, saving_ratio, gpu_run_count, trainium_run_count, verdict from mart_silicon_comparison "
+            "where cost_basis = 'effective' and saving_ratio is not null order by gpu_run_count desc, workload_id limit 1"
+        ).rows(named=True)
+    console.say("")
+    console.say(f"Training runs cost      ${totals['run'] or 0:>12,.2f}   effective, all delivered months")
+    console.say(f"Paid for and not used   ${totals['unused'] or 0:>12,.2f}   effective: idle, unattributed, unused capacity")
+    for row in pair:
+        cheaper = "cheaper" if row["saving_ratio"] > 0 else "dearer"
+        console.say(
+            f"Trainium beside GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {row['workload_id'].split(' / ')[0]}, "
+            f"{row['gpu_run_count']} against {row['trainium_run_count']} runs, effective: {row['verdict']}"
+        )
+    console.say("")

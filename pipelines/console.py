@@ -1,0 +1,120 @@
+"""What a person sees in the terminal: progress, tables that fit it, errors in one sentence.
+
+Results go to standard output, progress and errors to standard error, so that output can be piped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+
+import polars as pl
+from rich.console import Console as RichConsole
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+
+class Steps:
+    """Progress over a known number of steps: a bar on a terminal, a plain line each elsewhere."""
+
+    def __init__(self, console: RichConsole, total: int):
+        self._console = console
+        self._total = total
+        self._done = 0
+        self._bar: Progress | None = None
+        if console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                console=console,
+                transient=True,
+            )
+            self._task = self._bar.add_task("starting", total=total)
+            self._bar.start()
+
+    def step(self, what: str, outcome: str = "") -> None:
+        """One step is done."""
+        self._done += 1
+        if self._bar:
+            self._bar.update(self._task, advance=1, description=escape(what))
+        else:
+            self._console.print(
+                Text(f"[{self._done}/{self._total}] {what}{': ' + outcome if outcome else ''}"), soft_wrap=True
+            )
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar:
+            self._bar.stop()
+
+
+class Console:
+    """Standard output for results, standard error for everything about them."""
+
+    def __init__(self) -> None:
+        self._out = RichConsole(highlight=False)
+        self._err = RichConsole(stderr=True, highlight=False)
+
+    def say(self, sentence: str) -> None:
+        """Print a line of the result."""
+        self._out.print(Text(sentence), soft_wrap=True)
+
+    def note(self, sentence: str) -> None:
+        """Print a line about the work."""
+        self._err.print(Text(sentence), soft_wrap=True)
+
+    def error(self, sentence: str) -> None:
+        """Print an error."""
+        self._err.print(Text("Error: ", style="bold red") + Text(sentence), soft_wrap=True)
+
+    @contextmanager
+    def steps(self, total: int) -> Iterator[Steps]:
+        """Progress over `total` steps."""
+        steps = Steps(self._err, total)
+        try:
+            yield steps
+        finally:
+            steps.close()
+
+    def table(self, frame: pl.DataFrame, title: str = "") -> None:
+        """Print rows as a table; where they are too wide for the terminal, one block per row."""
+        cells = [[cell_text(value) for value in row] for row in frame.rows()]
+        if self._fits(frame.columns, cells):
+            self._out.print(_grid(frame, cells, title))
+            return
+        width = max(map(len, frame.columns), default=0)
+        for number, row in enumerate(cells, start=1):
+            self.say(f"── row {number} of {len(cells)}")
+            for name, text in zip(frame.columns, row, strict=True):
+                self.say(f"{name.ljust(width)}  {text}")
+        if not cells:
+            self.say("no rows")
+
+    def _fits(self, columns: Sequence[str], cells: list[list[str]]) -> bool:
+        widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
+        # Piped output is read by programs or pagers: only a terminal has a width to fit.
+        return not self._out.is_terminal or sum(widths) + 3 * len(widths) + 1 <= self._out.width
+
+
+def cell_text(value: object) -> str:
+    """A value as people read it: money and ratios without trailing zeros, nothing for null."""
+    if value is None:
+        return ""
+    if isinstance(value, Decimal):
+        whole = format(value, "f")
+        return whole.rstrip("0").rstrip(".") if "." in whole else whole
+    return str(value)
+
+
+def _grid(frame: pl.DataFrame, cells: list[list[str]], title: str) -> Table:
+    grid = Table(title=title or None, title_justify="left", header_style="bold")
+    for name, kind in frame.schema.items():
+        grid.add_column(Text(name), justify="right" if kind.is_numeric() else "left", no_wrap=True)
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    return grid

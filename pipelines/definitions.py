@@ -1,0 +1,24 @@
+"""The Dagster Definitions object, assembled; nothing else."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from pipelines.defs.assets import ASSETS
+from pipelines.defs.jobs import REFRESH, refresh_schedule
+from pipelines.defs.resources import ledger_resource
+from pipelines.settings import schedule_cron
+
+
+def assemble(ledger: object = ledger_resource, cron: str | None = None) -> dg.Definitions:
+    """Definitions of the product; a test or the command line brings its own ledger."""
+    return dg.Definitions(
+        assets=ASSETS,
+        jobs=[REFRESH],
+        schedules=[refresh_schedule(cron or schedule_cron())],
+        resources={"ledger": ledger},
+        executor=dg.in_process_executor,
+    )
+
+
+defs = assemble()

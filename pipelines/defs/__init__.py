@@ -1,0 +1,1 @@
+"""Dagster's coat over the builder: assets, checks, partitions, resources and the schedule."""

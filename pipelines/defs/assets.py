@@ -1,0 +1,182 @@
+"""One asset per table: each body calls the builder and returns what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from pipelines.defs.partitions import BILLING_MONTHS
+from pipelines.defs.resources import Ledger
+from pipelines.errors import TrainledgerError, UnreachableError
+from pipelines.models.build import Built, FailedChecks
+from pipelines.models.catalog import BILL, GIVEN, RAW_TABLES, THIS_MONTH, Model, load_catalog
+from pipelines.models.publish import code_revision, publish
+from pipelines.quality.contract import load_contract
+from pipelines.quality.validate import CheckResult
+
+# A source that does not answer is asked again; bad content fails at once.
+PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
+ONE_RUN = dg.BackfillPolicy.single_run()
+POOL = "warehouse"
+
+
+@contextmanager
+def step(ledger: Ledger, what: str) -> Iterator[None]:
+    """Tell the ledger that a step is done, or why it failed; a failure says its one sentence, untried again."""
+    try:
+        yield
+    except UnreachableError:
+        raise
+    except TrainledgerError as error:
+        ledger.failed = error
+        raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}, allow_retries=False) from error
+    ledger.notify(what)
+
+
+def asset_key(table: str) -> dg.AssetKey:
+    """`layer/name` of any table a model reads."""
+    return dg.AssetKey(["raw", table] if table in GIVEN else load_catalog()[table].key.split("/"))
+
+
+@dg.asset(
+    key=asset_key(BILL),
+    partitions_def=BILLING_MONTHS,
+    backfill_policy=ONE_RUN,
+    retry_policy=PATIENCE,
+    pool=POOL,
+    kinds={"s3", "parquet"},
+    owners=["team:ml-finops"],
+    description="AWS charges as delivered, one billing month at a time. One row per bill line.",
+)
+def aws_cur_line_item(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
+    with step(ledger, "bill"):
+        bill = ledger.builder.warehouse.bill
+        stored = [raw for month in context.partition_keys for raw in bill.ingest(month)]
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(raw.line_count for raw in stored),
+            "billed_cost_usd": f"{sum(raw.billed_total for raw in stored):,.2f} USD",
+            "deliveries": [raw.delivery.delivery_id for raw in stored],
+        }
+    )
+
+
+@dg.multi_asset(
+    name="tracker",
+    specs=[
+        dg.AssetSpec(
+            asset_key(table),
+            description="Training runs as recorded: " + table.removeprefix("tracker_") + "s of all sources.",
+            owners=["team:ml-platform"],
+            kinds={"json", "polars"},
+        )
+        for table in RAW_TABLES
+    ],
+    retry_policy=PATIENCE,
+    pool=POOL,
+)
+def tracker(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
+    with step(ledger, "training runs"):
+        counts = ledger.builder.read_runs()
+    for table, count in counts.items():
+        yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": count})
+
+
+def model_asset(model: Model) -> dg.AssetsDefinition:
+    """The asset of one model, with its expectations as checks: `error` ones block what is downstream."""
+    contract = load_contract(model.key)
+    key = asset_key(model.name)
+
+    @dg.asset(
+        key=key,
+        deps=[asset_key(name) for name in model.inputs if name != THIS_MONTH],
+        description=contract.description,
+        owners=[f"team:{contract.owner}"],
+        kinds={"sql" if model.kind == "sql" else "csv" if model.kind == "reference" else "polars", "deltalake"},
+        partitions_def=BILLING_MONTHS if model.grain == "month" else None,
+        backfill_policy=ONE_RUN if model.grain == "month" else None,
+        check_specs=[
+            dg.AssetCheckSpec(check.name, asset=key, blocking=check.severity == "error", description=check.title)
+            for check in contract.checks
+            if model.stored
+        ],
+        code_version=contract.digest,
+        pool=POOL,
+    )
+    def table(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]):
+        yield from materialise(context, ledger, model)
+
+    return table
+
+
+def materialise(
+    context: dg.AssetExecutionContext, ledger: Ledger, model: Model
+) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
+    """Build a table, or each delivered month of it the run asks for, and report its checks."""
+    if not model.stored:
+        yield dg.MaterializeResult(metadata={"computed": "where it is read"})
+        return
+    periods = [None]
+    if model.grain == "month":
+        periods = [month for month in context.partition_keys if month in ledger.plan.months]
+    built: list[Built] = []
+    with step(ledger, model.key):
+        try:
+            built += [ledger.builder.build(model.name, period) for period in periods]
+        except FailedChecks as failed:
+            yield from check_results([failed.built])
+            raise
+    yield from check_results(built)
+    yield dg.MaterializeResult(metadata=_metadata(built))
+
+
+def check_results(built: list[Built]) -> Iterator[dg.AssetCheckResult]:
+    """One result per check over the months built: failed when it failed in any of them."""
+    names = dict.fromkeys(check.check for made in built for check in made.checks)
+    for name in names:
+        of_name = [(made, check) for made in built for check in made.checks if check.check == name]
+        failed = [(made, check) for made, check in of_name if not check.passed]
+        yield dg.AssetCheckResult(
+            asset_key=dg.AssetKey(of_name[0][0].table.split("/")),
+            check_name=name,
+            passed=not failed,
+            severity=_severity(of_name[0][1]),
+            metadata={
+                "failing_row_count": sum(check.unexpected_count for _, check in failed),
+                "failing_rows": dg.MetadataValue.json([row for _, check in failed for row in check.sample]),
+                "months": ", ".join(made.period for made, _ in failed if made.period),
+            },
+        )
+
+
+def _severity(check: CheckResult) -> dg.AssetCheckSeverity:
+    return dg.AssetCheckSeverity.ERROR if check.severity == "error" else dg.AssetCheckSeverity.WARN
+
+
+def _metadata(built: list[Built]) -> dict[str, object]:
+    money = {name: sum(made.totals[name] for made in built) for made in built for name in made.totals}
+    return {
+        "dagster/row_count": sum(made.row_count for made in built),
+        "unchanged": sum(made.was_current for made in built),
+        **{name: dg.MetadataValue.text(f"{amount:,.2f} USD") for name, amount in money.items()},
+    }
+
+
+@dg.asset(
+    key="publication",
+    deps=[asset_key(model.name) for model in load_catalog().layer("marts")],
+    description="The one record that makes every mart of a build visible together.",
+    owners=["team:ml-finops"],
+    kinds={"deltalake", "duckdb"},
+    code_version=code_revision(),
+    pool=POOL,
+)
+def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
+    with step(ledger, "publication"):
+        published = publish(ledger.builder, ledger.plan)
+    return dg.MaterializeResult(metadata={"publication": published.number})
+
+
+ASSETS = [aws_cur_line_item, tracker, *map(model_asset, load_catalog().ordered), publication]

@@ -1,0 +1,47 @@
+"""The main job and the schedule that runs it when something changed."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from pipelines.defs.partitions import BILLING_MONTHS, month_range_tags
+from pipelines.models.publish import plan
+from pipelines.settings import load_settings
+from pipelines.warehouse import Warehouse
+
+# In process: each step of the multiprocess executor pays seconds of imports.
+REFRESH = dg.define_asset_job(
+    "refresh",
+    selection=dg.AssetSelection.all(),
+    partitions_def=BILLING_MONTHS,
+    executor_def=dg.in_process_executor,
+    description="Bring every table of the changed billing months up to date, check them and publish.",
+)
+
+
+def refresh_schedule(cron: str) -> dg.ScheduleDefinition:
+    """A schedule that looks at the sources and asks for one run over the months that changed, if any did.
+
+    AWS rewrites the running month several times a day, the month before for about two weeks, and closed months
+    when refunds, credits or tag backfills arrive; a changed manifest of any month is picked up.
+    """
+
+    @dg.schedule(
+        name="daily_refresh",
+        job=REFRESH,
+        cron_schedule=cron,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    def daily_refresh(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        planned = plan(Warehouse(load_settings()))
+        if not planned.months:
+            return dg.SkipReason("No source has delivered a billing month yet.")
+        if planned.is_current:
+            return dg.SkipReason("Nothing changed since the newest publication.")
+        tick = context.scheduled_execution_time.date().isoformat()
+        return dg.RunRequest(
+            run_key=f"{tick}-{planned.digest}", tags=month_range_tags(planned.changed or planned.months)
+        )
+
+    return daily_refresh

@@ -1,0 +1,44 @@
+"""The warehouse a run works in, held for the whole run so that two runs cannot interleave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+import dagster as dg
+
+from pipelines.errors import TrainledgerError
+from pipelines.models.build import Builder
+from pipelines.models.publish import Plan, plan
+from pipelines.settings import Settings, load_settings
+from pipelines.warehouse import Warehouse
+
+
+class Ledger:
+    """A builder, the plan it follows, and how a run tells whoever waits for it what happened."""
+
+    def __init__(self, settings: Settings):
+        self.builder = Builder(Warehouse(settings))
+        self.notify: Callable[[str], None] = lambda what: None
+        self.failed: TrainledgerError | None = None
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the sources deliver, looked up once a run."""
+        return plan(self.builder.warehouse)
+
+
+@contextmanager
+def open_ledger(settings: Settings) -> Iterator[Ledger]:
+    """The ledger, locked against other builds; BuildBusy names the one that holds it."""
+    ledger = Ledger(settings)
+    with ledger.builder.lake.lock():
+        yield ledger
+
+
+@dg.resource(description="The warehouse of trainledger.toml ($TRAINLEDGER_CONFIG), locked for the run.")
+def ledger_resource(_: dg.InitResourceContext) -> Iterator[Ledger]:
+    """The ledger of the configured warehouse."""
+    with open_ledger(load_settings()) as ledger:
+        yield ledger

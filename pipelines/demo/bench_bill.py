@@ -1,0 +1,129 @@
+"""A month of any number of bill lines with matching run events, for `make bench`: written file by file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.demo.bench_file import bench_file
+from pipelines.demo.events import event_files
+from pipelines.demo.export import Delivery
+from pipelines.demo.lines import month_end
+from pipelines.demo.scenario import Account
+from pipelines.errors import UsageError
+
+LINES_PER_FILE, ROW_GROUP = 1_000_000, 131_072
+FEWEST_LINES = 10_000
+PAYER = Account("100000000000", "bench-payer")
+ACCOUNTS = [
+    PAYER,
+    *(Account(f"{100000000000 + number * 7919:012d}", f"bench-{number:03d}") for number in range(1, 301)),
+]
+# A restatement corrects the price of every so-many-th line of ordinary usage in the first file.
+CORRECTED_EVERY, CORRECTION = 97, 1.03
+
+_CONFIG = """\
+[warehouse]
+location = "warehouse"
+
+[[billing]]
+name = "bench"
+location = "bucket/cur2/bench"
+
+[[runs]]
+name = "jobs"
+kind = "events"
+location = "events"
+"""
+
+
+@dataclass(frozen=True)
+class BenchData:
+    """Where a generated bill lies, and what it holds."""
+
+    config: Path
+    export: Path
+    events: Path
+    month: str
+    line_count: int
+    run_count: int
+
+
+def write_bench_bill(out: Path, lines: int, month: str = "2026-07", seed: int = 1) -> BenchData:
+    """Write exactly `lines` bill lines of `month`, 200 runs a million lines and a configuration, below `out`.
+
+    The same arguments give the same bytes. Memory stays that of one file of a million lines.
+    """
+    if lines < FEWEST_LINES:
+        raise UsageError(f"A bench bill has at least {FEWEST_LINES} lines, not {lines}; ask for more.")
+    export, events = out / "bucket/cur2/bench", out / "events"
+    delivery = _delivery(month, closed_days=5)
+    count = -(-lines // LINES_PER_FILE)
+    run_count = 0
+    for number in range(count):
+        share = lines // count + (number < lines % count)
+        content, timelines = bench_file(ACCOUNTS, number, count, share, month, seed)
+        _write_parquet(content, export / delivery.file(number + 1))
+        for path, data in event_files(timelines).items():
+            _write(events / path, data)
+        run_count += len(timelines)
+    _write_manifest(export, delivery, count)
+    _write(out / "trainledger.toml", _CONFIG.encode())
+    return BenchData(out / "trainledger.toml", export, events, month, lines, run_count)
+
+
+def restate(out: Path) -> int:
+    """Deliver the bill below `out` once more, as AWS does: all files in a new folder, then the manifest.
+
+    Some lines of the first file cost 3 % more; returns how many.
+    """
+    export = out / "bucket/cur2/bench"
+    manifest = next(export.glob("metadata/*/*-Manifest.json"))
+    month = manifest.parent.name.removeprefix("BILLING_PERIOD=")
+    files = [export / uri.split("/bench/", 1)[1] for uri in json.loads(manifest.read_text())["dataFiles"]]
+    delivery = _delivery(month, closed_days=9)
+    changed, corrected = _corrected(pq.ParquetFile(files[0]).read())
+    _write_parquet(changed, export / delivery.file(1))
+    for number, file in enumerate(files[1:], start=2):
+        shutil.copyfile(file, export / delivery.file(number))
+    _write_manifest(export, delivery, len(files))
+    return corrected
+
+
+def _corrected(content: pa.Table) -> tuple[pa.Table, int]:
+    kind, operation = (content[f"line_item_{name}"].to_numpy() for name in ("line_item_type", "operation"))
+    is_nth = np.arange(len(content)) % CORRECTED_EVERY == 0
+    chosen = is_nth & (kind == "Usage") & (operation != "RunInstances")
+    for name in ("line_item_unblended_cost", "pricing_public_on_demand_cost"):
+        cost = content[name].to_numpy()
+        dearer = pa.array(np.where(chosen, np.round(cost * CORRECTION, 10), cost), from_pandas=True)
+        content = content.set_column(content.schema.get_field_index(name), name, dearer)
+    return content, int(chosen.sum())
+
+
+def _delivery(month: str, closed_days: int) -> Delivery:
+    delivered_at = month_end(month) + timedelta(days=closed_days, hours=3)
+    return Delivery("bench-billing", "cur2", "bench", PAYER.id, month, delivered_at)
+
+
+def _write_parquet(content: pa.Table, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(content, path, compression="snappy", store_schema=False, row_group_size=ROW_GROUP)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _write_manifest(export: Path, delivery: Delivery, count: int) -> None:
+    """Written last: only then is the delivery complete."""
+    files = [delivery.file(number + 1) for number in range(count)]
+    _write(export / delivery.manifest, delivery.manifest_text(files).encode())

@@ -1,0 +1,124 @@
+"""DuckDB in memory: the default engine. Data rests in Parquet files, never in DuckDB tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from pipelines.engine.base import Engine
+from pipelines.errors import EngineError
+
+# Row groups of this many rows keep the writer's buffers small at any number of lines.
+ROW_GROUP_ROWS = 122_880
+
+
+def quoted(name: str | Path) -> str:
+    """A SQL string literal."""
+    return "'" + str(name).replace("'", "''") + "'"
+
+
+def file_list(files: Sequence[Path]) -> str:
+    """A SQL list literal of file paths."""
+    if not files:
+        raise ValueError("a view needs at least one file")
+    return "[" + ", ".join(quoted(file) for file in files) + "]"
+
+
+def connect(
+    *, memory_limit: str | None = None, threads: int | None = None, spill: Path | None = None
+) -> duckdb.DuckDBPyConnection:
+    """An in-memory connection that never reaches for the network and spills below `spill`."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "preserve_insertion_order": "true",
+    }
+    if memory_limit:
+        config["memory_limit"] = memory_limit
+    if threads:
+        config["threads"] = threads
+    if spill:
+        config["temp_directory"] = str(spill)
+    connection = duckdb.connect(":memory:", config=config)
+    connection.execute("set timezone = 'UTC'")
+    return connection
+
+
+class DuckDBEngine(Engine):
+    """Engine over one in-memory DuckDB connection."""
+
+    def __init__(self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None):
+        self._connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)
+
+    def view(self, name: str, files: Sequence[Path]) -> None:
+        self._view(name, f"read_parquet({file_list(files)}, hive_partitioning = false)")
+
+    def scan_files(self, name: str, files: Sequence[Path]) -> None:
+        options = "filename = true, file_row_number = true, hive_partitioning = false"
+        self._view(name, f"read_parquet({file_list(files)}, {options})")
+
+    def view_sql(self, name: str, sql: str) -> None:
+        schema, _, table = name.rpartition(".")
+        if schema:
+            self._run(f'create schema if not exists "{schema}"')
+            table = f'{schema}"."{table}'
+        self._run(f'create or replace view "{table}" as {sql}')
+
+    def columns(self, sql: str) -> list[str]:
+        return [str(row[0]) for row in self._run(f"describe {sql}")]
+
+    def write(self, sql: str, out: Path) -> None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        self._run(
+            f"copy ({sql}) to {quoted(out)} "
+            f"(format parquet, compression zstd, row_group_size {ROW_GROUP_ROWS})"
+        )
+
+    def query(self, sql: str) -> pl.DataFrame:
+        try:
+            return self._connection.sql(sql).pl()
+        except duckdb.Error as error:
+            raise EngineError(_first_line(error)) from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _view(self, name: str, relation: str) -> None:
+        self.view_sql(name, f"select * from {relation}")
+
+    def _run(self, statement: str) -> list[tuple[object, ...]]:
+        # Always fetched: DuckDB 2 refuses the connection while a result is open.
+        try:
+            return self._connection.execute(statement).fetchall()
+        except duckdb.Error as error:
+            raise EngineError(_first_line(error)) from error
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return f"DuckDB: {str(error).splitlines()[0]}"
+
+
+def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]) -> None:
+    """Write a DuckDB file holding `tables` (name to Parquet files) that clients since 1.2 can open.
+
+    The file appears by one rename, so a reader sees the old copy or the new one.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    fresh.unlink(missing_ok=True)
+    connection = connect()
+    try:
+        connection.execute(f"attach {quoted(fresh)} as copy (storage_version 'v1.2.0')")
+        connection.execute(f'create schema copy."{schema}"')
+        for name, files in tables.items():
+            connection.execute(
+                f'create table copy."{schema}"."{name}" as '
+                f"from read_parquet({file_list(files)}, hive_partitioning = false)"
+            )
+        connection.execute("detach copy")
+    finally:
+        connection.close()
+    os.replace(fresh, path)

@@ -1,0 +1,1 @@
+"""Turns the sql/ folder into runnable models."""

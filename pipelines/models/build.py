@@ -1,0 +1,240 @@
+"""Builds one table: stage, validate, commit. Used by Dagster and by the command line alike.
+
+A table (or one month of it) is known by a fingerprint of everything it is made from: its text, its contract and
+the content of its inputs. What is up to date is left alone, so a killed build goes on where it stopped, a
+restated month rebuilds that month only, and the same input gives the same files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+
+from pipelines.engine import Engine, open_engine
+from pipelines.errors import CheckError
+from pipelines.models.catalog import BILL, RAW_TABLES, THIS_MONTH, Catalog, Model, load_catalog
+from pipelines.quality.contract import Contract, load_contract
+from pipelines.quality.validate import CheckResult, validate
+from pipelines.sources.run_tracker import read_all, runs_fingerprint
+from pipelines.warehouse import Warehouse
+
+MONEY = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+
+
+@dataclass(frozen=True)
+class Built:
+    """What one table, or one month of it, came to; totals are USD by cost basis."""
+
+    table: str
+    period: str | None
+    fingerprint: str
+    row_count: int
+    totals: dict[str, Decimal]
+    checks: list[CheckResult]
+    was_current: bool
+
+    @property
+    def failures(self) -> list[CheckResult]:
+        """The `error` checks that did not pass."""
+        return [check for check in self.checks if check.severity == "error" and not check.passed]
+
+
+class FailedChecks(CheckError):
+    """A table whose `error` checks failed; nothing of it was committed."""
+
+    def __init__(self, built: Built):
+        self.built = built
+        first = built.failures[0]
+        rows = f", first: {_row_words(first.sample[0])}" if first.sample else ""
+        where = built.table + (f" {built.period}" if built.period else "")
+        more = f" ({len(built.failures) - 1} more checks failed)" if len(built.failures) > 1 else ""
+        super().__init__(
+            f"{where}: {first.title} fails for {first.unexpected_count} rows{rows}{more}; "
+            "the last good publication stays."
+        )
+
+
+class Builder:
+    """Brings the tables of one warehouse up to date, one at a time."""
+
+    def __init__(self, warehouse: Warehouse, catalog: Catalog | None = None):
+        self.warehouse = warehouse
+        self.lake = warehouse.lake
+        self.catalog = catalog or load_catalog()
+
+    def build(self, name: str, period: str | None = None) -> Built:
+        """Build a table; `period` (YYYY-MM) for one replaced by month, None for one replaced whole.
+
+        Raises FailedChecks when an `error` expectation fails.
+        """
+        model = self.catalog[name]
+        contract = load_contract(model.key)
+        fingerprint = self._fingerprint(model, contract, period)
+        if self.lake.fingerprint(model.key, period) == fingerprint:
+            recorded = self._recorded(model.key, period, fingerprint)
+            if recorded is not None:
+                return recorded
+        staged = self.warehouse.staged(model.key, period)
+        row_count, totals = self._stage(model, contract, period, staged)
+        others = {other: self._files(other, period) for other in contract.reads}
+        place = self.warehouse.settings.warehouse
+        checks = validate(
+            model.key,
+            [staged],
+            contract,
+            extra=others,
+            memory_limit=place.memory_limit,
+            threads=place.threads,
+            spill=self.warehouse.spill,
+        )
+        built = Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
+        if built.failures:
+            raise FailedChecks(built)
+        # Recorded before the commit: a kill in between repeats the step, one after it loses nothing.
+        self.warehouse.store.write(_record_key(model.key, period), _as_json(built))
+        self.lake.commit(model.key, [staged], fingerprint, period, partitioned=period is not None)
+        return built
+
+    def read_runs(self) -> dict[str, int]:
+        """Bring the tracker tables up to date with every run source; rows by table."""
+        sources = self.warehouse.settings.runs
+        seal = hashlib.sha256(repr([runs_fingerprint(source) for source in sources]).encode())
+        fingerprint = seal.hexdigest()[:16]
+        if any(self.lake.fingerprint(f"raw/{table}") != fingerprint for table in RAW_TABLES):
+            for table, frame in read_all(sources).items():
+                staged = self.warehouse.staged(f"raw/{table}", None)
+                frame.write_parquet(staged)
+                self.lake.commit(f"raw/{table}", [staged], fingerprint, None, partitioned=False)
+        return {table: sum(map(_row_count, self.lake.files(f"raw/{table}"))) for table in RAW_TABLES}
+
+    def confirm(self, name: str, period: str | None = None) -> Built:
+        """What a table's committed build came to; CheckError when its inputs have changed since."""
+        model = self.catalog[name]
+        fingerprint = self._fingerprint(model, load_contract(model.key), period)
+        built = self._recorded(model.key, period, fingerprint)
+        if built is None or self.lake.fingerprint(model.key, period) != fingerprint:
+            where = model.key + (f" {period}" if period else "")
+            raise CheckError(f"{where} is behind its inputs; run `trainledger build` to the end first.")
+        return built
+
+    def open(self, names: Sequence[str], period: str | None = None) -> Engine:
+        """An engine in which `names` and all they rest on can be queried."""
+        engine = open_engine(self.warehouse.settings.warehouse, spill=self.warehouse.spill)
+        try:
+            for name in names:
+                self._view(engine, name, period, seen=set())
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+    def _stage(
+        self, model: Model, contract: Contract, period: str | None, staged: Path
+    ) -> tuple[int, dict[str, Decimal]]:
+        with self.open(model.inputs, period) as engine:
+            if model.kind == "sql":
+                source = model.text
+            else:
+                made = staged.with_suffix(".made.parquet")
+                self._frame(model, engine).write_parquet(made)
+                engine.view("made", [made])
+                source = "select * from made"
+            columns = ", ".join(f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in contract.columns)
+            order = ", ".join(f'"{name}"' for name in contract.key or [c.name for c in contract.columns])
+            engine.write(f"select {columns} from ({source}) as made_rows order by {order}", staged)
+            engine.view("staged_rows", [staged])
+            money = [c.name for c in contract.columns if c.name in MONEY]
+            sums = "".join(f', cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in money)
+            row = engine.query(f"select count(*) as row_count{sums} from staged_rows").row(0, named=True)
+        return row["row_count"], {name: row[name] or Decimal(0) for name in money}
+
+    def _frame(self, model: Model, engine: Engine) -> pl.DataFrame:
+        """The rows of a table that Python makes: a reviewed list, or a Polars transform."""
+        if model.kind == "reference":
+            return pl.read_csv(model.path, infer_schema=False)
+        return model.transform({name: engine.query(f"select * from {name}") for name in model.inputs})
+
+    def _view(self, engine: Engine, name: str, period: str | None, seen: set[str]) -> None:
+        if name in seen:
+            return
+        seen.add(name)
+        if name == BILL:
+            self.warehouse.bill.view(engine, name, period)
+        elif name == THIS_MONTH:
+            engine.view_sql(name, _month_select(period))
+        elif name in self.catalog and not self.catalog[name].stored:
+            for wanted in self.catalog[name].inputs:
+                self._view(engine, wanted, period, seen)
+            engine.view_sql(name, self.catalog[name].text)
+        else:
+            engine.view(name, self._files(name, period))
+
+    def _files(self, name: str, period: str | None) -> list[Path]:
+        """Committed files of a table: of the month for a model made by month, else all of it."""
+        if name in RAW_TABLES:
+            return self.lake.files(f"raw/{name}")
+        model = self.catalog[name]
+        files = self.lake.files(model.key, period if model.grain == "month" else None)
+        if not files:
+            raise CheckError(f"{model.key} has not been built yet; run `trainledger build`.")
+        return files
+
+    def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
+        seal = hashlib.sha256(f"{model.key} {period}\n{contract.digest}\n{model.text}".encode())
+        for name in self.catalog.resting_on(model):
+            if name == BILL:
+                parts = [self.warehouse.bill.fingerprint(period)]
+            elif name == THIS_MONTH:
+                parts = [str(period)]
+            elif name in self.catalog and not self.catalog[name].stored:
+                parts = [self.catalog[name].text]
+            else:
+                # Only the content counts: an input rebuilt to the same rows changes nothing here.
+                parts = [file.stem.rpartition("-")[2] for file in self._files(name, period)]
+            seal.update(f"\n{name}: {' '.join(parts)}".encode())
+        return seal.hexdigest()[:16]
+
+    def _recorded(self, key: str, period: str | None, fingerprint: str) -> Built | None:
+        if not self.warehouse.store.exists(_record_key(key, period)):
+            return None
+        record = json.loads(self.warehouse.store.read(_record_key(key, period)))
+        if record["fingerprint"] != fingerprint:
+            return None
+        record["checks"] = [CheckResult(**check) for check in record["checks"]]
+        record["totals"] = {name: Decimal(amount) for name, amount in record["totals"].items()}
+        return replace(Built(**record), was_current=True)
+
+
+def _row_count(file: Path) -> int:
+    return pl.scan_parquet(file).select(pl.len()).collect().item()
+
+
+def _record_key(key: str, period: str | None) -> str:
+    return f"checks/{key}/{period or 'whole'}.json"
+
+
+def _as_json(built: Built) -> bytes:
+    record = built.__dict__ | {"checks": [check.__dict__ for check in built.checks]}
+    return json.dumps(record, default=str, indent=1, sort_keys=True).encode()
+
+
+def _month_select(period: str | None) -> str:
+    if period is None:
+        raise ValueError("a model that reads this_month must be replaced by month")
+    first = date.fromisoformat(f"{period}-01")
+    after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
+    return (
+        f"select '{period}' as billing_period, timestamp '{first} 00:00:00' as started_at, "
+        f"timestamp '{after} 00:00:00' as ended_at"
+    )
+
+
+def _row_words(row: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in row.items())

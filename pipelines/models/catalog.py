@@ -1,0 +1,168 @@
+"""What tables there are and what each is made from: read from the files of the house, declared nowhere else.
+
+A table is made by one file of its name: a SELECT in sql/<layer>/, a list in sql/reference/, or a Polars
+function in pipelines/transforms/. Its inputs are the tables its text names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+import sqlglot
+from sqlglot import exp
+
+import pipelines.transforms
+from pipelines import house
+from pipelines.errors import UsageError
+from pipelines.models.expressions import expand_calls
+
+Grain = Literal["month", "whole"]
+
+# The delivered bill is read in place; the tracker tables are written by their source.
+BILL = "aws_cur_line_item"
+TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
+RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
+# One row, the month being built: billing_period, started_at, ended_at.
+THIS_MONTH = "this_month"
+GIVEN = frozenset({BILL, THIS_MONTH, *RAW_TABLES})
+LAYERS = ("reference", "staging", "core", "marts")
+
+_HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One table and how it is made.
+
+    `grain` is "month" when the table is replaced one billing month at a time, else "whole".
+    `stored` is False for a view that is computed where it is read.
+    """
+
+    layer: str
+    name: str
+    kind: Literal["sql", "reference", "transform"]
+    path: Path
+    text: str
+    inputs: tuple[str, ...]
+    grain: Grain
+    stored: bool = True
+
+    def transform(self, inputs: dict[str, pl.DataFrame]) -> pl.DataFrame:
+        """Run a Polars transform over its inputs."""
+        return importlib.import_module(f"pipelines.transforms.{self.name}").build(**inputs)
+
+    @property
+    def key(self) -> str:
+        """`layer/name`, the table's address in the warehouse."""
+        return f"{self.layer}/{self.name}"
+
+
+class Catalog:
+    """Every model by name, in an order in which inputs come first."""
+
+    def __init__(self, models: list[Model]):
+        self._models = {model.name: model for model in models}
+        if len(self._models) != len(models):
+            names = [model.name for model in models]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise UsageError(f"Two files make the table {twice}; rename one of them.")
+        for model in models:
+            for name in model.inputs:
+                if name not in self._models and name not in GIVEN:
+                    raise UsageError(f"{model.path} reads {name}, which no file makes; check the name.")
+
+    def __getitem__(self, name: str) -> Model:
+        try:
+            return self._models[name]
+        except KeyError:
+            raise UsageError(f"There is no table {name}; `trainledger query` lists them.") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._models
+
+    def layer(self, layer: str) -> list[Model]:
+        """The models of one layer, by name."""
+        return sorted((m for m in self._models.values() if m.layer == layer), key=lambda model: model.name)
+
+    @property
+    def ordered(self) -> list[Model]:
+        """All models, inputs before the tables made from them."""
+        done: dict[str, Model] = {}
+
+        def visit(name: str, above: tuple[str, ...]) -> None:
+            if name in done or name in GIVEN:
+                return
+            if name in above:
+                raise UsageError(f"These tables read each other in a ring: {' -> '.join((*above, name))}.")
+            for wanted in self._models[name].inputs:
+                visit(wanted, (*above, name))
+            done[name] = self._models[name]
+
+        for name in sorted(self._models):
+            visit(name, ())
+        return list(done.values())
+
+    def resting_on(self, model: Model) -> list[str]:
+        """Everything a change of which changes `model`: its inputs, and those of the views among them."""
+        found: dict[str, None] = {}
+        for name in model.inputs:
+            found[name] = None
+            if name in self and not self[name].stored:
+                found.update(dict.fromkeys(self.resting_on(self[name])))
+        return list(found)
+
+
+@cache
+def load_catalog() -> Catalog:
+    """The catalog of this installation."""
+    models = [_reference(path) for path in sorted(house.REFERENCE.glob("*.csv"))]
+    for layer in ("staging", "core", "marts"):
+        models += [_sql(layer, path) for path in sorted((house.SQL / layer).glob("*.sql"))]
+    models += [_transform(info.name) for info in pkgutil.iter_modules(pipelines.transforms.__path__)]
+    return Catalog([model for model in models if model is not None])
+
+
+def tables_in(sql: str) -> tuple[str, ...]:
+    """The tables a SELECT in DuckDB's dialect reads, in the order met, its own CTEs left out."""
+    tree = sqlglot.parse_one(sql, read="duckdb")
+    ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
+    named = (table.name for table in tree.find_all(exp.Table))
+    return tuple(dict.fromkeys(name for name in named if name and name not in ctes))
+
+
+def _reference(path: Path) -> Model:
+    return Model("reference", path.stem, "reference", path, path.read_text(encoding="utf-8"), (), "whole")
+
+
+def _sql(layer: str, path: Path) -> Model:
+    text = path.read_text(encoding="utf-8")
+    header = {found["key"]: found["value"] for found in _HEADER.finditer(text)}
+    sql = expand_calls(text, path)
+    return Model(
+        layer,
+        path.stem,
+        "sql",
+        path,
+        sql,
+        tables_in(sql),
+        grain="month" if header.get("partition") == "billing_period" else "whole",
+        stored=header.get("stored") != "no",
+    )
+
+
+def _transform(name: str) -> Model | None:
+    """A transform module says its inputs as INPUTS and makes its table by `build(**inputs)`."""
+    if not name.startswith(("fct_", "dim_")):
+        return None
+    module = importlib.import_module(f"pipelines.transforms.{name}")
+    path = Path(str(module.__file__))
+    return Model(
+        "core", name, "transform", path, path.read_text(encoding="utf-8"), tuple(module.INPUTS), "whole"
+    )

@@ -1,0 +1,79 @@
+"""Puts the expressions of sql/metrics and sql/functions in place of their calls.
+
+A metric takes no arguments and is an aggregate, so it is right at every grain; a function names its
+arguments in an `-- args:` line. Each lives in the file of its name, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import sqlglot
+from sqlglot import exp
+
+from pipelines import house
+from pipelines.errors import UsageError
+
+_ARGS = re.compile(r"^--\s*args:\s*(.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A named SQL expression and the arguments it is written over."""
+
+    name: str
+    path: Path
+    args: tuple[str, ...]
+    tree: exp.Expression
+
+
+@cache
+def load_expressions() -> dict[str, Expression]:
+    """Every metric and function by name."""
+    paths = [*(house.SQL / "metrics").glob("*.sql"), *(house.SQL / "functions").glob("*.sql")]
+    return {path.stem: _load(path) for path in sorted(paths)}
+
+
+def expand_calls(sql: str, path: Path) -> str:
+    """The SELECT with every metric and function call replaced by its expression, in DuckDB's dialect."""
+    try:
+        tree = sqlglot.parse_one(sql, read="duckdb")
+    except sqlglot.errors.ParseError as error:
+        raise UsageError(f"{path} is not one SELECT in DuckDB's dialect: {str(error).splitlines()[0]}") from None
+    return tree.transform(_expanded).sql(dialect="duckdb", pretty=True, comments=False)
+
+
+def _load(path: Path) -> Expression:
+    text = path.read_text(encoding="utf-8")
+    found = _ARGS.search(text)
+    args = tuple(name.strip() for name in found[1].split(",")) if found else ()
+    return Expression(path.stem, path, args, sqlglot.parse_one(text, read="duckdb"))
+
+
+def _expanded(node: exp.Expression) -> exp.Expression:
+    if not isinstance(node, exp.Anonymous):
+        return node
+    expression = load_expressions().get(node.name.lower())
+    if expression is None:
+        return node
+    if len(node.expressions) != len(expression.args):
+        wanted = ", ".join(expression.args) or "no arguments"
+        raise UsageError(f"{expression.name} takes {wanted}; mend the call {node.sql(dialect='duckdb')}.")
+    given = dict(zip(expression.args, node.expressions, strict=True))
+
+    def filled(part: exp.Expression) -> exp.Expression:
+        if isinstance(part, exp.Column) and not part.table and part.name in given:
+            return _enclosed(given[part.name].copy())
+        return part
+
+    # An expression may itself call others.
+    return _enclosed(expression.tree.copy().transform(filled).transform(_expanded))
+
+
+def _enclosed(node: exp.Expression) -> exp.Expression:
+    """Parentheses where the surroundings could bind tighter than the node."""
+    stands_alone = isinstance(node, exp.Column | exp.Literal | exp.Func | exp.Paren)
+    return node if stands_alone and not isinstance(node, exp.Connector) else exp.paren(node)

@@ -1,0 +1,140 @@
+"""Plans a build and publishes its end: which months changed, and one record that makes the marts visible."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from functools import cache
+
+from pipelines import __version__
+from pipelines.lake import Publication
+from pipelines.models.build import Builder
+from pipelines.models.catalog import load_catalog
+from pipelines.quality.contract import load_contract
+from pipelines.sources.run_tracker import runs_fingerprint
+from pipelines.warehouse import Warehouse
+
+DATABASE = "marts.duckdb"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a refresh would do. `months` are all delivered ones, `changed` those a refresh must look at."""
+
+    inputs: dict[str, object]
+    months: tuple[str, ...]
+    changed: tuple[str, ...]
+    publication: Publication | None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the newest publication was made from exactly these inputs by this code."""
+        return self.publication is not None and self.publication.inputs == self.inputs
+
+    @property
+    def digest(self) -> str:
+        """A short name of this state of the world, the same as long as nothing changes."""
+        return hashlib.sha256(repr(self.inputs).encode()).hexdigest()[:12]
+
+
+@cache
+def code_revision() -> str:
+    """The version of the product and a digest of every model and contract in it."""
+    seal = hashlib.sha256()
+    for model in load_catalog().ordered:
+        seal.update(f"{model.key}\n{model.text}\n{load_contract(model.key).digest}\n".encode())
+    return f"{__version__}+{seal.hexdigest()[:8]}"
+
+
+def plan(warehouse: Warehouse) -> Plan:
+    """Look at every source once (one listing each) and compare with the newest publication."""
+    deliveries = [
+        {
+            "source": delivery.source,
+            "billing_period": delivery.billing_period,
+            "delivery_id": delivery.delivery_id,
+            "kind": delivery.kind,
+            "manifest": delivery.manifest_key,
+            "fingerprint": delivery.fingerprint,
+        }
+        for delivery in warehouse.bill.deliveries
+    ]
+    inputs: dict[str, object] = {
+        "code_revision": code_revision(),
+        "deliveries": deliveries,
+        "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
+        "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
+    }
+    publication = warehouse.lake.current()
+    months = tuple(sorted({str(delivery["billing_period"]) for delivery in deliveries}))
+    return Plan(inputs, months, _changed(inputs, months, publication), publication)
+
+
+def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | None) -> tuple[str, ...]:
+    if publication is None:
+        return months
+    before = publication.inputs
+    if any(before.get(part) != inputs[part] for part in ("code_revision", "runs", "tags")):
+        return months
+    known = {(d["source"], d["billing_period"]): d["fingerprint"] for d in before["deliveries"]}
+    return tuple(
+        sorted(
+            {
+                delivery["billing_period"]
+                for delivery in inputs["deliveries"]
+                if known.get((delivery["source"], delivery["billing_period"])) != delivery["fingerprint"]
+            }
+        )
+    )
+
+
+def publish(builder: Builder, planned: Plan) -> Publication:
+    """Make the tables of a finished build visible together, with what they were made from.
+
+    Raises CheckError when a table is not up to date with its inputs: a publication never mixes two builds.
+    """
+    lake = builder.lake
+    built = [builder.confirm(name, period) for name, period in _steps(builder, planned.months)]
+    versions = lake.versions()
+    tables = {
+        model.key: {
+            "version": versions[model.key],
+            "files": sorted(file.name for file in lake.files(model.key)),
+        }
+        for model in builder.catalog.ordered
+        if model.stored
+    }
+    publication = lake.publish(
+        {
+            "code_revision": code_revision(),
+            "inputs": planned.inputs,
+            "tables": tables,
+            "checks": [
+                {"table": made.table, "period": made.period, **asdict(check)}
+                for made in built
+                for check in made.checks
+            ],
+        }
+    )
+    write_copy(builder.warehouse)
+    return publication
+
+
+def write_copy(warehouse: Warehouse) -> None:
+    """Replace `marts.duckdb`, the disposable read-only copy for DuckDB and BI clients."""
+    from pipelines.engine.duckdb import write_database
+
+    marts = {model.name: warehouse.lake.files(model.key) for model in load_catalog().layer("marts")}
+    local = warehouse.work / DATABASE
+    write_database(local, "mart", marts)
+    if warehouse.settings.warehouse.location.startswith("s3://"):
+        warehouse.store.upload(local, DATABASE)
+
+
+def _steps(builder: Builder, months: tuple[str, ...]) -> list[tuple[str, str | None]]:
+    """Every table, and every month of those kept by month, inputs first."""
+    steps: list[tuple[str, str | None]] = []
+    for model in builder.catalog.ordered:
+        if model.stored:
+            steps += [(model.name, month) for month in (months if model.grain == "month" else (None,))]
+    return steps

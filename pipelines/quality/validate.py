@@ -1,0 +1,209 @@
+"""Checks the staged files of a table against its contract, before anybody can see them.
+
+Great Expectations runs in a context that lives as long as the call: nothing is written, no page is made, no
+network is reached. The checks of columns cost one scan together; only those that fail are run again, to
+name rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.dbapi import Connection, dbapi_connect
+from pipelines.errors import CheckError, UsageError
+from pipelines.quality.bridge import serve
+from pipelines.quality.checks import Check, Severity
+from pipelines.quality.contract import Contract
+from pipelines.quality.suite import great_expectations, query_of, suite
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
+    from great_expectations.datasource.fluent.interfaces import Batch
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How one check came out; every value is fit for JSON.
+
+    `unexpected_count` counts failing rows: repeated keys for `key_unique`, columns for `columns_as_typed`.
+    `sample` shows the first of them by column name: the key and the column checked, or what the query of a
+    `rows` check selects; decimals are text, times ISO 8601. `title` is the check in words.
+    """
+
+    check: str
+    severity: Severity
+    passed: bool
+    observed: str
+    unexpected_count: int
+    sample: list[dict[str, Any]]
+    title: str
+
+
+def validate(
+    table: str,
+    files: Sequence[Path],
+    contract: Contract,
+    sample: int = 5,
+    *,
+    extra: Mapping[str, Sequence[Path]] | None = None,
+    memory_limit: str = "2GB",
+    threads: int | None = None,
+    spill: Path | None = None,
+) -> list[CheckResult]:
+    """One result for each check of the contract, in its order.
+
+    `files` are the Parquet files of the table `layer/name`, `extra` those of the other tables that its
+    `rows` checks read, by bare name (`contract.reads`). When the columns differ no other check is run: each
+    fails as not checked. Raises UsageError when `extra` lacks a table, SourceError when a file is not
+    Parquet, CheckError when a check cannot be computed.
+    """
+    view = table.rpartition("/")[2]
+    views = {**(extra or {}), view: files}
+    for name in contract.reads:
+        if name not in views:
+            raise UsageError(
+                f"The checks of {table} read {name}, whose files were not given; build it first."
+            )
+    connection = dbapi_connect(views, memory_limit=memory_limit, threads=threads, spill=spill)
+    with serve(connection) as url:
+        differing = _differing_columns(connection, view, contract)
+        if differing:
+            return [_columns_differ(check, differing, sample) for check in contract.checks]
+        return _Run(connection, url, table, contract, sample).results()
+
+
+class _Run:
+    """Great Expectations at work on one view."""
+
+    def __init__(self, connection: Connection, url: str, table: str, contract: Contract, sample: int):
+        self._connection = connection
+        self._table = table
+        self._view = table.rpartition("/")[2]
+        self._contract = contract
+        self._sample = sample
+        self._batch = _batch(self._view, url)
+
+    def results(self) -> list[CheckResult]:
+        checks = self._contract.checks
+        outcomes = self._outcomes(checks, {"result_format": "BOOLEAN_ONLY"})
+        failed = [check for check in checks if check.name in outcomes and not outcomes[check.name].success]
+        rows = self._failing_rows(failed)
+        return [_result(check, check not in failed, *rows.get(check.name, (0, []))) for check in checks]
+
+    def _failing_rows(self, failed: Sequence[Check]) -> dict[str, tuple[int, list[dict[str, Any]]]]:
+        """How many rows fail each check, and the first of them."""
+        by_query = [check for check in failed if check.kind in ("rows", "unique")]
+        rows = {check.name: self._queried(query_of(check)) for check in by_query}
+        by_column = [check for check in failed if check not in by_query]
+        shown = self._contract.key or tuple(column.name for column in self._contract.columns)
+        form = {
+            "result_format": "SUMMARY",
+            "unexpected_index_column_names": list(shown),
+            "partial_unexpected_count": self._sample,
+        }
+        for name, outcome in self._outcomes(by_column, form).items():
+            rows[name] = (
+                outcome.result["unexpected_count"],
+                outcome.result.get("partial_unexpected_index_list") or [],
+            )
+        return rows
+
+    def _queried(self, query: str) -> tuple[int, list[dict[str, Any]]]:
+        query = query.format(batch=f'"{self._view}"')
+        count = self._connection.rows(f"select count(*) as row_count from ({query}) as failing")
+        first = self._connection.rows(f"select * from ({query}) as failing order by all limit {self._sample}")
+        return count[0]["row_count"], first
+
+    def _outcomes(
+        self, checks: Iterable[Check], form: dict[str, Any]
+    ) -> dict[str, ExpectationValidationResult]:
+        """What Great Expectations says of each check, by its name."""
+        asked = suite(self._view, checks)
+        if not asked.expectations:
+            return {}
+        outcomes: dict[str, ExpectationValidationResult] = {}
+        for outcome in self._batch.validate(asked, result_format=form).results:
+            name = _check_name(outcome)
+            trouble = _trouble(outcome)
+            if trouble:
+                raise CheckError(
+                    f"The check {name} of {self._table} cannot be computed ({trouble}); mend it."
+                )
+            outcomes[name] = outcome
+        return outcomes
+
+
+def _batch(view: str, url: str) -> Batch:
+    context = great_expectations().get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    source = context.data_sources.add_sql(name=view, connection_string=url)
+    asset = source.add_table_asset(name=view, table_name=view)
+    return asset.add_batch_definition_whole_table(view).get_batch()
+
+
+def _check_name(outcome: ExpectationValidationResult) -> str:
+    configuration = outcome.expectation_config
+    assert configuration is not None and configuration.meta is not None
+    return configuration.meta["check"]
+
+
+def _trouble(outcome: ExpectationValidationResult) -> str | None:
+    """Why a check could not be computed, in the words of the database."""
+    information = outcome.exception_info
+    parts = [information] if "raised_exception" in information else list(information.values())
+    for part in parts:
+        if part["raised_exception"]:
+            # SQLAlchemy puts the driver's class in front.
+            return re.sub(r"^\([\w.]+\) ", "", str(part["exception_message"]).splitlines()[0])
+    return None
+
+
+def _differing_columns(connection: Connection, view: str, contract: Contract) -> list[dict[str, Any]]:
+    """Columns that the files and the contract do not have alike."""
+    found = {row["column_name"]: row["column_type"] for row in connection.rows(f'describe "{view}"')}
+    wanted = {column.name: column.type for column in contract.columns}
+    return [
+        {"column": name, "wanted": wanted.get(name), "found": found.get(name)}
+        for name in {**wanted, **found}
+        if wanted.get(name) != found.get(name)
+    ]
+
+
+def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) -> CheckResult:
+    if check.kind == "columns":
+        words = f"differing columns: {len(differing)}"
+        return CheckResult(
+            check.name, check.severity, False, words, len(differing), differing[:sample], check.title
+        )
+    words = "not checked: the columns differ"
+    return CheckResult(check.name, check.severity, False, words, 0, [], check.title)
+
+
+def _result(check: Check, passed: bool, count: int, rows: list[dict[str, Any]]) -> CheckResult:
+    counted = {"unique": "repeated keys", "columns": "differing columns"}.get(check.kind, "failing rows")
+    return CheckResult(
+        check=check.name,
+        severity=check.severity,
+        passed=passed,
+        observed=f"{counted}: {count}",
+        unexpected_count=count,
+        sample=[{name: _json_safe(value) for name, value in row.items()} for row in rows],
+        title=check.title,
+    )
+
+
+def _json_safe(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value)

@@ -1,0 +1,166 @@
+"""Charts as inline SVG: no script, no outside font, the same bytes for the same figures.
+
+Each chart is drawn twice, for a wide page and for a phone; the style sheet shows one. Colours are the
+variables of the page, so a chart follows its light and dark themes; shape or place always says the same as
+colour.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import altair as alt
+import vl_convert
+from markupsafe import Markup, escape
+
+Row = Mapping[str, Any]
+
+# The page's name of each colour, and what the drawing library is told instead; no two may be alike.
+PALETTE = {
+    "ink": "#1d2733",
+    "quiet": "#5a6675",
+    "line": "#d8dee6",
+    "gpu": "#1f4f8b",
+    "trainium": "#d17a00",
+    "used": "#1f4f8c",
+    "unused": "#b5541c",
+}
+SHAPES = {"gpu": "circle", "trainium": "diamond"}
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: str) -> Markup:
+    """Every compared run of a GPU and Trainium pair on one scale, with the geometric mean of each side.
+
+    `runs` are those of the pair's workload; the measure drawn is the pair's, effective basis.
+    """
+    measure = f"{pair['unit_measure']}_usd"
+    sides = {
+        ("gpu", pair["gpu_instance_type"]): pair["gpu_unit_cost_usd"],
+        ("trainium", pair["trainium_instance_type"]): pair["trainium_unit_cost_usd"],
+    }
+    marks = [
+        {"side": run["instance_type"], "family": run["accelerator_family"], "usd": _plain(run[measure])}
+        for run in runs
+        if (run["accelerator_family"], run["instance_type"]) in sides and run[measure] is not None
+    ]
+    means = [{"side": side, "family": family, "usd": _plain(mean)} for (family, side), mean in sides.items()]
+    order = [side for _, side in sides]
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        across = alt.X(
+            "usd:Q", title=unit, scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(format=_symbol(currency) + ",~r", tickCount=5)
+        )
+        down = alt.Y("side:N", title=None, sort=order, axis=alt.Axis(ticks=False, domain=False, labelPadding=10))
+        families = list(SHAPES)
+        colours = [PALETTE[family] for family in families]
+        colour = alt.Color("family:N", legend=None, scale=alt.Scale(domain=families, range=colours))
+        shape = alt.Shape("family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values())))
+        run = alt.Chart(_values(marks)).mark_point(filled=True, size=95, opacity=0.75)
+        mean = alt.Chart(_values(means)).mark_tick(thickness=2.5, size=34, color=PALETTE["ink"])
+        layers = run.encode(x=across, y=down, color=colour, shape=shape) + mean.encode(x=across, y=down)
+        return layers.properties(width=width - 150, height=96)
+
+    return _figure(draw, label)
+
+
+def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str, label: str) -> Markup:
+    """Dollars a day, one band per bucket on one scale. `buckets` gives the bands in order and their names."""
+    bars = [
+        {
+            "day": f"{row['usage_date'].isoformat()}T00:00:00Z",
+            "until": f"{row['usage_date'].isoformat()}T20:00:00Z",
+            "band": buckets[row["bucket"]],
+            "usd": _plain(row["effective_cost_usd"]),
+        }
+        for row in days
+        if row["bucket"] in buckets
+    ]
+    present = {bar["band"] for bar in bars}
+    names = [name for name in buckets.values() if name in present]
+    span = (min(bar["day"] for bar in bars), max(bar["until"] for bar in bars))
+
+    def band(name: str, width: int, is_last: bool) -> alt.Chart:
+        colour = PALETTE["used" if name == buckets["run"] else "unused"]
+        axis = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=6 if width < 500 else 10, title=None)
+        return (
+            alt.Chart(
+                _values([bar for bar in bars if bar["band"] == name]),
+                title=alt.Title(name, anchor="start", fontSize=12.5, fontWeight=600, color=PALETTE["ink"], offset=4),
+            )
+            .mark_bar(color=colour)
+            .encode(
+                x=alt.X("day:T", scale=alt.Scale(type="utc", domain=list(span)), axis=axis),
+                x2="until:T",
+                y=alt.Y("usd:Q", title=None, scale=alt.Scale(nice=True), axis=alt.Axis(format=_symbol(currency) + ",~s", tickCount=2)),
+            )
+            .properties(width=width - 60, height=54)
+        )
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        bands = [band(name, width, name == names[-1]) for name in names]
+        return alt.vconcat(*bands, spacing=14).resolve_scale(y="shared")
+
+    return _figure(draw, label)
+
+
+def _figure(draw: Any, label: str) -> Markup:
+    wide, narrow = (_svg(draw(width), label) for width in (1040, 350))
+    return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
+
+
+def _svg(chart: alt.TopLevelMixin, label: str) -> Markup:
+    axis = {
+        "labelColor": PALETTE["quiet"],
+        "titleColor": PALETTE["quiet"],
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "gridColor": PALETTE["line"],
+        "domainColor": PALETTE["line"],
+        "tickColor": PALETTE["line"],
+        "titlePadding": 8,
+    }
+    config = {
+        "aria": False,
+        "font": _FONT,
+        "background": "transparent",
+        "view": {"stroke": None},
+        "axis": axis,
+        "axisX": {"grid": False},
+        "axisY": {"labelColor": PALETTE["ink"]},
+        "concat": {"spacing": 14},
+    }
+    spec = {**chart.to_dict(), "config": config}
+    return Markup(_settled(vl_convert.vegalite_to_svg(spec), label))
+
+
+def _settled(svg: str, label: str) -> str:
+    """The drawing as one labelled image whose ids depend on nothing but what it shows."""
+    found = re.findall(r' id="(\w+)"', svg)
+    numbers = {name: str(number) for number, name in enumerate(dict.fromkeys(found))}
+
+    def named(prefix: str) -> str:
+        return re.sub(r'( id="|url\(#)(\w+)', lambda id: f"{id[1]}{prefix}{numbers.get(id[2], id[2])}", svg)
+
+    svg = named(f"c{hashlib.sha256((named('') + label).encode()).hexdigest()[:8]}-")
+    svg = re.sub(r' (?:role|aria-[a-z]+)="[^"<>]*"', "", svg)
+    for name, colour in PALETTE.items():
+        svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+
+
+def _symbol(currency: str) -> str:
+    return "$" if currency == "USD" else ""
+
+
+def _values(rows: Sequence[Row]) -> alt.Data:
+    return alt.Data(values=list(rows))
+
+
+def _plain(value: Decimal | float | None) -> float | None:
+    return None if value is None else round(float(value), 6)

@@ -1,0 +1,128 @@
+"""How a figure is written on a page: rounding, thousands, units. The only place that rounds money."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from markupsafe import Markup
+
+Number = Decimal | float | int
+
+UNKNOWN = Markup('<span class="unknown">n/a</span>')
+MINUS = "\u2212"
+_MONTHS = "January February March April May June July August September October November December".split()
+_LARGE = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+
+
+def rounded(value: Number, places: int) -> str:
+    """The magnitude with thousands separators, rounded half up."""
+    number = abs(Decimal(str(value))).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    return f"{number:,}"
+
+
+def places_of(value: Number) -> int:
+    """Decimals a unit cost needs: none from a thousand, cents from one, else three figures."""
+    size = abs(Decimal(str(value)))
+    if size >= 1000:
+        return 0
+    if size >= 1 or size == 0:
+        return 2
+    return min(2 - size.adjusted(), 10)
+
+
+def money(value: Number | None, currency: str, places: int) -> str:
+    """An amount with its currency: $1,234 or EUR 1,234. What rounds to nothing but is not reads as <$1."""
+    if value is None:
+        return UNKNOWN
+    symbol = "$" if currency == "USD" else f"{currency}\u00a0" if currency else ""
+    number = rounded(value, places)
+    is_small = value != 0 and not number.strip("0.,")
+    if is_small:
+        number = str(Decimal(1).scaleb(-places))
+    sign = MINUS if value < 0 and not is_small else ""
+    return f"{'<' if is_small else ''}{sign}{symbol}{number}"
+
+
+def whole(value: Number | None) -> str:
+    """A count with thousands separators."""
+    return UNKNOWN if value is None else f"{MINUS if value < 0 else ''}{rounded(value, 0)}"
+
+
+def hours(value: Number | None) -> str:
+    """Hours: one decimal below a hundred."""
+    return UNKNOWN if value is None else rounded(value, 0 if abs(value) >= 100 else 1)
+
+
+def large(value: Number | None) -> str:
+    """A count too long to read as digits: 4.2 billion."""
+    if value is None:
+        return UNKNOWN
+    for size, name in _LARGE:
+        if value >= size:
+            return f"{rounded(Decimal(str(value)) / size, 1)} {name}"
+    return whole(value)
+
+
+def percent(ratio: Number | None) -> str:
+    """A ratio as a percentage with one decimal, its sign dropped: the words beside it say which way."""
+    return UNKNOWN if ratio is None else f"{rounded(Decimal(str(ratio)) * 100, 1)}%"
+
+
+def day(value: date | datetime | None) -> str:
+    """2 July 2026."""
+    return UNKNOWN if value is None else f"{value.day} {_MONTHS[value.month - 1]} {value.year}"
+
+
+def short_day(value: date | datetime | None) -> str:
+    """2 Jul 2026."""
+    return UNKNOWN if value is None else f"{value.day} {_MONTHS[value.month - 1][:3]} {value.year}"
+
+
+def month(value: date | datetime | str) -> str:
+    """July 2026, of a date or of 'YYYY-MM'."""
+    year, number = (value.year, value.month) if isinstance(value, date) else map(int, value.split("-")[:2])
+    return f"{_MONTHS[number - 1]} {year}"
+
+
+def moment(value: datetime) -> str:
+    """2 July 2026, 06:14 UTC; a time without a zone is UTC."""
+    value = value.astimezone(UTC) if value.tzinfo else value
+    return f"{day(value)}, {value:%H:%M} UTC"
+
+
+def month_span(months: Sequence[str]) -> str:
+    """The billing months covered, in words, from 'YYYY-MM' names."""
+    names = [month(name) for name in sorted(months)]
+    if len(names) <= 2:
+        return " and ".join(names) or "no billing month"
+    return f"{names[0]} to {names[-1]} ({len(names)} months)"
+
+
+def plural(count: Number, one: str, many: str | None = None) -> str:
+    """3 runs, 1 run, no runs."""
+    noun = one if count == 1 else many or f"{one}s"
+    return f"{'no' if count == 0 else whole(count)} {noun}"
+
+
+def listing(parts: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+
+def formats(currency: str) -> dict[str, Callable[..., Any]]:
+    """The filters of a template; `currency` is what money is in where a row does not say."""
+
+    def usd(value: Number | None, currency: str = currency) -> str:
+        return money(value, currency, 0)
+
+    def cents(value: Number | None, currency: str = currency) -> str:
+        return money(value, currency, 2)
+
+    def unit_usd(value: Number | None, currency: str = currency) -> str:
+        return money(value, currency, 0 if value is None else places_of(value))
+
+    shared = (whole, hours, large, percent, day, short_day, month, moment, month_span, plural, listing)
+    return {function.__name__: function for function in (usd, cents, unit_usd, *shared)}

@@ -1,0 +1,130 @@
+"""Turns a folder of dashboards/ and the published marts into one self-contained page.
+
+`report.yml` holds the queries, `report.html.j2` the words and the layout, `page.css` the looks. This module runs
+the queries and hands their rows to the template; it computes no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import jinja2
+import polars as pl
+import yaml
+
+from pipelines import house
+from pipelines.errors import EngineError, UsageError
+from pipelines.models.catalog import tables_in
+from pipelines.models.expressions import expand_calls
+from pipelines.reports import charts
+from pipelines.reports.formats import formats
+
+Query = Callable[[str], pl.DataFrame]
+Row = dict[str, Any]
+
+TEMPLATE = "report.html.j2"
+
+
+@dataclass(frozen=True)
+class ReportFacts:
+    """What the page says about itself: which publication it shows, made when, from what, checked how.
+
+    `published_at` has a zone or is UTC; `billing_months` are 'YYYY-MM'. Each check is a mapping with table, period
+    (None for a table kept whole), check, severity, passed, unexpected_count and sample (rows by column name), and
+    where known title, the check in words.
+    """
+
+    publication_number: int
+    published_at: datetime
+    code_revision: str
+    billing_months: tuple[str, ...]
+    checks: Sequence[Mapping[str, Any]]
+
+
+def render_report(report: str, query: Query, facts: ReportFacts) -> str:
+    """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
+
+    `query` runs a SELECT over the marts by their bare names. A mart it does not know leaves its part of the page
+    saying so. Raises UsageError for an unknown report or one that cannot be read, EngineError when a query fails on
+    a mart that exists.
+    """
+    folder = house.DASHBOARDS / report
+    if not (folder / "report.yml").is_file():
+        known = ", ".join(sorted(path.parent.name for path in house.DASHBOARDS.glob("*/report.yml")))
+        raise UsageError(f"There is no report {report}; choose one of {known}.")
+    plan = yaml.safe_load((folder / "report.yml").read_text(encoding="utf-8"))
+    rows, missing = _answers(report, plan["queries"], query)
+    currencies = [row["currency"] for row in rows["totals"]]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Rows of a mart that names no currency are in the bill's, where it has only one.
+    currency = "USD" if not currencies else currencies[0] if len(currencies) == 1 else ""
+    environment.filters.update(formats(currency))
+    page = environment.get_template(TEMPLATE).render(
+        title=plan["title"],
+        facts=facts,
+        missing=missing,
+        currency=currency,
+        currencies=currencies,
+        warnings=failed_checks(facts.checks, "warn"),
+        errors=failed_checks(facts.checks, "error"),
+        pair_chart=charts.pair_chart,
+        ledger_chart=charts.ledger_chart,
+        **rows,
+    )
+    return page.strip() + "\n"
+
+
+def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[Row]:
+    """Failed checks of a severity, one per table and check over all months, most failing rows first."""
+    merged: dict[tuple[str, str], Row] = {}
+    for check in checks:
+        if check["passed"] or check["severity"] != severity:
+            continue
+        row = merged.setdefault(
+            (check["table"], check["check"]),
+            {
+                "table": check["table"].rpartition("/")[2],
+                "check": check["check"],
+                "title": check.get("title") or check["check"].replace("_", " "),
+                "periods": [],
+                "unexpected_count": 0,
+                "sample": [],
+            },
+        )
+        row["periods"] += [check["period"]] if check["period"] else []
+        row["unexpected_count"] += check["unexpected_count"]
+        row["sample"] += check["sample"]
+    return sorted(merged.values(), key=lambda row: (-row["unexpected_count"], row["table"], row["check"]))
+
+
+def _answers(report: str, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
+    """The rows of each query by its name, none for a mart that is missing; and the marts that are."""
+    rows: dict[str, list[Row]] = {}
+    known: dict[str, bool] = {}
+    path = house.DASHBOARDS / report / "report.yml"
+    for name, sql in queries.items():
+        marts = tables_in(sql)
+        if len(marts) != 1:
+            raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; let it read exactly one.")
+        mart = marts[0]
+        if mart not in known:
+            known[mart] = _exists(mart, query)
+        rows[name] = query(expand_calls(sql, path)).to_dicts() if known[mart] else []
+    return rows, sorted(mart for mart, is_known in known.items() if not is_known)
+
+
+def _exists(mart: str, query: Query) -> bool:
+    try:
+        query(f"select * from {mart} limit 0")
+    except EngineError:
+        return False
+    return True

@@ -1,0 +1,187 @@
+"""AWS billing exports (legacy CUR and CUR 2.0) into the raw store, one delivery of a billing month at a time.
+
+Only the files a current manifest names are read. Parquet is kept as delivered; a csv is converted once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+
+from pipelines.errors import SourceError
+from pipelines.settings import BillingSource
+from pipelines.sources.cur_columns import list_digest
+from pipelines.sources.cur_delivery import Delivery, Kind, RawDelivery, RawFile, load, save
+from pipelines.sources.cur_manifest import Manifest, find_manifests, read_manifests
+from pipelines.sources.cur_parquet import inspect
+from pipelines.sources.cur_select import RawSelect, raw_select
+from pipelines.sources.cur_text import convert
+from pipelines.sources.cur_unpack import PARQUET, magic
+from pipelines.storage import Object, Store, open_store
+
+__all__ = ["Delivery", "RawDelivery", "RawSelect", "ingest", "list_deliveries", "raw_select"]
+
+Progress = Callable[[int, int, str], None]
+
+BILLED = "line_item_unblended_cost"
+_PARALLEL_FILES = 4
+
+
+def list_deliveries(source: BillingSource, raw_root: Path) -> list[Delivery]:
+    """The current delivery of every billing month of an export, oldest month first.
+
+    Costs one listing, plus one read for each manifest that changed since the last call with this `raw_root`.
+    Raises SourceError when the export cannot be listed or a manifest cannot be taken at its word.
+    """
+    if source.kind == "focus":
+        raise _focus(source.location)
+    store = _store(source)
+    listing = store.list()
+    places = find_manifests(listing, store)
+    manifests = read_manifests(places, listing, store, raw_root / source.name)
+    found = {item.key: item for item in listing}
+    deliveries = [_delivery(source, manifest, found, store) for manifest in manifests]
+    return sorted(deliveries, key=lambda delivery: delivery.billing_period)
+
+
+def ingest(
+    delivery: Delivery, source: BillingSource, raw_root: Path, progress: Progress | None = None
+) -> RawDelivery:
+    """The delivery in the raw store, whole or not at all; one that is there already is returned as it is.
+
+    `progress(done, total, label)` hears of delivered bytes, from any thread. Memory does not grow with the
+    number of lines. Raises SourceError, naming file, row, column and the mend, for a file that is no bill.
+    """
+    folder = delivery.folder(raw_root)
+    if stored := load(folder):
+        return stored
+    store = _store(source)
+    if delivery.missing:
+        raise SourceError(
+            f"{store.uri(delivery.manifest_key)} names {store.uri(delivery.missing[0])}, which is not there; "
+            "wait for the delivery to finish or have it delivered again."
+        )
+    _sweep(folder.parent)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        raw = RawDelivery(delivery, folder, _store_files(delivery, store, temporary, progress))
+        save(raw, temporary)
+        _move(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return raw
+
+
+def detect_kind(columns: Sequence[str], where: str) -> Kind | None:
+    """Which export has these columns (facts aws-billing 1); None when they do not tell."""
+    names = {name.lower() for name in columns}
+    if "billedcost" in names:
+        raise _focus(where)
+    if "bill_payer_account_name" in names:
+        return "cur2"
+    return "cur" if any("/" in name for name in names) else None
+
+
+def _store(source: BillingSource) -> Store:
+    return open_store(
+        source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile
+    )
+
+
+def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:
+    detected = detect_kind(manifest.columns, store.uri(manifest.place.object.key))
+    # Columns that do not tell are in snake case, as CUR 2.0 writes them under a manifest of data files.
+    kind = source.kind if source.kind in ("cur", "cur2") else detected or manifest.kind
+    # A csv is converted by our list of columns, so a new list means converting it again.
+    is_kept = all(key.endswith(".parquet") for key in manifest.files)
+    told = "\n".join((source.name, "" if is_kept else list_digest(), manifest.text))
+    return Delivery(
+        source=source.name,
+        billing_period=manifest.place.period,
+        delivery_id=manifest.delivery_id,
+        kind=kind,
+        manifest_key=manifest.place.object.key,
+        objects=tuple(found[key] for key in manifest.files if key in found),
+        missing=tuple(key for key in manifest.files if key not in found),
+        fingerprint=hashlib.sha256(told.encode()).hexdigest(),
+    )
+
+
+def _store_files(
+    delivery: Delivery, store: Store, folder: Path, progress: Progress | None
+) -> tuple[RawFile, ...]:
+    total = sum(item.size for item in delivery.objects)
+    label = f"{delivery.source} {delivery.billing_period}"
+    lock, done = Lock(), 0
+
+    def on_bytes(count: int) -> None:
+        nonlocal done
+        with lock:
+            done += count
+            if progress:
+                progress(min(done, total), total, label)
+
+    def store_file(number: int, item: Object) -> RawFile:
+        name = f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
+        return _store_file(item, store, folder / name, on_bytes)
+
+    with ThreadPoolExecutor(_PARALLEL_FILES) as pool:
+        waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]
+        try:
+            return tuple(future.result() for future in waiting)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _store_file(item: Object, store: Store, out: Path, on_bytes: Callable[[int], None]) -> RawFile:
+    where = store.uri(item.key)
+    delivered = out.with_suffix(".delivered")
+    store.download(item.key, delivered)
+    size = delivered.stat().st_size
+    if size != item.size:
+        raise SourceError(f"{where} changed while it was read; run again when its delivery has finished.")
+    if size == 0:
+        raise SourceError(f"{where} is empty; have it delivered again.")
+    if magic(delivered) == PARQUET:
+        delivered.rename(out)
+        raw = inspect(out, key=item.key, where=where, billed=BILLED)
+        on_bytes(size)
+        return raw
+    raw = convert(delivered, out, key=item.key, where=where, billed=BILLED, on_bytes=on_bytes)
+    delivered.unlink()
+    return raw
+
+
+def _move(temporary: Path, folder: Path) -> None:
+    try:
+        temporary.rename(folder)
+    except OSError:
+        # Another build has stored the same delivery meanwhile: the same bytes.
+        if load(folder) is None:
+            raise
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed ingest left behind."""
+    for leftover in folder.glob(".*.tmp"):
+        pid = int(leftover.suffixes[-2][1:])
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            shutil.rmtree(leftover, ignore_errors=True)
+        except PermissionError:
+            continue
+
+
+def _focus(where: str) -> SourceError:
+    return SourceError(
+        f"{where} is a FOCUS export, which cannot be read yet; set up a CUR 2.0 export and name its location."
+    )

@@ -1,0 +1,178 @@
+"""Which bill columns we read and where a delivered file keeps them, by sql/reference/ref_cur_column.csv."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from pipelines import house
+from pipelines.errors import SourceError
+
+LIST = house.REFERENCE / "ref_cur_column.csv"
+TAGS = "TAGS"
+MONEY = "DECIMAL(20,10)"
+
+_MAP_VALUE = re.compile(r"(?P<column>\w+)\['(?P<key>[^']+)'\]")
+# What a physical type may feed; `any` is text from a csv, judged value by value.
+_FORMS = {"VARCHAR": "text", "TIMESTAMP": "time", MONEY: "number"}
+_WORDS = {"text": "text", "time": "a timestamp", "number": "a number"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the normalised bill; a bad value is refused, or else read as missing and counted."""
+
+    name: str
+    type: str
+    aliases: tuple[str, ...]
+    required: bool
+    refuses: bool
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A column as a file has it: `form` is text, number, time, map, any, null or other; `type` its Arrow type."""
+
+    name: str
+    form: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where values lie: a position among the file's columns, and a key when that column is a map."""
+
+    position: int
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A tag column of a bill: `key` is None for a map that holds many tags."""
+
+    position: int
+    container: str
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one file feeds the normalised columns: sources in order of preference, and its tag columns."""
+
+    sources: dict[str, tuple[Source, ...]]
+    tags: tuple[Tag, ...]
+    warnings: tuple[str, ...]
+
+
+@cache
+def bill_columns() -> tuple[Column, ...]:
+    """The delivered columns of the normalised bill, in order."""
+    return tuple(column for column in _listed() if column.type != TAGS)
+
+
+@cache
+def tag_containers() -> tuple[str, ...]:
+    """Columns that hold tags: as a map of this name, or one column per tag after `<name>_`."""
+    return tuple(column.name for column in _listed() if column.type == TAGS)
+
+
+@cache
+def map_names() -> frozenset[str]:
+    """Columns that are maps, JSON text in a csv."""
+    found = (_MAP_VALUE.fullmatch(alias) for column in bill_columns() for alias in column.aliases)
+    return frozenset(tag_containers()) | {match["column"] for match in found if match}
+
+
+@cache
+def list_digest() -> str:
+    """Changes when the list of columns changes, so that a csv converted by an older list is converted again."""
+    return hashlib.sha256(LIST.read_bytes()).hexdigest()
+
+
+def snake(name: str) -> str:
+    """AWS's rule from a csv header to an Athena column name: `lineItem/UnblendedCost` -> `line_item_unblended_cost`.
+
+    Sources: facts aws-billing 1.1. A name already in snake case stays as it is.
+    """
+    parted = re.sub(r"(?=[A-Z])", "_", name).lower()
+    return re.sub(r"[^a-z0-9]+", "_", parted).strip("_")
+
+
+def layout(columns: Sequence[Delivered], where: str) -> Layout:
+    """How a file's columns feed the bill; `where` names the file in errors.
+
+    Raises SourceError when a required column is absent or a column has a type it cannot have.
+    """
+    places: dict[str, list[int]] = {}
+    tags: list[Tag] = []
+    for position, column in enumerate(columns):
+        name = snake(column.name)
+        if column.form != "null":
+            places.setdefault(name, []).append(position)
+        tags += _tags_of(column, name, position)
+    sources: dict[str, tuple[Source, ...]] = {}
+    warnings: list[str] = []
+    for wanted in bill_columns():
+        found, warning = _sources_of(wanted, columns, places, where)
+        sources[wanted.name] = found
+        warnings += warning
+        if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
+            raise SourceError(
+                f"{where} has no column {wanted.name}; it is not a whole AWS cost and usage report, or "
+                f"the export must be set up to deliver that column."
+            )
+    return Layout(sources, tuple(tags), tuple(warnings))
+
+
+def _sources_of(
+    wanted: Column, columns: Sequence[Delivered], places: dict[str, list[int]], where: str
+) -> tuple[tuple[Source, ...], list[str]]:
+    plain: list[Source] = []
+    in_map: list[Source] = []
+    for alias in (wanted.name, *wanted.aliases):
+        value = _MAP_VALUE.fullmatch(alias)
+        if value is None:
+            plain += [Source(position) for position in places.get(alias, [])]
+        else:
+            held = places.get(value["column"], [])
+            in_map += [Source(position, value["key"]) for position in held if columns[position].form == "map"]
+    fits = _FORMS[wanted.type]
+    misfits = [s for s in plain if columns[s.position].form not in (fits, "any")]
+    if misfits:
+        column = columns[misfits[0].position]
+        fault = f"{where}: column {column.name} is {column.type}, not {_WORDS[fits]}"
+        if wanted.refuses:
+            raise SourceError(f"{fault}; deliver it again with the type AWS gives it.")
+        plain = [source for source in plain if source not in misfits]
+        return tuple(plain), [f"{fault}; it is read as missing."]
+    # Reading a map costs as much as many columns, so it only stands in for a column that is absent.
+    return tuple(plain or in_map), []
+
+
+def _tags_of(column: Delivered, name: str, position: int) -> list[Tag]:
+    for container in tag_containers():
+        if name == container and column.form == "map":
+            return [Tag(position, container)]
+        if name.startswith(f"{container}_") and column.form in ("text", "any"):
+            key = column.name.partition("/")[2] or column.name[len(container) + 1 :]
+            return [Tag(position, container, key)]
+    return []
+
+
+@cache
+def _listed() -> tuple[Column, ...]:
+    with LIST.open(encoding="utf-8", newline="") as lines:
+        return tuple(
+            Column(
+                row["column_name"],
+                row["type"],
+                tuple(alias for alias in row["aliases"].split("|") if alias),
+                row["required"] == "yes",
+                row["on_bad_value"] == "refuse",
+            )
+            for row in csv.DictReader(lines)
+        )

@@ -1,0 +1,121 @@
+"""What one delivery of a billing month is, before and after it is in the raw store."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+from pipelines.sources.cur_columns import Delivered
+from pipelines.storage import Object
+
+RECORD = "delivery.json"
+
+Kind = Literal["cur", "cur2"]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One billing month ('YYYY-MM') as the current manifest of an export names it.
+
+    `delivery_id` is AWS's assemblyId or executionId; `fingerprint` (64 hex) changes when the manifest does;
+    `missing` are files the manifest names that are not there; keys are relative to the source's location.
+    """
+
+    source: str
+    billing_period: str
+    delivery_id: str
+    kind: Kind
+    manifest_key: str
+    objects: tuple[Object, ...]
+    missing: tuple[str, ...]
+    fingerprint: str
+
+    def folder(self, raw_root: Path) -> Path:
+        """Where its files lie once they are in the raw store."""
+        return raw_root / self.source / self.billing_period / self.fingerprint[:16]
+
+
+@dataclass(frozen=True)
+class TagKey:
+    """A tag a file has: its key as delivered, the kind of column it came in, the column of the Parquet file."""
+
+    key: str
+    container: str
+    column: str
+    in_map: bool
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One delivered file in the raw store: Parquet named `name`, rows in the delivered order.
+
+    `billed_total` sums the unblended cost: of a csv every delivered digit, of Parquet to 10 places a line.
+    """
+
+    key: str
+    name: str
+    line_count: int
+    billed_total: Decimal
+    columns: tuple[Delivered, ...]
+    tag_keys: tuple[TagKey, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RawDelivery:
+    """A delivery in the raw store: its Parquet files below `folder`, one per delivered file."""
+
+    delivery: Delivery
+    folder: Path
+    files: tuple[RawFile, ...]
+
+    @property
+    def line_count(self) -> int:
+        """Bill lines in all its files."""
+        return sum(file.line_count for file in self.files)
+
+    @property
+    def billed_total(self) -> Decimal:
+        """Unblended cost of all its lines, in the bill's currencies added as numbers."""
+        return sum((file.billed_total for file in self.files), Decimal(0))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was read as missing, one sentence each."""
+        return [warning for file in self.files for warning in file.warnings]
+
+
+def save(raw: RawDelivery, folder: Path) -> None:
+    """Write the record that marks a delivery as wholly stored; `folder` may still be a temporary one."""
+    record = {"delivery": asdict(raw.delivery), "files": [asdict(file) for file in raw.files]}
+    (folder / RECORD).write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
+
+
+def load(folder: Path) -> RawDelivery | None:
+    """The delivery stored in `folder`; None when there is none."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    given = record["delivery"]
+    objects = tuple(
+        Object(**{**item, "modified_at": datetime.fromisoformat(item["modified_at"])}) for item in given["objects"]
+    )
+    delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
+    return RawDelivery(delivery, folder, tuple(_file(item) for item in record["files"]))
+
+
+def _file(item: dict) -> RawFile:
+    return RawFile(
+        **{
+            **item,
+            "billed_total": Decimal(item["billed_total"]),
+            "columns": tuple(Delivered(**column) for column in item["columns"]),
+            "tag_keys": tuple(TagKey(**key) for key in item["tag_keys"]),
+            "warnings": tuple(item["warnings"]),
+        }
+    )

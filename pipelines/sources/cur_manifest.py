@@ -1,0 +1,187 @@
+"""Manifests: which deliveries an export holds, and which files make up each. Nothing else of it is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.errors import SourceError
+from pipelines.sources.cur_delivery import Kind
+from pipelines.storage import Object, Store
+
+# The manifest of a month lies in that month's folder; copies inside an assembly's folder are history.
+_CURRENT = re.compile(
+    r"(?P<base>(?:[^/]+/)?)"
+    r"(?:metadata/BILLING_PERIOD=(?P<partition>\d{4}-\d{2})|(?P<year>\d{4})(?P<month>\d{2})\d{2}-\d{8})"
+    r"/(?P<export>[^/]+)-Manifest\.json",
+    re.IGNORECASE,
+)
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<bucket>[^/]*)/(?P<key>.*)", re.DOTALL)
+CACHE = "manifests.json"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a current manifest lies: the export's folder, its name, and the billing month of the path."""
+
+    object: Object
+    base: str
+    export: str
+    period: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest as read: the files it names, resolved to keys of the store, and its columns if it lists them.
+
+    `kind` is what its form says: Data Exports names data files, a legacy report its keys.
+    """
+
+    place: Place
+    text: str
+    kind: Kind
+    delivery_id: str
+    files: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def find_manifests(listing: Sequence[Object], store: Store) -> list[Place]:
+    """The current manifest of each billing month in a listing of the export's root.
+
+    Raises SourceError when there is none, or when the folder holds more than one export.
+    """
+    places = []
+    for item in listing:
+        if found := _CURRENT.fullmatch(item.key):
+            period = found["partition"] or f"{found['year']}-{found['month']}"
+            places.append(Place(item, found["base"], found["export"], period))
+    exports = sorted({f"{place.base}{place.export}" for place in places})
+    if not exports:
+        raise SourceError(
+            f"{store.location} holds no billing manifest; point location at the folder with data/ and metadata/, "
+            "or with one folder per billing period."
+        )
+    if len(exports) > 1:
+        raise SourceError(
+            f"{store.location} holds {len(exports)} exports ({', '.join(exports)}); "
+            "give each its own [[billing]] entry with its own location."
+        )
+    return places
+
+
+def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: Store, cache: Path) -> list[Manifest]:
+    """The manifests, read from the store only where they changed since `cache` (a folder) was last written."""
+    path = cache / CACHE
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    fresh: dict[str, dict[str, str]] = {}
+    for place in places:
+        kept = known.get(place.object.key)
+        if kept is None or kept["etag"] != place.object.etag:
+            kept = {"etag": place.object.etag, "text": _text(store, place.object.key)}
+        fresh[place.object.key] = kept
+    present = {item.key for item in listing}
+    manifests = [_parse(place, fresh[place.object.key]["text"], present, store) for place in places]
+    if fresh != known:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{CACHE}.partial")
+        partial.write_text(json.dumps(fresh), encoding="utf-8")
+        partial.replace(path)
+    return manifests
+
+
+def _text(store: Store, key: str) -> str:
+    try:
+        return store.read(key).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SourceError(f"{store.uri(key)} is not UTF-8 text; fetch the manifest from the export again.") from None
+
+
+def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest:
+    where = store.uri(place.object.key)
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SourceError(
+            f"{where} is not JSON ({error.msg}, line {error.lineno}); fetch the manifest from the export again."
+        ) from None
+    if not isinstance(content, dict):
+        raise SourceError(f"{where} is not a JSON object; fetch the manifest from the export again.")
+    named = content.get("dataFiles", content.get("reportKeys"))
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise SourceError(f"{where} has no list dataFiles or reportKeys of file names; it is no billing manifest.")
+    delivery_id = content.get("executionId") or content.get("assemblyId")
+    if not isinstance(delivery_id, str):
+        raise SourceError(f"{where} has neither executionId nor assemblyId; fetch it from the export again.")
+    _check_period(content, place, where)
+    bucket = content.get("bucket") or None
+    files = tuple(_resolve(name, bucket, place, present, store) for name in named)
+    twice = sorted({file for file in files if files.count(file) > 1})
+    if twice:
+        raise SourceError(f"{where} names {twice[0]} twice; its lines would count double, so fetch it again.")
+    kind = "cur2" if "dataFiles" in content else "cur"
+    return Manifest(place, text, kind, delivery_id, files, _columns(content))
+
+
+def _check_period(content: dict, place: Place, where: str) -> None:
+    period = content.get("billingPeriod")
+    start = period.get("start") if isinstance(period, dict) else None
+    digits = re.sub(r"\D", "", start) if isinstance(start, str) else ""
+    if digits and f"{digits[:4]}-{digits[4:6]}" != place.period:
+        raise SourceError(
+            f"{where} is for the billing period from {start} but lies in the folder of {place.period}; "
+            "put it back where the export wrote it."
+        )
+
+
+def _columns(content: dict) -> tuple[str, ...]:
+    columns = [column for column in content.get("columns") or [] if isinstance(column, dict)]
+    return tuple(
+        f"{column['category']}/{column.get('name')}" if column.get("category") else str(column.get("name"))
+        for column in columns
+    )
+
+
+def _resolve(name: str, bucket: str | None, place: Place, present: set[str], store: Store) -> str:
+    """The store's key of a file a manifest names; refused when it lies outside the export's root."""
+    uri = _URI.fullmatch(name)
+    if uri and uri["scheme"].lower() != "s3":
+        raise _outside(name, place, store, "which is not an S3 address")
+    bucket = uri["bucket"] if uri else bucket
+    path = (uri["key"] if uri else name).removeprefix("/")
+    steps = path.split("/")
+    if any(step in ("", ".", "..") for step in steps):
+        raise _outside(name, place, store, "which is no plain path")
+    if not store.location.startswith("s3://"):
+        return _below_folder(name, steps, place, present, store)
+    root_bucket, _, prefix = store.location.removeprefix("s3://").partition("/")
+    prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+    if bucket not in (None, root_bucket):
+        raise _outside(name, place, store, f"which is in bucket {bucket}")
+    if not path.startswith(prefix + place.base):
+        raise _outside(name, place, store, "which is not below it")
+    return path.removeprefix(prefix)
+
+
+def _below_folder(name: str, steps: list[str], place: Place, present: set[str], store: Store) -> str:
+    """A copied export keeps its layout, not its bucket: take the path after the export's name.
+
+    Where the name is no folder of the path, take it from the export's own first folder on.
+    """
+    month = place.object.key.removeprefix(place.base).split("/")[0]
+    anchor = "data" if month.lower() == "metadata" else month
+    starts = [at + 1 for at, step in enumerate(steps[:-1]) if step == place.export]
+    starts += [at for at, step in enumerate(steps[:-1]) if step == anchor]
+    found = [place.base + "/".join(steps[start:]) for start in starts]
+    if not found:
+        raise _outside(name, place, store, f"which is not below {place.export}")
+    return next((key for key in found if key in present), found[0])
+
+
+def _outside(name: str, place: Place, store: Store, why: str) -> SourceError:
+    return SourceError(
+        f"{store.uri(place.object.key)} names {name}, {why}; nothing outside {store.location} is read, "
+        "so point location at the export's own root."
+    )

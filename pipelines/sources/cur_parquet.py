@@ -1,0 +1,96 @@
+"""A delivered Parquet file: kept as it is, looked into once for what the bill needs to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.errors import SourceError
+from pipelines.sources.cur_columns import Delivered, Layout, layout, tag_containers
+from pipelines.sources.cur_delivery import RawFile, TagKey
+
+_BATCH_ROWS = 1 << 18
+
+
+def inspect(stored: Path, *, key: str, where: str, billed: str) -> RawFile:
+    """What the Parquet file `stored`, delivered as `key`, holds; `billed` is the column whose sum is kept.
+
+    Raises SourceError when it is cut short, lacks a column or has one of a type it cannot have.
+    """
+    try:
+        with pq.ParquetFile(stored) as file:
+            columns = _columns(file.schema_arrow)
+            found = layout(columns, where)
+            total = _total(file, columns[found.sources[billed][0].position].name, where)
+            line_count = file.metadata.num_rows
+        tag_keys = tuple(_tag_keys(stored, columns, found))
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
+    return RawFile(key, stored.name, line_count, total, columns, tag_keys, found.warnings)
+
+
+def _columns(schema: pa.Schema) -> tuple[Delivered, ...]:
+    return tuple(Delivered(field.name, _form(field.type), str(field.type)) for field in schema)
+
+
+def _form(kind: pa.DataType) -> str:
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _form(kind.value_type)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return "time"
+    if types.is_floating(kind) or types.is_decimal(kind) or types.is_integer(kind):
+        return "number"
+    if types.is_map(kind):
+        return "map"
+    return "null" if types.is_null(kind) else "other"
+
+
+def _total(file: pq.ParquetFile, column: str, where: str) -> Decimal:
+    """The sum to 10 places a line; a value no bill can hold is refused by its row."""
+    total, row = Decimal(0), 0
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
+        costs = pl.Series(values=batch.column(0))
+        exact = costs.cast(pl.Decimal(20, 10), strict=False)
+        if exact.null_count() > costs.null_count():
+            at = (exact.is_null() & costs.is_not_null()).arg_max() or 0
+            raise SourceError(
+                f"{where}, row {row + at + 1}, column {column}: {costs[at]} is not a number below 10 billion; "
+                "have the file delivered again."
+            )
+        total += exact.cast(pl.Decimal(38, 10)).sum() or Decimal(0)
+        row += len(costs)
+    return total
+
+
+def _tag_keys(stored: Path, columns: tuple[Delivered, ...], found: Layout) -> Iterator[TagKey]:
+    for container in tag_containers():
+        for tag in found.tags:
+            name = columns[tag.position].name
+            if tag.container == container and tag.key:
+                yield TagKey(tag.key, container, name, in_map=False)
+            elif tag.container == container:
+                for key in _map_keys(stored, name):
+                    yield TagKey(key, container, name, in_map=True)
+
+
+def _map_keys(stored: Path, column: str) -> list[str]:
+    """Every key in a column of maps. The keys alone are read, and as codes: a bill has few and repeats them."""
+    with pq.ParquetFile(stored) as file:
+        leaves = [file.schema.column(at).path for at in range(len(file.schema.names))]
+    key_leaf = next(leaf for leaf in leaves if leaf.startswith(f"{column}."))
+    met: dict[str, None] = {}
+    with pq.ParquetFile(stored, read_dictionary=[key_leaf]) as file:
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[key_leaf]):
+            keys = batch.column(0).flatten().flatten()[0]
+            met.update(dict.fromkeys(pc.unique(keys).to_pylist()))
+    return list(met)

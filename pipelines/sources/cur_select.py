@@ -1,0 +1,118 @@
+"""The one SELECT that shows stored deliveries of any kind as lines of the normalised bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.sources.cur_columns import MONEY, Column, Delivered, Source, bill_columns, layout
+from pipelines.sources.cur_delivery import RawDelivery, RawFile, TagKey
+from pipelines.sources.cur_tags import lookups, twins
+
+# What we call a delivered tag, in the order of the normalised columns.
+TAG_NAMES = ("run_id", "owner", "team")
+
+
+@dataclass(frozen=True)
+class RawSelect:
+    """A SELECT in DuckDB's dialect over `views`, each to be given its files by `engine.scan_files` first."""
+
+    sql: str
+    views: dict[str, tuple[Path, ...]]
+    warnings: tuple[str, ...]
+
+
+def raw_select(deliveries: Sequence[RawDelivery], tags: Mapping[str, Sequence[str]]) -> RawSelect:
+    """The lines of the deliveries under the normalised columns; a column a file lacks is a typed NULL.
+
+    `tags` gives the accepted tag keys for each of run_id, owner and team. Costs are DECIMAL(20,10), times
+    naive UTC; an empty text is NULL. `warnings` tells what was read as missing and which tags are twins.
+    """
+    parts: list[str] = []
+    views: dict[str, tuple[Path, ...]] = {}
+    warnings: dict[str, None] = {}
+    for raw in deliveries:
+        warnings.update(dict.fromkeys(raw.warnings))
+        for number, group in enumerate(_alike(raw.files), 1):
+            first = group[0]
+            tried = {name: lookups(first.tag_keys, tags.get(name, ())) for name in TAG_NAMES}
+            for file in group:
+                for name, keys in tried.items():
+                    warnings.update(dict.fromkeys(twins(file, name, keys)))
+            view = f"cur_{raw.delivery.fingerprint[:16]}_{number}"
+            views[view] = tuple(raw.folder / file.name for file in group)
+            parts.append(f"select\n{_columns(raw, group, tried)}\nfrom {view}")
+    return RawSelect("\nunion all\n".join(parts) or _nothing(), views, tuple(warnings))
+
+
+def _alike(files: Sequence[RawFile]) -> list[list[RawFile]]:
+    """Files with the same columns and tags can be read as one."""
+    groups: dict[tuple, list[RawFile]] = {}
+    for file in files:
+        groups.setdefault((file.columns, file.tag_keys), []).append(file)
+    return list(groups.values())
+
+
+def _columns(raw: RawDelivery, group: Sequence[RawFile], tried: Mapping[str, Sequence[TagKey]]) -> str:
+    delivery, first = raw.delivery, group[0]
+    found = layout(first.columns, first.key)
+    named = {
+        "source_name": _text(delivery.source),
+        "delivery_id": _text(delivery.delivery_id),
+        "billing_period": _text(delivery.billing_period),
+        "source_file": _source_file(group),
+        "source_row": "cast(file_row_number as bigint)",
+    }
+    for column in bill_columns():
+        named[column.name] = _value(column, found.sources[column.name], first.columns)
+    for name in TAG_NAMES:
+        named[f"tag_{name}"] = _first(_filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name])
+    return ",\n".join(f"    {value} as {name}" for name, value in named.items())
+
+
+def _value(column: Column, sources: Sequence[Source], columns: Sequence[Delivered]) -> str:
+    names = [columns[source.position].name for source in sources]
+    if column.type == "VARCHAR":
+        return _first(_filled(name, source.key) for name, source in zip(names, sources, strict=True))
+    kind = "decimal(20, 10)" if column.type == MONEY else column.type.lower()
+    inner = f"coalesce({', '.join(map(_name, names))})" if len(names) > 1 else next(map(_name, names), "null")
+    return f"cast({inner} as {kind})"
+
+
+def _filled(column: str, key: str | None) -> str:
+    value = _name(column) if key is None else f"{_name(column)}[{_text(key)}]"
+    return f"nullif({value}, '')"
+
+
+def _first(values: Iterator[str]) -> str:
+    found = list(values)
+    if not found:
+        return "cast(null as varchar)"
+    return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
+
+
+def _source_file(group: Sequence[RawFile]) -> str:
+    """The delivered key, told by the end of the path: engines spell the rest of a path in their own way."""
+    if len(group) == 1:
+        return _text(group[0].key)
+    length = len(group[0].name)
+    cases = " ".join(f"when {_text(file.name)} then {_text(file.key)}" for file in group)
+    return f"case right(filename, {length}) {cases} end"
+
+
+def _nothing() -> str:
+    texts = ("source_name", "delivery_id", "billing_period", "source_file")
+    columns = [(name, "varchar") for name in texts] + [("source_row", "bigint")]
+    columns += [(column.name, column.type.lower()) for column in bill_columns()]
+    columns += [(f"tag_{name}", "varchar") for name in TAG_NAMES]
+    listed = ",\n".join(f"    cast(null as {kind}) as {name}" for name, kind in columns)
+    return f"select\n{listed}\nwhere 1 = 0"
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,202 @@
+"""A delivered csv into one typed Parquet file, block by block: memory does not grow with its lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from pipelines.errors import SourceError
+from pipelines.sources import cur_values
+from pipelines.sources.cur_columns import MONEY, Column, Delivered, Source, Tag, bill_columns, layout, map_names, snake
+from pipelines.sources.cur_delivery import RawFile, TagKey
+from pipelines.sources.cur_unpack import read_header, unpacked
+
+BLOCK_BYTES = 4 << 20
+ROW_GROUP_ROWS = 122_880
+
+_READERS = {MONEY: cur_values.numbers, "TIMESTAMP": cur_values.times}
+_TYPES = {MONEY: cur_values.NUMBER, "TIMESTAMP": cur_values.TIME, "VARCHAR": pa.string()}
+_WORDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "an ISO timestamp"}
+
+
+def convert(
+    delivered: Path, out: Path, *, key: str, where: str, billed: str, on_bytes: Callable[[int], None]
+) -> RawFile:
+    """Write the needed columns of the csv `delivered` to `out`, rows in its order.
+
+    `where` names the file in errors, `key` in the record; `billed` is the column whose sum is kept.
+    Raises SourceError for a csv that is cut short, ragged, lacks a column or holds a value that is none.
+    """
+    names, has_rows = read_header(delivered, where)
+    bill = _Bill(names, key, where, billed)
+    blocks = _blocks(delivered, bill, on_bytes) if has_rows else iter(())
+    with pq.ParquetWriter(out, bill.schema, compression="zstd", store_schema=False) as writer:
+        waiting: list[pa.RecordBatch] = []
+        for block in blocks:
+            waiting.append(bill.typed(block))
+            if sum(batch.num_rows for batch in waiting) >= ROW_GROUP_ROWS:
+                writer.write_table(pa.Table.from_batches(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting))
+    return RawFile(
+        key, out.name, bill.row_count, bill.billed_total, bill.stored_columns(), bill.tag_keys(), bill.warnings()
+    )
+
+
+def _blocks(delivered: Path, bill: _Bill, on_bytes: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+    """The csv's needed columns as text, named by their position in the file."""
+    wanted = [str(position) for position in bill.positions]
+    ragged: list[pyarrow.csv.InvalidRow] = []
+
+    def refuse(row: pyarrow.csv.InvalidRow) -> str:
+        ragged.append(row)
+        return "error"
+
+    try:
+        with unpacked(delivered, bill.where, on_bytes) as stream:
+            yield from pyarrow.csv.open_csv(
+                stream,
+                # Only a single-threaded reader knows the number of a ragged row.
+                pyarrow.csv.ReadOptions(
+                    use_threads=False,
+                    block_size=BLOCK_BYTES,
+                    skip_rows=1,
+                    column_names=[str(position) for position in range(len(bill.names))],
+                ),
+                pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+                pyarrow.csv.ConvertOptions(
+                    include_columns=wanted,
+                    column_types=dict.fromkeys(wanted, pa.string()),
+                    strings_can_be_null=True,
+                    null_values=list(cur_values.MISSING),
+                ),
+            )
+    except pa.ArrowInvalid as error:
+        if ragged:
+            row = ragged[0]
+            raise SourceError(
+                f"{bill.where}, row {row.number} (the header is row 1): {row.actual_columns} values under "
+                f"{row.expected_columns} columns; have the file delivered again."
+            ) from None
+        raise SourceError(f"{bill.where} is no CSV ({error}); have it delivered again.") from None
+
+
+class _Bill:
+    """One csv on its way to Parquet: its columns, and what was met so far."""
+
+    def __init__(self, names: list[str], key: str, where: str, billed: str):
+        self.names, self.key, self.where, self.billed = names, key, where, billed
+        forms = ("map" if snake(name) in map_names() else "any" for name in names)
+        self._layout = layout([Delivered(n, f, "text") for n, f in zip(names, forms, strict=True)], where)
+        self._columns = [column for column in bill_columns() if self._layout.sources[column.name]]
+        self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
+        self._map_keys: dict[int, dict[str, None]] = {}
+        self._unread: Counter[int] = Counter()
+        self._first_unread: dict[int, str] = {}
+        self.row_count = 0
+        self.billed_total = Decimal(0)
+        fields = [pa.field(column.name, _TYPES[column.type]) for column in self._columns]
+        fields += [pa.field(name, pa.string() if tag.key else cur_values.MAP) for tag, name in self._tags]
+        self.schema = pa.schema(fields)
+
+    @property
+    def positions(self) -> list[int]:
+        """The columns to read."""
+        used = [source.position for sources in self._layout.sources.values() for source in sources]
+        return sorted({*used, *(tag.position for tag in self._layout.tags)})
+
+    def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows under the schema."""
+        texts = dict(zip(self.positions, block.columns, strict=True))
+        maps = {
+            position: self._read(cur_values.maps, text, position, None)
+            for position, text in texts.items()
+            if snake(self.names[position]) in map_names()
+        }
+        arrays = [self._column(column, texts, maps) for column in self._columns]
+        for tag, _ in self._tags:
+            arrays.append(texts[tag.position] if tag.key else maps[tag.position])
+            if not tag.key:
+                self._map_keys.setdefault(tag.position, {}).update(
+                    dict.fromkeys(cur_values.map_keys(maps[tag.position]))
+                )
+        self.row_count += block.num_rows
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def stored_columns(self) -> tuple[Delivered, ...]:
+        """What the Parquet file holds."""
+        forms = {MONEY: "number", "TIMESTAMP": "time", "VARCHAR": "text"}
+        columns = [Delivered(c.name, forms[c.type], str(_TYPES[c.type])) for c in self._columns]
+        tags = [Delivered(n, "text" if t.key else "map", str(self.schema.field(n).type)) for t, n in self._tags]
+        return (*columns, *tags)
+
+    def tag_keys(self) -> tuple[TagKey, ...]:
+        """Every tag met."""
+        found = []
+        for tag, name in self._tags:
+            if tag.key:
+                found.append(TagKey(tag.key, tag.container, name, in_map=False))
+            else:
+                keys = self._map_keys.get(tag.position, {})
+                found += [TagKey(key, tag.container, name, in_map=True) for key in keys]
+        return tuple(found)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be read and was taken as missing."""
+        counted = [
+            f"{self.key}: {count} values of {self.names[position]} are not what it should hold "
+            f"({self._first_unread[position]}) and are read as missing."
+            for position, count in self._unread.items()
+        ]
+        return (*self._layout.warnings, *counted)
+
+    def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
+        sources = self._layout.sources[column.name]
+        found = [_found(source, texts, maps) for source in sources]
+        text = pc.coalesce(*found) if len(found) > 1 else found[0]
+        if column.name == self.billed:
+            self.billed_total += cur_values.total(text)
+        if column.type not in _READERS:
+            return text
+        return self._read(_READERS[column.type], text, sources[0].position, column if column.refuses else None)
+
+    def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
+        values, unread = reader(text)
+        count = pc.sum(unread).as_py()
+        if not count:
+            return values
+        at = pc.index(unread, True).as_py()
+        first = f"{text[at].as_py()[:80]!r}"
+        row = self.row_count + at + 2
+        if refusing:
+            raise SourceError(
+                f"{self.where}, row {row} (the header is row 1), column {self.names[position]}: {first} is not "
+                f"{_WORDS[refusing.type]}; mend that value or have the file delivered again."
+            )
+        self._unread[position] += count
+        self._first_unread.setdefault(position, f"first {first} in row {row}")
+        return values
+
+    def _tag_columns(self) -> Iterator[str]:
+        """A name for each tag column that no other column has in any case: SQL does not tell cases apart."""
+        taken = {column.name for column in self._columns}
+        for tag in self._layout.tags:
+            name = self.names[tag.position]
+            while name.lower() in taken:
+                name += "+"
+            taken.add(name.lower())
+            yield name
+
+
+def _found(source: Source, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
+    if source.key is None:
+        return texts[source.position]
+    return cur_values.map_value(maps[source.position], source.key)

@@ -1,0 +1,89 @@
+"""Text of a csv bill into typed values, a column of a batch at a time. Exact: no value passes through a float."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# AWS leaves a missing value empty; tools that rewrite bills write these words.
+MISSING = ("", "None", "NULL", "null")
+NUMBER = pa.decimal128(20, 10)
+TIME = pa.timestamp("us")
+MAP = pa.map_(pa.string(), pa.string())
+
+# A double printed in full has 17 digits, so 27 places lose nothing above 1e-10; both types hold 10 digits before.
+_EXACT = pl.Decimal(38, 27)
+_PLACES = 10
+
+
+def numbers(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Decimal numbers of 10 places, halves rounded away from zero, and which texts are not such numbers."""
+    rounded = _exact(texts).round(_PLACES, mode="half_away_from_zero")
+    values = rounded.cast(pl.Decimal(20, _PLACES), strict=False).to_arrow().cast(NUMBER)
+    return values, pc.and_(values.is_null(), texts.is_valid())
+
+
+def total(texts: pa.Array) -> Decimal:
+    """The sum of decimal numbers with every digit they have; other texts count as nothing."""
+    exact = _exact(texts).to_arrow().cast(pa.decimal256(76, 27))
+    return pc.sum(exact).as_py() or Decimal(0)
+
+
+def times(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Naive UTC timestamps from ISO texts with or without a zone, and which texts are none."""
+    values = _by_distinct(texts, _time, TIME)
+    return values, pc.and_(values.is_null(), texts.is_valid())
+
+
+def maps(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Maps of text to text from JSON objects, and which texts are none."""
+    values = _by_distinct(texts, _entries, MAP)
+    return values, pc.and_(values.is_null(), texts.is_valid())
+
+
+def map_value(values: pa.Array, key: str) -> pa.Array:
+    """One key's value of each map; null where the map lacks it or holds nothing."""
+    found = pc.map_lookup(values, pa.scalar(key), "first")
+    return pc.if_else(pc.is_in(found, value_set=pa.array(MISSING)), pa.scalar(None, pa.string()), found)
+
+
+def map_keys(values: pa.Array) -> list[str]:
+    """The distinct keys of a column of maps, in the order met."""
+    return values.keys.unique().to_pylist()
+
+
+def _exact(texts: pa.Array) -> pl.Series:
+    return pl.Series(values=texts, dtype=pl.String).cast(_EXACT, strict=False)
+
+
+def _by_distinct(texts: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
+    """Reads each distinct text once: a batch has many lines and few hours or tag sets."""
+    coded = texts.dictionary_encode()
+    return pa.array([read(text) for text in coded.dictionary.to_pylist()], kind).take(coded.indices)
+
+
+@lru_cache(maxsize=4096)
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+
+
+def _entries(text: str) -> Sequence[tuple[str, str]] | None:
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(content, dict):
+        return None
+    return [(key, str(value)) for key, value in content.items() if value is not None]

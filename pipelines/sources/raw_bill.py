@@ -1,0 +1,70 @@
+"""The delivered bill of all configured sources, one billing month at a time, as the models read it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from pipelines.engine import Engine
+from pipelines.errors import SourceError
+from pipelines.settings import Settings
+from pipelines.sources.aws_cur import (
+    Delivery,
+    Progress,
+    RawDelivery,
+    RawSelect,
+    ingest,
+    list_deliveries,
+    raw_select,
+)
+
+
+class RawBill:
+    """Deliveries by month. Each source is listed once in the life of this object."""
+
+    def __init__(self, raw_root: Path, settings: Settings):
+        self._raw_root = raw_root
+        self._settings = settings
+        self._sources = {source.name: source for source in settings.billing}
+        self._stored: dict[str, list[RawDelivery]] = {}
+
+    @cached_property
+    def deliveries(self) -> list[Delivery]:
+        """The current delivery of every month of every source, by source and month."""
+        return [
+            delivery
+            for source in self._sources.values()
+            for delivery in list_deliveries(source, self._raw_root)
+        ]
+
+    def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
+        """Bring what the sources deliver for a month into the raw store; what is there already stays."""
+        if period not in self._stored:
+            self._stored[period] = [
+                ingest(delivery, self._sources[delivery.source], self._raw_root, progress)
+                for delivery in self.deliveries
+                if delivery.billing_period == period
+            ]
+        return self._stored[period]
+
+    def fingerprint(self, period: str | None) -> str:
+        """A text that changes when anything a model can see of the month's lines does."""
+        return self._select(period).sql + " ".join(
+            delivery.fingerprint for delivery in self.deliveries if delivery.billing_period == period
+        )
+
+    def warnings(self, period: str) -> tuple[str, ...]:
+        """What was read as missing, and tags that are spelled twice; one sentence each."""
+        return self._select(period).warnings
+
+    def view(self, engine: Engine, name: str, period: str | None) -> None:
+        """Name the month's lines, under the normalised columns, in an engine."""
+        select = self._select(period)
+        for view, files in select.views.items():
+            engine.scan_files(view, files)
+        engine.view_sql(name, select.sql)
+
+    def _select(self, period: str | None) -> RawSelect:
+        if period is None:
+            raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
+        return raw_select(self.ingest(period), self._settings.tag_keys)

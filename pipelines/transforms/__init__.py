@@ -1,0 +1,1 @@
+"""Core tables that SQL says badly; pure Polars, one module per table."""

@@ -1,0 +1,42 @@
+"""One warehouse, opened: its store, its tables, its delivered bills and the local folders work is done in."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pipelines.lake import Lake
+from pipelines.settings import Settings
+from pipelines.sources.raw_bill import RawBill
+from pipelines.storage import Store, open_store
+
+
+class Warehouse:
+    """Everything below `warehouse.location`, and a local work folder (the same one when it is a folder)."""
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        place = settings.warehouse
+        self.store: Store = open_store(
+            place.location, endpoint_url=place.endpoint_url, region=place.region, profile=place.profile
+        )
+        self.work = _work_folder(place.location)
+        self.lake = Lake(self.store, self.work / "cache")
+        self.bill = RawBill(self.work / "raw", settings)
+
+    @property
+    def spill(self) -> Path:
+        """Where the engine may write what memory cannot hold."""
+        return self.work / "staging" / "spill"
+
+    def staged(self, key: str, period: str | None) -> Path:
+        """Where a table's fresh file waits for its checks."""
+        path = self.work / "staging" / f"{key}.{period or 'whole'}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def _work_folder(location: str) -> Path:
+    if not location.startswith("s3://"):
+        return Path(location)
+    return Path.home() / ".cache" / "trainledger" / hashlib.sha256(location.encode()).hexdigest()[:16]

@@ -1,0 +1,80 @@
+-- One row per run: what it did, and what all of it cost on the three bases.
+with ledger as (
+    select
+        run_id,
+        sum(accelerator_hours) as accelerator_hours,
+        known_sum(list_cost_usd) as list_cost_usd,
+        sum(effective_cost_usd) as effective_cost_usd,
+        sum(billed_cost_usd) as billed_cost_usd,
+        sum(effective_cost_usd) filter (where evidence in ('tag', 'type_match')) as estimated_cost_usd,
+        max(nullif(accelerator_family, 'none')) as billed_accelerator_family
+    from fct_ledger_daily
+    where bucket = 'run'
+    group by run_id
+),
+
+-- Tokens a run has seen are told by epochs and checkpoints alike.
+progress as (
+    select run_id, epoch_index as completed_epoch, cast(null as varchar) as durable_checkpoint, tokens_seen
+    from stg_tracker__epoch
+    union all
+    select run_id, null, case when is_resumable and is_complete then checkpoint_id end, tokens_seen
+    from stg_tracker__checkpoint
+),
+
+counted as (
+    select
+        run_id,
+        count(distinct completed_epoch) as epoch_completed_count,
+        count(distinct durable_checkpoint) as checkpoint_durable_count,
+        max(tokens_seen) as tokens_seen_count
+    from progress
+    group by run_id
+),
+
+waste as (
+    select
+        run_id,
+        coalesce(sum(effective_cost_usd), 0) as wasted_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'lost_work'), 0) as lost_work_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'restart'), 0) as restart_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'compile'), 0) as compile_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'failed_run'), 0) as failed_run_cost_usd
+    from fct_interval_cost
+    where interval_kind in ('lost_work', 'restart', 'compile', 'failed_run')
+    group by run_id
+),
+
+target as (
+    select run_id, list_cost_usd, effective_cost_usd, billed_cost_usd, duration_ms
+    from fct_interval_cost
+    where interval_kind = 'target'
+)
+
+select
+    run.run_id, run.workload_id,
+    case when run.accelerator_family in ('none', 'mixed') then coalesce(ledger.billed_accelerator_family, run.accelerator_family)
+        else run.accelerator_family end as accelerator_family,
+    run.instance_type, run.resource_count, run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model,
+    run.target_metric, run.started_at, run.ended_at, run.is_end_inferred,
+    ledger.run_id is not null as is_billed,
+    coalesce(ledger.accelerator_hours, 0) as accelerator_hours,
+    coalesce(counted.epoch_completed_count, 0) as epoch_completed_count,
+    coalesce(counted.checkpoint_durable_count, 0) as checkpoint_durable_count,
+    counted.tokens_seen_count,
+    ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
+    coalesce(ledger.estimated_cost_usd, 0) as estimated_cost_usd,
+    target.list_cost_usd as list_cost_to_target_usd,
+    target.effective_cost_usd as cost_to_target_usd,
+    target.billed_cost_usd as billed_cost_to_target_usd,
+    target.duration_ms as target_duration_ms,
+    coalesce(waste.wasted_cost_usd, 0) as wasted_cost_usd,
+    coalesce(waste.lost_work_cost_usd, 0) as lost_work_cost_usd,
+    coalesce(waste.restart_cost_usd, 0) as restart_cost_usd,
+    coalesce(waste.compile_cost_usd, 0) as compile_cost_usd,
+    coalesce(waste.failed_run_cost_usd, 0) as failed_run_cost_usd
+from dim_run as run
+left join ledger on ledger.run_id = run.run_id
+left join counted on counted.run_id = run.run_id
+left join waste on waste.run_id = run.run_id
+left join target on target.run_id = run.run_id

@@ -1,0 +1,16 @@
+-- One row per durable checkpoint of a run: the full cost of the time since the one before, and of its own stall.
+select
+    cost.run_id,
+    cost.interval_key as checkpoint_id,
+    run.workload_id, run.accelerator_family, run.instance_type,
+    checkpoint.attempt_no, checkpoint.step, checkpoint.durable_at, checkpoint.bytes as checkpoint_bytes,
+    checkpoint.stall_seconds,
+    cast(cost.duration_ms as double) / 1000 as duration_seconds,
+    cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd,
+    -- The stall at the average rate of its interval; requests and retention are priced by the storage lines.
+    ratio(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms) as stall_cost_usd
+from fct_interval_cost as cost
+join stg_tracker__checkpoint as checkpoint
+    on checkpoint.run_id = cost.run_id and checkpoint.checkpoint_id = cost.interval_key
+join fct_run as run on run.run_id = cost.run_id
+where cost.interval_kind = 'checkpoint'

@@ -1,0 +1,19 @@
+-- One row per run: what it really cost, and what one epoch, checkpoint and million tokens of it cost.
+select
+    run_id, workload_id, accelerator_family, instance_type, resource_count, attempt_count, status, purpose, team, owner, model,
+    started_at, ended_at, is_end_inferred, is_billed,
+    accelerator_hours, epoch_completed_count, checkpoint_durable_count, tokens_seen_count,
+    list_cost_usd, effective_cost_usd, billed_cost_usd, estimated_cost_usd,
+    cost_per_epoch_usd(effective_cost_usd) as cost_per_epoch_usd,
+    cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd,
+    cost_per_epoch_usd(billed_cost_usd) as billed_cost_per_epoch_usd,
+    cost_per_checkpoint_usd(effective_cost_usd) as cost_per_checkpoint_usd,
+    cost_per_checkpoint_usd(list_cost_usd) as list_cost_per_checkpoint_usd,
+    cost_per_checkpoint_usd(billed_cost_usd) as billed_cost_per_checkpoint_usd,
+    cost_per_million_tokens_usd(effective_cost_usd) as cost_per_million_tokens_usd,
+    cost_per_million_tokens_usd(list_cost_usd) as list_cost_per_million_tokens_usd,
+    cost_per_million_tokens_usd(billed_cost_usd) as billed_cost_per_million_tokens_usd,
+    cost_to_target_usd, list_cost_to_target_usd, billed_cost_to_target_usd,
+    wasted_cost_usd, lost_work_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd
+from fct_run
+group by all

@@ -1,0 +1,26 @@
+-- One row per training run as recorded, its open ends closed by its attempts and marked so.
+with attempt as (
+    select
+        run_id, count(*) as attempt_count, min(started_at) as first_started_at, max(ended_at) as last_ended_at,
+        max_by(end_reason, attempt_no) as last_end_reason
+    from stg_tracker__attempt
+    group by run_id
+)
+
+select
+    run.run_id,
+    run.source_system,
+    run.model, run.dataset, run.dataset_tokens, run.dataset_samples, run.seq_len, run.global_batch_samples,
+    run.precision, run.code_revision,
+    run.target_metric, run.target_value, run.target_direction,
+    coalesce(run.purpose, 'unknown') as purpose,
+    run.experiment, run.team, run.owner, run.parent_run_id,
+    coalesce(run.status, case when attempt.last_end_reason = 'completed' then 'completed' else 'unknown' end) as status,
+    run.status is null as is_status_inferred,
+    coalesce(run.started_at, attempt.first_started_at, run.last_seen_at) as started_at,
+    coalesce(run.ended_at, attempt.last_ended_at, run.last_seen_at) as ended_at,
+    run.ended_at is null as is_end_inferred,
+    coalesce(attempt.attempt_count, 0) as attempt_count,
+    run.source_name
+from tracker_run as run
+left join attempt on attempt.run_id = run.run_id

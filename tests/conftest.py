@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real bills and logs that are not part of this repository; tests skip where they are absent."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"real data folder {SHARED_DATA} is absent")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """URL of one S3-compatible server on loopback for the whole run; what is in it is shared."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3_endpoint(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of the S3-compatible server, emptied, with credentials for it in the environment."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    # The developer's own profiles must not leak into a test.
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no-config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no-credentials"))
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    reset = urllib.request.Request(f"{s3_server}/moto-api/reset", method="POST")
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(reset).close()
+    return s3_server

@@ -1,0 +1,522 @@
+"""The report says what the marts say. The marts here are written by hand; every expected figure is worked out beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.errors import EngineError, UsageError
+from pipelines.models.catalog import load_catalog
+from pipelines.quality.contract import load_contract
+from pipelines.reports.render import ReportFacts, render_report
+
+TYPES = {
+    "VARCHAR": pl.String,
+    "BIGINT": pl.Int64,
+    "DOUBLE": pl.Float64,
+    "BOOLEAN": pl.Boolean,
+    "DATE": pl.Date,
+    "TIMESTAMP": pl.Datetime("us"),
+}
+Marts = dict[str, list[dict[str, Any]]]
+Render = Callable[..., str]
+
+WORKLOAD = "llama-3.1-8b / corp-v3 / seq 8192 / batch 256 / any precision / eval_loss <= 2.05"
+
+FACTS = ReportFacts(
+    publication_number=7,
+    published_at=datetime(2026, 8, 2, 6, 14, tzinfo=UTC),
+    code_revision="0.1.0+ab12cd34",
+    billing_months=("2026-06", "2026-07"),
+    checks=(
+        {
+            "table": "marts/mart_run_cost",
+            "period": None,
+            "check": "key_unique",
+            "severity": "error",
+            "passed": True,
+            "unexpected_count": 0,
+            "sample": [],
+        },
+        {
+            "table": "staging/stg_aws__line_item",
+            "period": "2026-06",
+            "check": "unknown_charge_type",
+            "severity": "warn",
+            "passed": False,
+            "unexpected_count": 3,
+            "sample": [{"charge_type": "EdpDiscountV2", "line_count": 2}],
+        },
+        {
+            "table": "staging/stg_aws__line_item",
+            "period": "2026-07",
+            "check": "unknown_charge_type",
+            "severity": "warn",
+            "passed": False,
+            "unexpected_count": 4,
+            "sample": [{"charge_type": "EdpDiscountV3", "line_count": 4}],
+        },
+        {
+            "table": "marts/mart_epoch_cost",
+            "period": None,
+            "check": "effective_cost_usd_not_null",
+            "severity": "warn",
+            "passed": True,
+            "unexpected_count": 0,
+            "sample": [],
+        },
+    ),
+)
+
+
+def run(run_id: str, family: str, instance: str, cost: str, epochs: int = 4, **other: Any) -> dict[str, Any]:
+    """A completed run: list twice its effective cost, billed half of it."""
+    effective = Decimal(cost)
+    row = {
+        "run_id": run_id,
+        "workload_id": WORKLOAD,
+        "accelerator_family": family,
+        "instance_type": instance,
+        "resource_count": 1,
+        "attempt_count": 1,
+        "status": "completed",
+        "purpose": "finetune",
+        "team": "nlp",
+        "owner": "priya",
+        "model": "llama-3.1-8b",
+        "started_at": datetime(2026, 7, 1, 10),
+        "ended_at": datetime(2026, 7, 2, 3),
+        "is_end_inferred": False,
+        "is_billed": True,
+        "accelerator_hours": Decimal(136),
+        "epoch_completed_count": epochs,
+        "checkpoint_durable_count": 2 * epochs,
+        "tokens_seen_count": 3e8 * epochs,
+        "list_cost_usd": 2 * effective,
+        "effective_cost_usd": effective,
+        "billed_cost_usd": effective / 2,
+        "estimated_cost_usd": Decimal(0),
+        "cost_to_target_usd": effective,
+        "list_cost_to_target_usd": 2 * effective,
+        "billed_cost_to_target_usd": effective / 2,
+        "wasted_cost_usd": Decimal(0),
+        "lost_work_cost_usd": Decimal(0),
+        "restart_cost_usd": Decimal(0),
+        "compile_cost_usd": Decimal(0),
+        "failed_run_cost_usd": Decimal(0),
+    } | other
+    for prefix in ("", "list_", "billed_"):
+        whole = row["effective_cost_usd" if not prefix else f"{prefix}cost_usd"]
+        for unit, count in (
+            ("epoch", epochs),
+            ("checkpoint", row["checkpoint_durable_count"]),
+            ("million_tokens", (row["tokens_seen_count"] or 0) / 1e6),
+        ):
+            value = None if not count or whole is None else whole / Decimal(count)
+            row.setdefault(f"{prefix}cost_per_{unit}_usd", value)
+    return row
+
+
+def compared(basis: str, gpu: str, trainium: str, saving: str, **other: Any) -> dict[str, Any]:
+    return {
+        "workload_id": WORKLOAD,
+        "gpu_instance_type": "p5.48xlarge",
+        "trainium_instance_type": "trn1.32xlarge",
+        "cost_basis": basis,
+        "gpu_run_count": 2,
+        "trainium_run_count": 2,
+        "unit_measure": "cost_to_target",
+        "gpu_unit_cost_usd": Decimal(gpu),
+        "trainium_unit_cost_usd": Decimal(trainium),
+        "saving_ratio": Decimal(saving),
+        "verdict": "indicative",
+        "verdict_reason": "geometric means side by side; no interval is computed, so nothing is proven",
+        "price_date": date(2026, 7, 28),
+    } | other
+
+
+def charge(day: date, bucket: str, cost: str, family: str = "gpu", **other: Any) -> dict[str, Any]:
+    effective = Decimal(cost)
+    return {
+        "usage_date": day,
+        "payer_account_id": "111122223333",
+        "account_id": "444455556666",
+        "bucket": bucket,
+        "charge_category": "Usage",
+        "service": "AmazonEC2",
+        "accelerator_family": family,
+        "billing_month": day.replace(day=1),
+        "billing_currency": "USD",
+        "accelerator_hours": Decimal(8),
+        "list_cost_usd": 2 * effective,
+        "effective_cost_usd": effective,
+        "billed_cost_usd": effective / 2,
+    } | other
+
+
+def unexplained(resource: str, cost: str, **other: Any) -> dict[str, Any]:
+    return {
+        "usage_date": date(2026, 7, 9),
+        "payer_account_id": "111122223333",
+        "account_id": "444455556666",
+        "resource_id": resource,
+        "instance_type": "p4d.24xlarge",
+        "accelerator_family": "gpu",
+        "region_id": "us-west-2",
+        "missing_evidence": "no run and no tag names this resource",
+        "accelerator_hours": Decimal(8),
+        "list_cost_usd": Decimal(cost),
+        "effective_cost_usd": Decimal(cost),
+        "billed_cost_usd": Decimal(cost),
+    } | other
+
+
+def invoice(month: date, invoice_id: str, bill: str, ledger: str, status: str) -> dict[str, Any]:
+    return {
+        "payer_account_id": "111122223333",
+        "billing_month": month,
+        "invoice_id": invoice_id,
+        "currency": "USD",
+        "line_count": 12345,
+        "newest_usage_at": datetime(2026, 7, 28, 23),
+        "billed_cost_usd": Decimal(bill),
+        "ledger_cost_usd": Decimal(ledger),
+        "effective_cost_usd": Decimal(bill),
+        "difference_usd": Decimal(bill) - Decimal(ledger),
+        "status": status,
+    }
+
+
+def example() -> Marts:
+    """Two GPU and two Trainium runs of one workload, one failed run, and a bill with something in every bucket."""
+    june, july = date(2026, 6, 10), date(2026, 7, 10)
+    return {
+        "mart_run_cost": [
+            run("gpu-1", "gpu", "p5.48xlarge", "900"),
+            run("gpu-2", "gpu", "p5.48xlarge", "1100"),
+            run("trn-1", "trainium", "trn1.32xlarge", "700", compile_cost_usd=Decimal("35"), wasted_cost_usd=Decimal("35")),
+            run("trn-2", "trainium", "trn1.32xlarge", "740"),
+            run(
+                "gpu-3",
+                "gpu",
+                "p5.48xlarge",
+                "160",
+                epochs=0,
+                status="failed",
+                cost_to_target_usd=None,
+                failed_run_cost_usd=Decimal("120"),
+                lost_work_cost_usd=Decimal("40"),
+                wasted_cost_usd=Decimal("160"),
+            ),
+            run("silent", "gpu", "p5.48xlarge", "0", is_billed=False, effective_cost_usd=None, billed_cost_usd=None),
+        ],
+        "mart_silicon_comparison": [
+            compared("list", "2000", "1400", "0.3"),
+            compared("effective", "994.987437", "719.722169", "0.276652"),
+            compared("billed", "500", "525", "-0.05"),
+        ],
+        "mart_cost_ledger_daily": [
+            charge(june, "run", "1600"),
+            charge(july, "run", "560"),
+            charge(july, "run", "1440", "trainium"),
+            charge(june, "idle", "212.40"),
+            charge(july, "unattributed", "131.36"),
+            charge(july, "capacity_unused", "300"),
+            charge(july, "commitment_unused", "57.50"),
+            charge(june, "shared", "80", "none"),
+            charge(june, "other", "0", "none", list_cost_usd=None),
+        ],
+        "mart_unattributed_cost_daily": [
+            unexplained("i-0aa", "60"),
+            unexplained("i-0aa", "31.36", usage_date=date(2026, 7, 11)),
+            unexplained(
+                "i-0bb",
+                "40",
+                tagged_owner="tomas",
+                missing_evidence="no run names this resource: ask the tagged owner",
+            ),
+        ],
+        "mart_invoice_reconciliation_monthly": [
+            invoice(date(2026, 6, 1), "1234567", "2190.55", "2190.55", "reconciled"),
+            invoice(date(2026, 7, 1), "", "1190.20", "1190.20", "open"),
+        ],
+    }
+
+
+def frame(mart: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The rows typed as the mart's contract says."""
+    schema = {}
+    for column in load_contract(f"marts/{mart}").columns:
+        sized = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", column.type)
+        schema[column.name] = pl.Decimal(int(sized[1]), int(sized[2])) if sized else TYPES[column.type]
+    unknown = {name for row in rows for name in row} - set(schema)
+    assert not unknown, f"{mart} has no {unknown}"
+    exact = [
+        {
+            name: round(value, 6) if isinstance(value := row.get(name), Decimal) else value
+            for name in schema
+        }
+        for row in rows
+    ]
+    return pl.DataFrame(exact, schema=schema, orient="row")
+
+
+@pytest.fixture
+def render(tmp_path: Path) -> Render:
+    def rendered(marts: Marts, facts: ReportFacts = FACTS) -> str:
+        with DuckDBEngine() as engine:
+            for mart, rows in marts.items():
+                file = tmp_path / f"{mart}.parquet"
+                frame(mart, rows).write_parquet(file)
+                engine.view(mart, [file])
+            return render_report("training_cost", engine.query, facts)
+
+    return rendered
+
+
+def words(page: str) -> str:
+    """What a reader sees: no style, no tags, single spaces."""
+    page = re.sub(r"<style>.*?</style>|<svg.*?</svg>", " ", page, flags=re.DOTALL)
+    page = re.sub(r"<[^>]+>", " ", page).replace("&#39;", "'").replace("&lt;", "<").replace("&gt;", ">")
+    return " ".join(page.split())
+
+
+def part(page: str, section: str) -> str:
+    found = re.search(rf'<section id="{section}">.*?</section>', page, flags=re.DOTALL)
+    assert found, section
+    return words(found[0])
+
+
+def test_first_screen_answers_the_three_questions(render: Render) -> None:
+    page = words(render(example()))
+    # Run bucket: 1600 + 560 + 1440 = 3600; list is twice, billed half of it.
+    assert "What did training really cost? $3,600 effective cost of 5 runs, June 2026 and July 2026" in page
+    assert "The same use is $7,200 at list price and $1,800 as billed." in page
+    # gpu-1 + gpu-2 + gpu-3 = 2160; trn-1 + trn-2 = 1440.
+    assert "GPU runs took $2,160 of it, Trainium runs $1,440." in page
+    # 212.40 + 131.36 + 300 + 57.50 = 701.26
+    assert "A further $701 bought accelerators or commitments" in page
+    assert "Indicative: not enough evidence" in page
+    assert "was $719.72 on trn1.32xlarge (2 runs) against $994.99 on p5.48xlarge (2 runs): 27.7% less." in page
+    assert "At list price 30.0% less, as billed 5.0% more. The answer changes with the cost basis." in page
+    # 300 + 57.50 = 357.50, half up.
+    assert "$358 unused" in page
+    assert "$58 of Savings Plans and reserved instances and $300 of reserved capacity" in page
+    assert "Proven:" not in page
+
+
+def test_unit_costs_are_ratios_of_sums_over_all_billed_runs(render: Render) -> None:
+    sides = part(render(example()), "sides")
+    # GPU: (900 + 1100 + 160) / (4 + 4 + 0) epochs = 270.00, / 16 checkpoints = 135.00, / 2400 million tokens = 0.9.
+    assert "Effective $2,160 $270.00 $135.00 $0.900" in sides
+    assert "List $4,320 $540.00 $270.00 $1.80" in sides
+    assert "Billed $1,080 $135.00 $67.50 $0.450" in sides
+    # Trainium: 1440 / 8 epochs = 180.00, / 16 checkpoints = 90.00, / 2400 = 0.6.
+    assert "Effective $1,440 $180.00 $90.00 $0.600" in sides
+    assert "3 runs, 2 completed; 8 epochs, 16 checkpoints, 2.4 billion tokens" in sides
+
+
+def test_comparison_shows_three_bases(render: Render) -> None:
+    sides = part(render(example()), "sides")
+    assert "Effective cost to reach the target $994.99 $719.72 27.7% less indicative" in sides
+    assert "List cost to reach the target $2,000 $1,400 30.0% less indicative" in sides
+    assert "Billed cost to reach the target $500.00 $525.00 5.0% more indicative" in sides
+    assert "runs up to 28 July 2026" in sides
+
+
+def test_ledger_by_bucket_and_month(render: Render) -> None:
+    ledger = part(render(example()), "ledger")
+    # 300 of 1600 + 560 + 1440 + 212.40 + 131.36 + 300 + 57.50 + 80 + 0 = 4381.26 is 6.8 %.
+    assert "reserved capacity and Capacity Blocks that ran nothing $300 6.8% $600 $150 8.0" in ledger
+    assert "everything else on the bill $0 0.0% n/a $0 8.0" in ledger
+    assert "June 2026 $1,600 $212 $0 $0 $0 $80 $0 $1,892" in ledger
+    assert "July 2026 $2,000 $0 $131 $300 $58 $0 $0 $2,489" in ledger
+
+
+def test_runs_waste_unattributed_and_reconciliation(render: Render) -> None:
+    page = render(example())
+    runs = part(page, "runs")
+    assert runs.index("gpu-2") < runs.index("gpu-1") < runs.index("trn-2") < runs.index("trn-1") < runs.index("gpu-3")
+    assert "$1,100 $2,200 $550 $275.00 $137.50 $0" in runs
+    assert "1 run has no bill line and so no cost." in runs
+    waste = part(page, "waste")
+    # 35 + 160 = 195 of 3600 is 5.4 %.
+    assert "$195, or 5.4% of what runs cost" in waste
+    for cause in ("Failed runs", "Lost work", "Compiling"):
+        assert cause in waste
+    unattributed = part(page, "unattributed")
+    assert "no run and no tag names this resource 1 16.0 $91" in unattributed
+    assert "owner tomas" in unattributed
+    assert "no run names this resource: ask the tagged owner" in unattributed
+    tie = part(page, "reconciliation")
+    assert "June 2026 1234567 payer 111122223333 12,345 $2,190.55 $2,190.55 $0.00 Reconciled" in tie
+    assert "July 2026 not yet issued payer 111122223333 12,345 $1,190.20 $1,190.20 $0.00 Open" in tie
+
+
+def test_warnings_are_listed_with_counts_and_rows(render: Render) -> None:
+    text = part(render(example()), "warnings")
+    assert "All 1 check that guard publishing passed. 1 milder check raised a warning" in text
+    # 3 in June and 4 in July.
+    assert "Unknown charge type stg_aws__line_item, June 2026 and July 2026: 7 rows" in text
+    assert "EdpDiscountV2 2" in text
+    assert "EdpDiscountV3 4" in text
+
+
+def test_page_says_what_it_is_as_of(render: Render) -> None:
+    page = words(render(example()))
+    about = page[page.index("About this page") :]
+    assert "Publication 7, 2 August 2026, 06:14 UTC" in about
+    assert "Billing months June 2026 and July 2026" in about
+    assert "Newest charge 28 July 2026" in about
+    assert "up to 28 July 2026" in about
+    assert "0.1.0+ab12cd34" in about
+
+
+def test_hostile_names_are_text(render: Render) -> None:
+    hostile = "<script>alert('x')</script><img src=x onerror=y>"
+    marts = example()
+    for row in marts["mart_run_cost"]:
+        row |= {"run_id": f"{hostile}{row['run_id']}", "team": hostile, "model": hostile, "workload_id": hostile}
+        if row["accelerator_family"] == "gpu":
+            row["instance_type"] = hostile
+    for row in marts["mart_silicon_comparison"]:
+        row |= {"workload_id": hostile, "gpu_instance_type": hostile}
+    for row in marts["mart_unattributed_cost_daily"]:
+        row |= {"tagged_owner": hostile, "tagged_run_id": hostile}
+    page = render(marts)
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_page_is_self_contained_deterministic_and_small(render: Render) -> None:
+    page = render(example())
+    assert page == render(example())
+    outside = re.sub(r'xmlns(:\w+)?="[^"]*"', "", page)
+    assert not re.search(r"https?://|//\w+\.\w+|@import|<link|<script|\bsrc=|url\((?!#)", outside)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert {target for target in re.findall(r'href="#([^"]+)"', page)} <= set(ids)
+    assert len(page.encode()) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("marts", "sentences"),
+    [
+        pytest.param({}, ["Not known", "Cannot be said", "This publication has no ledger"], id="no marts"),
+        pytest.param(
+            {mart: [] for mart in example()},
+            ["Not known", "No training run is recorded", "Every accelerator-hour on the bill is explained"],
+            id="empty marts",
+        ),
+        pytest.param(
+            example()
+            | {
+                "mart_run_cost": [row for row in example()["mart_run_cost"] if row["accelerator_family"] == "gpu"],
+                "mart_silicon_comparison": [],
+            },
+            ["No run used Trainium: there is nothing to set beside the GPU runs", "Workloads on one kind of silicon"],
+            id="no Trainium runs",
+        ),
+        pytest.param(
+            example() | {"mart_silicon_comparison": []},
+            ["No completed run on both sides, on one kind of instance each"],
+            id="nothing compared",
+        ),
+        pytest.param(
+            {mart: rows for mart, rows in example().items() if mart != "mart_silicon_comparison"},
+            ["This publication has no comparison", "has no mart_silicon_comparison"],
+            id="comparison missing",
+        ),
+        pytest.param(
+            example()
+            | {
+                "mart_silicon_comparison": [
+                    row
+                    | {
+                        "unit_measure": "none",
+                        "gpu_unit_cost_usd": None,
+                        "trainium_unit_cost_usd": None,
+                        "saving_ratio": None,
+                        "verdict": "not comparable",
+                        "verdict_reason": "no unit of work is measured",
+                    }
+                    for row in example()["mart_silicon_comparison"]
+                ]
+            },
+            ["Not comparable", "no unit of work is measured"],
+            id="not comparable",
+        ),
+        pytest.param(
+            example() | {"mart_cost_ledger_daily": [charge(date(2026, 7, 10), "run", "5")]},
+            ["None seen unused", "Either all of it was used, or there is none"],
+            id="no commitments",
+        ),
+        pytest.param(
+            example()
+            | {
+                "mart_cost_ledger_daily": [
+                    charge(date(2026, 7, 10), "run", "5"),
+                    charge(date(2026, 7, 10), "run", "7", billing_currency="CNY"),
+                ]
+            },
+            ["$5", "CNY 7", "The bills are in CNY and USD"],
+            id="two currencies",
+        ),
+    ],
+)
+def test_what_is_absent_is_said(render: Render, marts: Marts, sentences: list[str]) -> None:
+    page = words(render(marts)).replace("\u00a0", " ")
+    for sentence in sentences:
+        assert sentence in page
+
+
+def test_a_failed_error_check_is_loud(render: Render) -> None:
+    failed = {**FACTS.checks[0], "passed": False, "unexpected_count": 2}
+    facts = ReportFacts(7, FACTS.published_at, "r", ("2026-06",), (failed,))
+    assert "1 check of severity error failed. Do not rely on this page." in words(render(example(), facts))
+
+
+def test_a_query_that_fails_on_a_present_mart_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "mart_run_cost.parquet"
+    pl.DataFrame({"run_id": ["a"]}).write_parquet(file)
+    with DuckDBEngine() as engine:
+        engine.view("mart_run_cost", [file])
+        with pytest.raises(EngineError):
+            render_report("training_cost", engine.query, FACTS)
+
+
+def test_unknown_report_is_refused() -> None:
+    with pytest.raises(UsageError, match="training_cost"):
+        render_report("nothing", lambda sql: pl.DataFrame(), FACTS)
+
+
+def test_report_reads_only_marts() -> None:
+    import yaml
+
+    from pipelines import house
+    from pipelines.models.catalog import tables_in
+
+    plan = yaml.safe_load((house.DASHBOARDS / "training_cost" / "report.yml").read_text())
+    marts = {model.name for model in load_catalog().layer("marts")}
+    for name, sql in plan["queries"].items():
+        assert len(tables_in(sql)) == 1, name
+        assert set(tables_in(sql)) <= marts, name
+
+
+def test_long_ledgers_draw_the_last_92_days(render: Render) -> None:
+    first = date(2025, 1, 1)
+    marts = example()
+    marts["mart_cost_ledger_daily"] = [charge(first + timedelta(n), "run", "10") for n in range(500)]
+    ledger = part(render(marts), "ledger")
+    last = first + timedelta(499)
+    assert f"{last - timedelta(91):%-d %B %Y} to {last:%-d %B %Y}" in ledger
+    assert "January 2025 $310" in ledger
