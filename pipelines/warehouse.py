@@ -21,6 +21,7 @@ class Warehouse:
             place.location, endpoint_url=place.endpoint_url, region=place.region, profile=place.profile
         )
         self.work = _work_folder(place.location)
+        self.work.mkdir(parents=True, exist_ok=True)
         self.lake = Lake(self.store, self.work / "cache")
         self.bill = RawBill(self.work / "raw", settings)
 

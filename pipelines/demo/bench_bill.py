@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +64,7 @@ def write_bench_bill(out: Path, lines: int, month: str = "2026-07", seed: int = 
     if lines < FEWEST_LINES:
         raise UsageError(f"A bench bill has at least {FEWEST_LINES} lines, not {lines}; ask for more.")
     export, events = out / "bucket/cur2/bench", out / "events"
-    delivery = _delivery(month, closed_days=5)
+    delivery = _delivery(month, month_end(month) + timedelta(days=5, hours=3))
     count = -(-lines // LINES_PER_FILE)
     run_count = 0
     for number in range(count):
@@ -88,7 +88,8 @@ def restate(out: Path) -> int:
     manifest = next(export.glob("metadata/*/*-Manifest.json"))
     month = manifest.parent.name.removeprefix("BILLING_PERIOD=")
     files = [export / uri.split("/bench/", 1)[1] for uri in json.loads(manifest.read_text())["dataFiles"]]
-    delivery = _delivery(month, closed_days=9)
+    delivered_at = datetime.strptime(files[0].parent.name.split("-")[0], "%Y%m%dT%H%M%SZ")
+    delivery = _delivery(month, delivered_at + timedelta(days=1))
     changed, corrected = _corrected(pq.ParquetFile(files[0]).read())
     _write_parquet(changed, export / delivery.file(1))
     for number, file in enumerate(files[1:], start=2):
@@ -108,8 +109,7 @@ def _corrected(content: pa.Table) -> tuple[pa.Table, int]:
     return content, int(chosen.sum())
 
 
-def _delivery(month: str, closed_days: int) -> Delivery:
-    delivered_at = month_end(month) + timedelta(days=closed_days, hours=3)
+def _delivery(month: str, delivered_at: datetime) -> Delivery:
     return Delivery("bench-billing", "cur2", "bench", PAYER.id, month, delivered_at)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from pipelines.demo import company
 from pipelines.demo.capacity import capacity_lines
@@ -45,12 +44,8 @@ def month_lines(month: str, stays: list[Stay]) -> list[Line]:
         lines = apply_reserved_instances(bought, lines, month)
     lines = apply_savings_plan(company.SAVINGS_PLAN, lines, month)
     lines += closing_lines(lines, month)
-    pods = pod_lines(SHARED_NODE, company.SHARED_CLUSTER, stays, lines) if _holds(fleet, start, end) else ()
+    pods = pod_lines(SHARED_NODE, company.SHARED_CLUSTER, stays, lines)
     return sorted(invoiced([*lines, *pods], month), key=_order)
-
-
-def _holds(fleet: list, start: datetime, end: datetime) -> bool:
-    return any(m.node == SHARED_NODE and start <= m.launched_at < end for m in fleet)
 
 
 def _order(line: Line) -> tuple[str, ...]:

@@ -33,7 +33,10 @@ class Machine:
 
 def machines(standing: Iterable[Node], stays: Iterable[Stay]) -> list[Machine]:
     """Every instance of the story: those that stand by themselves, and those that came and went with runs."""
-    found = [Machine(node, node.launched_at, node.ended_at, node.tags or {}) for node in standing]  # pyright: ignore
+    found = []
+    for node in standing:
+        assert node.launched_at is not None and node.ended_at is not None
+        found.append(Machine(node, node.launched_at, node.ended_at, node.tags or {}))
     held_by: dict[str, list[Stay]] = {}
     for stay in stays:
         held_by.setdefault(stay.node.name, []).append(stay)

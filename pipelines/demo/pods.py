@@ -30,7 +30,7 @@ def pod_lines(node: Node, cluster: str, stays: Iterable[Stay], lines: Iterable[L
         if stay.node == node:
             for hour, seconds in hours_of(stay.joined_at, stay.left_at):
                 asked.setdefault(hour, []).append((stay, seconds / 3600))
-    for hour in sorted(asked):
+    for hour in sorted(asked.keys() & cost.keys()):
         yield from _hour(node, cluster, hour, asked[hour], amount[hour], cost[hour])
 
 

@@ -99,7 +99,7 @@ class Builder:
             raise FailedChecks(built)
         # Recorded before the commit: a kill in between repeats the step, one after it loses nothing.
         self.warehouse.store.write(_record_key(model.key, period), _as_json(built))
-        self.lake.commit(model.key, [staged], fingerprint, period, partitioned=period is not None)
+        self.lake.commit(model.key, [staged], fingerprint, period)
         return built
 
     def read_runs(self) -> dict[str, int]:
@@ -111,7 +111,7 @@ class Builder:
             for table, frame in read_all(sources).items():
                 staged = self.warehouse.staged(f"raw/{table}", None)
                 frame.write_parquet(staged)
-                self.lake.commit(f"raw/{table}", [staged], fingerprint, None, partitioned=False)
+                self.lake.commit(f"raw/{table}", [staged], fingerprint, None)
         return {table: sum(map(_row_count, self.lake.files(f"raw/{table}"))) for table in RAW_TABLES}
 
     def confirm(self, name: str, period: str | None = None) -> Built:
@@ -178,13 +178,18 @@ class Builder:
 
     def _files(self, name: str, period: str | None) -> list[Path]:
         """Committed files of a table: of the month for a model made by month, else all of it."""
-        if name in RAW_TABLES:
-            return self.lake.files(f"raw/{name}")
-        model = self.catalog[name]
-        files = self.lake.files(model.key, period if model.grain == "month" else None)
+        key, month = self._address(name, period)
+        files = self.lake.files(key, month)
         if not files:
-            raise CheckError(f"{model.key} has not been built yet; run `trainledger build`.")
+            raise CheckError(f"{key} has not been built yet; run `trainledger build`.")
         return files
+
+    def _address(self, name: str, period: str | None) -> tuple[str, str | None]:
+        """Where a table rests, and the month of it that a model of `period` reads."""
+        if name in RAW_TABLES:
+            return f"raw/{name}", None
+        model = self.catalog[name]
+        return model.key, period if model.grain == "month" else None
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
         seal = hashlib.sha256(f"{model.key} {period}\n{contract.digest}\n{model.text}".encode())
@@ -197,7 +202,7 @@ class Builder:
                 parts = [self.catalog[name].text]
             else:
                 # Only the content counts: an input rebuilt to the same rows changes nothing here.
-                parts = [file.stem.rpartition("-")[2] for file in self._files(name, period)]
+                parts = self.lake.contents(*self._address(name, period))
             seal.update(f"\n{name}: {' '.join(parts)}".encode())
         return seal.hexdigest()[:16]
 

@@ -44,15 +44,14 @@ def times(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def maps(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Maps of text to text from JSON objects, and which texts are none."""
+    """Maps of text to text from JSON objects, entries without a value left out, and which texts are none."""
     values = _by_distinct(texts, _entries, MAP)
     return values, pc.and_(values.is_null(), texts.is_valid())
 
 
 def map_value(values: pa.Array, key: str) -> pa.Array:
-    """One key's value of each map; null where the map lacks it or holds nothing."""
-    found = pc.map_lookup(values, pa.scalar(key), "first")
-    return pc.if_else(pc.is_in(found, value_set=pa.array(MISSING)), pa.scalar(None, pa.string()), found)
+    """One key's value of each map; null where the map lacks it."""
+    return pc.map_lookup(values, pa.scalar(key), "first")
 
 
 def map_keys(values: pa.Array) -> list[str]:
@@ -86,4 +85,4 @@ def _entries(text: str) -> Sequence[tuple[str, str]] | None:
         return None
     if not isinstance(content, dict):
         return None
-    return [(key, str(value)) for key, value in content.items() if value is not None]
+    return [(key, str(value)) for key, value in content.items() if str(value) not in MISSING]

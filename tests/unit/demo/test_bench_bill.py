@@ -97,6 +97,8 @@ def test_a_restatement_changes_some_lines(bench, content, tmp_path):
     assert np.count_nonzero(cost[0] != cost[1]) == changed > 0
     assert cost[1].sum() > cost[0].sum()
     assert before.schema == after.schema
+    assert restate(tmp_path) == changed
+    assert read(again)["line_item_unblended_cost"].to_numpy().sum() > cost[1].sum()
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path):

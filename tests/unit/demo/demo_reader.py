@@ -6,14 +6,10 @@ Formulas are those of AWS's documentation (line item details), written down here
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
-
-from pipelines.demo import DemoData, write_demo
 
 Line = dict
 HOUR = timedelta(hours=1)
@@ -105,33 +101,3 @@ def is_instance(line: Line) -> bool:
         "DiscountedUsage",
         "SavingsPlanCoveredUsage",
     )
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
-
-
-@pytest.fixture(scope="module")
-def demo(root: Path) -> DemoData:
-    return write_demo(root)
-
-
-@pytest.fixture(scope="module")
-def bill(root: Path, demo: DemoData) -> dict[str, list[Line]]:
-    return {month: read_month(root, month) for month in demo.months}
-
-
-@pytest.fixture(scope="module")
-def events(demo: DemoData) -> list[dict]:
-    return read_events(demo.events)
-
-
-@pytest.fixture(scope="module")
-def billed_seconds(bill: dict[str, list[Line]]) -> dict[str, dict[datetime, float]]:
-    """Billed seconds of each instance by hour, all its lines together."""
-    seconds: dict[str, dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
-    for line in (line for lines in bill.values() for line in lines if is_instance(line)):
-        hour = line["line_item_usage_start_date"]
-        seconds[line["line_item_resource_id"]][hour] += line["line_item_usage_amount"] * 3600
-    return seconds

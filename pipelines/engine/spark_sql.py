@@ -1,0 +1,172 @@
+"""DuckDB's dialect in Spark's words, with the same values where a plain translation gives others.
+
+sqlglot translates what is written; here is what means something else although it is written alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlglot
+from sqlglot import exp
+
+# Counts the borders of a unit between two moments, as DuckDB does; Spark counts the whole units.
+_DATE_DIFF = "TIMESTAMPDIFF({unit}, DATE_TRUNC('{unit}', :since), DATE_TRUNC('{unit}', :until))"
+# A row whose value is null is no candidate.
+_EXTREME = "{function}(:value, IF((:value) IS NULL, NULL, :measure))"
+# Always a double: Spark keeps decimals, cut to few places.
+_QUOTIENT = "(CAST(:part AS DOUBLE) / CAST(:whole AS DOUBLE))"
+_MEAN = "AVG(CAST(:value AS DOUBLE))"
+# Rounded by the double's own digits in units of the last place; Spark rounds its printed form.
+_DOUBLE_AS_DECIMAL = (
+    "CAST(CAST(CAST(ROUND(CAST(:value AS DOUBLE) * 1e{scale}) AS BIGINT) AS DECIMAL(20, 0))"
+    " * CAST(1e-{scale} AS DECIMAL(38, {scale})) AS {type})"
+)
+# Rounded, halves of a double to the even neighbour; Spark cuts off.
+_DOUBLE_AS_INTEGER = "CAST(RINT(CAST(:value AS DOUBLE)) AS {type})"
+_DECIMAL_AS_INTEGER = "CAST(ROUND(CAST(:value AS DECIMAL(38, 10))) AS {type})"
+# 0.0005 and 1e+22; Java prints 5.0E-4 and 1.0E22.
+_DOUBLE_AS_TEXT = r"""
+    CASE
+        WHEN NOT CAST(:value AS STRING) RLIKE 'E' THEN CAST(:value AS STRING)
+        WHEN ABS(CAST(CAST(:value AS STRING) AS DOUBLE)) >= 1e-4
+            AND ABS(CAST(CAST(:value AS STRING) AS DOUBLE)) < 1e16
+        THEN REGEXP_REPLACE(
+            CAST(CAST(CAST(:value AS STRING) AS DECIMAL(38, 21)) AS STRING), '([.][0-9]+?)0+$', '$1')
+        ELSE REGEXP_REPLACE(REGEXP_REPLACE(REGEXP_REPLACE(
+            CAST(:value AS STRING), '([.]0)?E', 'e'), 'e([0-9])', 'e+$1'), 'e([+-])([0-9])$', 'e$10$2')
+    END
+"""
+
+_OPERATIONS = (
+    exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Paren, exp.Neg, exp.Abs,
+    exp.Sum, exp.Max, exp.Min, exp.Round, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif,
+)  # fmt: skip
+_DOUBLES = (exp.Div, exp.Avg, exp.Exp, exp.Ln, exp.Log, exp.Sqrt, exp.Pow)
+_WHOLE = (exp.Floor, exp.Ceil, exp.Count, exp.RowNumber)
+_EXACT = (*_WHOLE, exp.Cast, exp.Literal, exp.Null, exp.Predicate)
+
+
+def spark_sql(sql: str, *, in_one_piece: bool = False) -> str:
+    """A SELECT in DuckDB's dialect as Spark SQL; with `in_one_piece` its rows are one ordered partition.
+
+    Raises sqlglot's SqlglotError for text it cannot read or knows no Spark words for.
+    """
+    tree = sqlglot.parse_one(sql, read="duckdb")
+    # From the leaves up, so that what stands inside is settled when the outside looks at it.
+    for node in reversed(list(tree.find_all(*_REWRITES))):
+        new = _REWRITES[type(node)](node) if type(node) in _REWRITES else None
+        if new is node or new is None:
+            continue
+        if node is tree:
+            tree = new
+        else:
+            node.replace(new)
+    if in_one_piece:
+        tree = _in_one_piece(tree)
+    return tree.sql(dialect="spark", unsupported_level=sqlglot.ErrorLevel.RAISE)
+
+
+def view_name(name: str) -> str:
+    """The name of a view in Spark, whose temporary views have no schema."""
+    return name.replace(".", "__")
+
+
+def _in_one_piece(tree: exp.Expression) -> exp.Expression:
+    """Rows are gathered below the ORDER BY: sorted first, their order would not outlive the gathering."""
+    if not isinstance(tree, exp.Select):
+        order = tree.args.get("order")
+        tree.set("order", None)
+        tree = exp.select("*").from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("rows"))))
+        tree.set("order", order)
+    return tree.hint("REPARTITION(1)")
+
+
+def _schemaless(table: exp.Table) -> exp.Table:
+    if table.db:
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+        table.set("this", exp.to_identifier(view_name(f"{table.db}.{table.name}")))
+        table.set("db", None)
+    return table
+
+
+def _schemaless_column(column: exp.Column) -> exp.Column:
+    column.set("db", None)
+    return column
+
+
+def _date_diff(node: exp.DateDiff) -> exp.Expression:
+    return _filled(_DATE_DIFF.format(unit=node.text("unit").upper()), since=node.expression, until=node.this)
+
+
+def _extreme(node: exp.ArgMax | exp.ArgMin) -> exp.Expression:
+    function = "MAX_BY" if isinstance(node, exp.ArgMax) else "MIN_BY"
+    return _filled(_EXTREME.format(function=function), value=node.this, measure=node.expression)
+
+
+def _quotient(node: exp.Div) -> exp.Expression:
+    return _filled(_QUOTIENT, part=node.this, whole=node.expression)
+
+
+def _mean(node: exp.Avg) -> exp.Expression:
+    return _filled(_MEAN, value=node.this)
+
+
+def _cast(node: exp.Cast) -> exp.Expression:
+    """Spark converts doubles and decimals in its own way; the rest is alike."""
+    value, kind = node.this, node.to
+    name = kind.sql("spark")
+    if kind.this in exp.DataType.INTEGER_TYPES:
+        ways = {"double": _DOUBLE_AS_INTEGER.format(type=name), "decimal": _DECIMAL_AS_INTEGER.format(type=name)}
+    elif kind.is_type(exp.DataType.Type.DECIMAL):
+        scale = kind.expressions[1].name if len(kind.expressions) > 1 else 0
+        ways = {"double": _DOUBLE_AS_DECIMAL.format(scale=scale, type=name)}
+    elif kind.this in exp.DataType.TEXT_TYPES:
+        ways = {"double": _DOUBLE_AS_TEXT}
+    else:
+        return node
+    is_double = _is_double(value)
+    if isinstance(value, _WHOLE) or (is_double is False and "decimal" not in ways):
+        return node
+    if is_double:
+        return _filled(ways["double"], value=value)
+    branches = " ".join(f"WHEN TYPEOF(:value) LIKE '{found}%' THEN {way}" for found, way in ways.items())
+    return _filled(f"CASE {branches} ELSE CAST(:value AS {name}) END", value=value)
+
+
+def _is_double(node: exp.Expression | None) -> bool | None:
+    """Whether an expression is a double; None where that depends on its columns."""
+    if isinstance(node, exp.Cast) and node.is_type(exp.DataType.Type.DOUBLE) or isinstance(node, _DOUBLES):
+        return True
+    if node is None or isinstance(node, _EXACT):
+        return isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower()
+    if isinstance(node, exp.Window | exp.Filter):
+        return _is_double(node.this)
+    if isinstance(node, exp.Case):
+        parts = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
+    elif isinstance(node, _OPERATIONS):
+        parts = list(node.iter_expressions())
+    else:
+        return None
+    found = {_is_double(part) for part in parts}
+    return True if True in found else None if None in found else False
+
+
+def _filled(template: str, **parts: exp.Expression) -> exp.Expression:
+    def fill(node: exp.Expression) -> exp.Expression:
+        return parts[node.name].copy() if isinstance(node, exp.Placeholder) else node
+
+    return sqlglot.parse_one(template, read="spark").transform(fill)
+
+
+_REWRITES: dict[type[exp.Expression], Callable] = {
+    exp.Table: _schemaless,
+    exp.Column: _schemaless_column,
+    exp.DateDiff: _date_diff,
+    exp.ArgMax: _extreme,
+    exp.ArgMin: _extreme,
+    exp.Div: _quotient,
+    exp.Avg: _mean,
+    exp.Cast: _cast,
+}

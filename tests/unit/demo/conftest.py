@@ -1,0 +1,42 @@
+"""The demo, generated once for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from demo_reader import Line, is_instance, read_events, read_month
+
+from pipelines.demo import DemoData, write_demo
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="session")
+def demo(root: Path) -> DemoData:
+    return write_demo(root)
+
+
+@pytest.fixture(scope="session")
+def bill(root: Path, demo: DemoData) -> dict[str, list[Line]]:
+    return {month: read_month(root, month) for month in demo.months}
+
+
+@pytest.fixture(scope="session")
+def events(demo: DemoData) -> list[dict]:
+    return read_events(demo.events)
+
+
+@pytest.fixture(scope="session")
+def billed_seconds(bill: dict[str, list[Line]]) -> dict[str, dict[datetime, float]]:
+    """Billed seconds of each instance by hour, all its lines together."""
+    seconds: dict[str, dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
+    for line in (line for lines in bill.values() for line in lines if is_instance(line)):
+        hour = line["line_item_usage_start_date"]
+        seconds[line["line_item_resource_id"]][hour] += line["line_item_usage_amount"] * 3600
+    return seconds
