@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from datetime import UTC
 from pathlib import Path
@@ -67,7 +66,6 @@ def build(settings: Settings, console: Console) -> Publication:
 
 def _run_job(settings: Settings, months: tuple[str, ...], console: Console) -> None:
     """Run the main job in this process; the failed step's own error is raised again."""
-    logging.getLogger("dagster").setLevel(logging.CRITICAL)
     import dagster as dg
 
     from pipelines.definitions import assemble
@@ -80,7 +78,10 @@ def _run_job(settings: Settings, months: tuple[str, ...], console: Console) -> N
         job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def(REFRESH.name)
         with dg.DagsterInstance.ephemeral() as instance:
             result = job.execute_in_process(
-                instance=instance, tags=month_range_tags(months), raise_on_error=False
+                instance=instance,
+                tags=month_range_tags(months),
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                raise_on_error=False,
             )
     if not result.success:
         raise ledger.failed or CheckError("The build did not finish; run it again with --debug to see why.")

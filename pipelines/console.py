@@ -85,7 +85,9 @@ class Console:
         """Print rows as a table; where they are too wide for the terminal, one block per row."""
         cells = [[cell_text(value) for value in row] for row in frame.rows()]
         if self._fits(frame.columns, cells):
-            self._out.print(_grid(frame, cells, title))
+            # Piped output is as wide as its rows; a terminal is as wide as it is.
+            width = None if self._out.is_terminal else sum(map(len, frame.columns)) + 10_000
+            self._out.print(_grid(frame, cells, title), width=width, crop=False, overflow="ignore")
             return
         width = max(map(len, frame.columns), default=0)
         for number, row in enumerate(cells, start=1):

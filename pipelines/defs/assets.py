@@ -1,7 +1,5 @@
 """One asset per table: each body calls the builder and returns what it came to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """The main job and the schedule that runs it when something changed."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from pipelines.defs.partitions import BILLING_MONTHS, month_range_tags

@@ -1,7 +1,5 @@
 """The warehouse a run works in, held for the whole run so that two runs cannot interleave."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property

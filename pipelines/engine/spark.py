@@ -75,7 +75,7 @@ class SparkEngine(Engine):
     def scan_files(self, name: str, files: Sequence[Path]) -> None:
         with _sentence():
             rows = self._read(files).selectExpr(
-                "*", f"{_FILENAME} as filename", "_metadata.row_index as file_row_number"
+                "*", "_metadata.row_index as file_row_number", f"{_FILENAME} as filename"
             )
             rows.createOrReplaceTempView(view_name(name))
 
@@ -118,7 +118,7 @@ class SparkEngine(Engine):
     def _read(self, files: Sequence[Path]) -> DataFrame:
         if not files:
             raise ValueError("a view needs at least one file")
-        return self._spark.read.parquet(*map(_uri, files))
+        return self._spark.read.parquet(*map(_pattern, files))
 
     def _select(self, sql: str, *, in_one_piece: bool = False) -> DataFrame:
         return self._spark.sql(spark_sql(sql, in_one_piece=in_one_piece))
@@ -158,8 +158,13 @@ def _start(master: str) -> SparkSession:
 
 
 def _uri(path: Path) -> str:
-    """A local path for Spark, which else takes brackets for patterns and may look in HDFS."""
-    return "file:" + re.sub(r"([\\*?{}\[\]])", r"\\\1", str(path.absolute()))
+    """A path that Spark looks for among the local files, whatever file system a cluster prefers."""
+    return f"file:{path.absolute()}"
+
+
+def _pattern(path: Path) -> str:
+    """A path to read: Spark takes brackets and their like for patterns."""
+    return re.sub(r"([\\*?{}\[\]])", r"\\\1", _uri(path))
 
 
 @contextmanager

@@ -108,7 +108,7 @@ class Builder:
         seal = hashlib.sha256(repr([runs_fingerprint(source) for source in sources]).encode())
         fingerprint = seal.hexdigest()[:16]
         if any(self.lake.fingerprint(f"raw/{table}") != fingerprint for table in RAW_TABLES):
-            for table, frame in read_all(sources).items():
+            for table, frame in read_all(sources).tables.items():
                 staged = self.warehouse.staged(f"raw/{table}", None)
                 frame.write_parquet(staged)
                 self.lake.commit(f"raw/{table}", [staged], fingerprint, None)

@@ -30,7 +30,11 @@ PALETTE = {
     "unused": "#b5541c",
 }
 SHAPES = {"gpu": "circle", "trainium": "diamond"}
-_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+# Of the text column, on a wide page and on a phone.
+WIDTHS = (1080, 350)
+_FONT = (
+    "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
+)
 
 
 def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: str) -> Markup:
@@ -52,64 +56,78 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
     order = [side for _, side in sides]
 
     def draw(width: int) -> alt.TopLevelMixin:
-        across = alt.X(
-            "usd:Q", title=unit, scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(format=_symbol(currency) + ",~r", tickCount=5)
-        )
-        down = alt.Y("side:N", title=None, sort=order, axis=alt.Axis(ticks=False, domain=False, labelPadding=10))
+        ticks = alt.Axis(format=_symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
+        across = alt.X("usd:Q", title=unit, scale=alt.Scale(zero=True, nice=True), axis=ticks)
+        # Names stand at the edge of the page, with room for fonts wider than the library's.
+        names = alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
+        down = alt.Y("side:N", title=None, sort=order, axis=names)
         families = list(SHAPES)
         colours = [PALETTE[family] for family in families]
         colour = alt.Color("family:N", legend=None, scale=alt.Scale(domain=families, range=colours))
-        shape = alt.Shape("family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values())))
-        run = alt.Chart(_values(marks)).mark_point(filled=True, size=95, opacity=0.75)
-        mean = alt.Chart(_values(means)).mark_tick(thickness=2.5, size=34, color=PALETTE["ink"])
-        layers = run.encode(x=across, y=down, color=colour, shape=shape) + mean.encode(x=across, y=down)
-        return layers.properties(width=width - 150, height=96)
+        shape = alt.Shape(
+            "family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values()))
+        )
+        run = alt.Chart(_values(marks)).mark_point(filled=True, size=95, opacity=0.85)
+        mean = alt.Chart(_values(means)).mark_tick(thickness=2.5, size=34, color=PALETTE["ink"], opacity=1)
+        layers = mean.encode(x=across, y=down) + run.encode(x=across, y=down, color=colour, shape=shape)
+        return layers.properties(width=width - 160, height=96)
 
     return _figure(draw, label)
 
 
 def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str, label: str) -> Markup:
-    """Dollars a day, one band per bucket on one scale. `buckets` gives the bands in order and their names."""
-    bars = [
-        {
-            "day": f"{row['usage_date'].isoformat()}T00:00:00Z",
-            "until": f"{row['usage_date'].isoformat()}T20:00:00Z",
-            "band": buckets[row["bucket"]],
-            "usd": _plain(row["effective_cost_usd"]),
-        }
-        for row in days
-        if row["bucket"] in buckets
-    ]
-    present = {bar["band"] for bar in bars}
-    names = [name for name in buckets.values() if name in present]
-    span = (min(bar["day"] for bar in bars), max(bar["until"] for bar in bars))
+    """Dollars a day, one band per bucket that has any. `buckets` gives the bands in order and their names.
 
-    def band(name: str, width: int, is_last: bool) -> alt.Chart:
-        colour = PALETTE["used" if name == buckets["run"] else "unused"]
-        axis = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=6 if width < 500 else 10, title=None)
+    The bucket `run` has a scale of its own, the others share one: beside runs they would be too low to see.
+    """
+    bars = {
+        bucket: [
+            {
+                "day": f"{row['usage_date'].isoformat()}T00:00:00Z",
+                "until": f"{row['usage_date'].isoformat()}T20:00:00Z",
+                "usd": _plain(row["effective_cost_usd"]),
+            }
+            for row in days
+            if row["bucket"] == bucket
+        ]
+        for bucket in buckets
+    }
+    bands = [bucket for bucket in buckets if bars[bucket]]
+    dates = [row["usage_date"] for row in days]
+    span = [f"{min(dates).isoformat()}T00:00:00Z", f"{max(dates).isoformat()}T20:00:00Z"]
+
+    def band(bucket: str, width: int) -> alt.Chart:
+        is_last = bucket == bands[-1]
+        ticks = alt.Axis(
+            format="%-d %b", labels=is_last, ticks=is_last, tickCount=4 if width < 500 else 10, title=None
+        )
+        amounts = alt.Axis(format=_symbol(currency) + ",.0f", tickCount=2, minExtent=54, maxExtent=54)
+        title = alt.Title(
+            buckets[bucket], anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6
+        )
         return (
-            alt.Chart(
-                _values([bar for bar in bars if bar["band"] == name]),
-                title=alt.Title(name, anchor="start", fontSize=12.5, fontWeight=600, color=PALETTE["ink"], offset=4),
-            )
-            .mark_bar(color=colour)
+            alt.Chart(_values(bars[bucket]), title=title)
+            .mark_bar(color=PALETTE["used" if bucket == "run" else "unused"])
             .encode(
-                x=alt.X("day:T", scale=alt.Scale(type="utc", domain=list(span)), axis=axis),
+                x=alt.X("day:T", scale=alt.Scale(type="utc", domain=span), axis=ticks),
                 x2="until:T",
-                y=alt.Y("usd:Q", title=None, scale=alt.Scale(nice=True), axis=alt.Axis(format=_symbol(currency) + ",~s", tickCount=2)),
+                y=alt.Y("usd:Q", title=None, axis=amounts),
+                y2=alt.datum(0),
             )
-            .properties(width=width - 60, height=54)
+            .properties(width=width - 70, height=54)
         )
 
     def draw(width: int) -> alt.TopLevelMixin:
-        bands = [band(name, width, name == names[-1]) for name in names]
-        return alt.vconcat(*bands, spacing=14).resolve_scale(y="shared")
+        runs = [band(bucket, width) for bucket in bands if bucket == "run"]
+        others = [band(bucket, width) for bucket in bands if bucket != "run"]
+        shared = [alt.vconcat(*others, spacing=14).resolve_scale(y="shared")] if others else []
+        return alt.vconcat(*runs, *shared, spacing=14)
 
     return _figure(draw, label)
 
 
 def _figure(draw: Any, label: str) -> Markup:
-    wide, narrow = (_svg(draw(width), label) for width in (1040, 350))
+    wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
 
 
@@ -129,6 +147,7 @@ def _svg(chart: alt.TopLevelMixin, label: str) -> Markup:
         "aria": False,
         "font": _FONT,
         "background": "transparent",
+        "padding": {"left": 0, "right": 8, "top": 5, "bottom": 0},
         "view": {"stroke": None},
         "axis": axis,
         "axisX": {"grid": False},

@@ -13,7 +13,10 @@ Number = Decimal | float | int
 
 UNKNOWN = Markup('<span class="unknown">n/a</span>')
 MINUS = "\u2212"
-_MONTHS = "January February March April May June July August September October November December".split()
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _LARGE = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
@@ -94,11 +97,24 @@ def moment(value: datetime) -> str:
 
 
 def month_span(months: Sequence[str]) -> str:
-    """The billing months covered, in words, from 'YYYY-MM' names."""
+    """The billing months covered, in words, from 'YYYY-MM' names: June and July 2026."""
     names = [month(name) for name in sorted(months)]
+    if len(names) == 2 and names[0][-4:] == names[1][-4:]:
+        names[0] = names[0][:-5]
     if len(names) <= 2:
         return " and ".join(names) or "no billing month"
     return f"{names[0]} to {names[-1]} ({len(names)} months)"
+
+
+def span(days: Sequence[date]) -> str:
+    """First to last day, what they share said once: 5–6 Jun 2026, 30 Jun – 2 Jul 2026."""
+    first, last = days
+    if (first.year, first.month, first.day) == (last.year, last.month, last.day):
+        return short_day(last)
+    if (first.year, first.month) == (last.year, last.month):
+        return f"{first.day}–{short_day(last)}"
+    start = short_day(first)
+    return f"{start[:-5] if first.year == last.year else start} – {short_day(last)}"
 
 
 def plural(count: Number, one: str, many: str | None = None) -> str:
@@ -124,5 +140,5 @@ def formats(currency: str) -> dict[str, Callable[..., Any]]:
     def unit_usd(value: Number | None, currency: str = currency) -> str:
         return money(value, currency, 0 if value is None else places_of(value))
 
-    shared = (whole, hours, large, percent, day, short_day, month, moment, month_span, plural, listing)
+    shared = (whole, hours, large, percent, day, short_day, month, moment, month_span, span, plural, listing)
     return {function.__name__: function for function in (usd, cents, unit_usd, *shared)}

@@ -1,7 +1,7 @@
 """Turns a folder of dashboards/ and the published marts into one self-contained page.
 
-`report.yml` holds the queries, `report.html.j2` the words and the layout, `page.css` the looks. This module runs
-the queries and hands their rows to the template; it computes no figure.
+`report.yml` holds the queries, `report.html.j2` the words and the layout, `page.css` the looks. This module
+runs the queries and hands their rows to the template; it computes no figure.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ TEMPLATE = "report.html.j2"
 class ReportFacts:
     """What the page says about itself: which publication it shows, made when, from what, checked how.
 
-    `published_at` has a zone or is UTC; `billing_months` are 'YYYY-MM'. Each check is a mapping with table, period
-    (None for a table kept whole), check, severity, passed, unexpected_count and sample (rows by column name), and
-    where known title, the check in words.
+    `published_at` has a zone or is UTC; `billing_months` are 'YYYY-MM'. Each check is a mapping with table,
+    period (None for a table kept whole), check, severity, passed, unexpected_count and sample (rows by column
+    name), and where known title, the check in words.
     """
 
     publication_number: int
@@ -47,9 +47,9 @@ class ReportFacts:
 def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
 
-    `query` runs a SELECT over the marts by their bare names. A mart it does not know leaves its part of the page
-    saying so. Raises UsageError for an unknown report or one that cannot be read, EngineError when a query fails on
-    a mart that exists.
+    `query` runs a SELECT over the marts by their bare names; a part of the page whose mart it does not know
+    says so. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
+    fails on a mart that exists.
     """
     folder = house.DASHBOARDS / report
     if not (folder / "report.yml").is_file():
@@ -114,7 +114,9 @@ def _answers(report: str, queries: Mapping[str, str], query: Query) -> tuple[dic
     for name, sql in queries.items():
         marts = tables_in(sql)
         if len(marts) != 1:
-            raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; let it read exactly one.")
+            raise UsageError(
+                f"{path}: {name} reads {', '.join(marts) or 'no mart'}; let it read exactly one."
+            )
         mart = marts[0]
         if mart not in known:
             known[mart] = _exists(mart, query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from datetime import datetime
@@ -9,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.cur_exports import (
     CUR2_LINE,
@@ -229,10 +231,14 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, name: str, conten
     assert said.count("\n") == 0 and said.endswith(".")
 
 
-def test_a_parquet_cut_in_the_middle_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_with_damaged_costs_is_refused(tmp_path: Path) -> None:
     content = parquet(CUR2_THREE * 1000)
-    broken = content[:200] + b"\0" * 200 + content[400:]
-    said = refusal(cur2_export(tmp_path / "bucket", {"a.parquet": broken}), tmp_path)
+    chunks = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
+    costs = next(c for c in map(chunks.column, range(chunks.num_columns)) if c.path_in_schema.endswith("unblended_cost"))
+    broken = bytearray(content)
+    for at in range(costs.data_page_offset, costs.dictionary_page_offset + costs.total_compressed_size):
+        broken[at] ^= 0xFF
+    said = refusal(cur2_export(tmp_path / "bucket", {"a.parquet": bytes(broken)}), tmp_path)
     assert "is no whole Parquet file" in said
 
 

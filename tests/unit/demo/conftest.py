@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from demo_reader import Line, is_instance, read_events, read_month
+from support.demo_bill import Line, is_instance, read_events, read_month
 
 from pipelines.demo import DemoData, write_demo
 

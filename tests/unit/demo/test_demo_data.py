@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from demo_reader import EXPORT, amortized, is_instance, read_month, total
+from support.demo_bill import EXPORT, amortized, is_instance, read_month, total
 
 from pipelines.demo import write_demo
 from pipelines.settings import load_settings

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from datetime import datetime
 
 import pytest
-from demo_reader import HOUR, at, is_instance, tag, total
+from support.demo_bill import HOUR, at, is_instance, tag, total
 
 
 def test_list_prices_of_accelerators(bill):

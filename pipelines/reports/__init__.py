@@ -1,0 +1,1 @@
+"""Reports: a page made from the published marts."""

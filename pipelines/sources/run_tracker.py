@@ -1,0 +1,176 @@
+"""Training runs as recorded, from any kind of source, in one set of tables (facts training-runs 2).
+
+Each kind of source is a function from its RunSource to RunRecords. An end that nobody recorded stays null here; it is
+inferred in staging, from `last_seen_at`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from pipelines.errors import UsageError
+from pipelines.settings import RunSource
+from pipelines.storage import Store, open_store
+
+_AT = pl.Datetime("ms")
+_TEXT, _COUNT, _NUMBER, _FLAG = pl.String, pl.Int64, pl.Float64, pl.Boolean
+
+# Times are naive UTC; tokens_seen and samples_seen count over the run's lineage, not one launch.
+SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
+    "tracker_run": {
+        "source_name": _TEXT,
+        "run_id": _TEXT,
+        "source_system": _TEXT,
+        "model": _TEXT,
+        "dataset": _TEXT,
+        "dataset_tokens": _NUMBER,
+        "dataset_samples": _NUMBER,
+        "seq_len": _COUNT,
+        "global_batch_samples": _COUNT,
+        "precision": _TEXT,
+        "code_revision": _TEXT,
+        "target_metric": _TEXT,
+        "target_value": _NUMBER,
+        "target_direction": _TEXT,
+        "purpose": _TEXT,
+        "experiment": _TEXT,
+        "team": _TEXT,
+        "owner": _TEXT,
+        "parent_run_id": _TEXT,
+        "status": _TEXT,
+        "started_at": _AT,
+        "ended_at": _AT,
+        "last_seen_at": _AT,
+    },
+    "tracker_attempt": {
+        "source_name": _TEXT,
+        "run_id": _TEXT,
+        "attempt_no": _COUNT,
+        "started_at": _AT,
+        "ended_at": _AT,
+        "end_reason": _TEXT,
+        "last_seen_at": _AT,
+    },
+    "tracker_resource": {
+        "source_name": _TEXT,
+        "run_id": _TEXT,
+        "attempt_no": _COUNT,
+        "resource_id": _TEXT,
+        "instance_type": _TEXT,
+        "account_id": _TEXT,
+        "region_id": _TEXT,
+        "accelerators_used": _COUNT,
+        "reservation_id": _TEXT,
+        "node_rank": _COUNT,
+        "market": _TEXT,
+        "joined_at": _AT,
+        "left_at": _AT,
+        "evidence": _TEXT,
+    },
+    "tracker_phase": {
+        "source_name": _TEXT,
+        "run_id": _TEXT,
+        "attempt_no": _COUNT,
+        "phase": _TEXT,
+        "started_at": _AT,
+        "ended_at": _AT,
+    },
+    "tracker_epoch": {
+        "source_name": _TEXT,
+        "run_id": _TEXT,
+        "attempt_no": _COUNT,
+        "epoch_index": _COUNT,
+        "started_at": _AT,
+        "completed_at": _AT,
+        "step": _COUNT,
+        "tokens_seen": _NUMBER,
+        "samples_seen": _NUMBER,
+        "fraction": _NUMBER,
+    },
+    "tracker_checkpoint": {
+        "source_name": _TEXT,
+        "run_id": _TEXT,
+        "attempt_no": _COUNT,
+        "checkpoint_id": _TEXT,
+        "step": _COUNT,
+        "uri": _TEXT,
+        "save_started_at": _AT,
+        "durable_at": _AT,
+        "stall_seconds": _NUMBER,
+        "bytes": _COUNT,
+        "is_resumable": _FLAG,
+        "is_complete": _FLAG,
+        "tokens_seen": _NUMBER,
+    },
+    "tracker_evaluation": {
+        "source_name": _TEXT,
+        "run_id": _TEXT,
+        "attempt_no": _COUNT,
+        "step": _COUNT,
+        "metric": _TEXT,
+        "value": _NUMBER,
+        "split": _TEXT,
+        "evaluated_at": _AT,
+    },
+}
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """The tables of SCHEMAS by name, and what was read with a doubt, one sentence each."""
+
+    tables: dict[str, pl.DataFrame]
+    warnings: list[str] = field(default_factory=list)
+
+
+def frames(rows: dict[str, list[dict]]) -> dict[str, pl.DataFrame]:
+    """Rows by table as typed frames; a column a row lacks is null."""
+    return {
+        table: pl.DataFrame(
+            {name: [row.get(name) for row in rows.get(table, [])] for name in schema}, schema=schema
+        )
+        for table, schema in SCHEMAS.items()
+    }
+
+
+def read_runs(source: RunSource) -> RunRecords:
+    """Everything a source recorded. Raises SourceError for what is not what it claims to be."""
+    return _reader(source)(source, open_run_store(source))
+
+
+def read_all(sources: Sequence[RunSource]) -> RunRecords:
+    """Everything all sources recorded, source after source."""
+    read = [read_runs(source) for source in sources]
+    tables = {table: pl.concat([frames({})[table], *(r.tables[table] for r in read)]) for table in SCHEMAS}
+    return RunRecords(tables, [warning for records in read for warning in records.warnings])
+
+
+def runs_fingerprint(source: RunSource) -> str:
+    """A digest of one listing: unchanged as long as no file of the source changed."""
+    _reader(source)
+    seal = hashlib.sha256(f"{source.name} {source.kind} {source.location}\n".encode())
+    for item in open_run_store(source).list():
+        seal.update(f"{item.key} {item.size} {item.etag}\n".encode())
+    return seal.hexdigest()
+
+
+def open_run_store(source: RunSource) -> Store:
+    """The store a run source lives in."""
+    return open_store(
+        source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile
+    )
+
+
+def _reader(source: RunSource) -> Callable[[RunSource, Store], RunRecords]:
+    from pipelines.sources.run_events import read_events
+
+    readers = {"events": read_events}
+    if source.kind not in readers:
+        raise UsageError(
+            f"[[runs]] {source.name}: kind {source.kind!r} cannot be read; use {' or '.join(sorted(readers))}."
+        )
+    return readers[source.kind]

@@ -1,0 +1,258 @@
+"""A made-up month that holds every kind of bill line and every gap a run log can have.
+
+The amounts are chosen for where engines part ways: doubles whose eleventh place is a half, sums of many places,
+shares of hours that do not divide, costs nobody states, moments with a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+from support.cur_exports import cur2_export, parquet
+
+MONTH = "2026-07"
+FIRST_HOUR = datetime(2026, 7, 14, 20)
+HOURS = 8
+
+# Halves in the eleventh place, tiny request prices, amounts of many digits, amounts a double cannot hold.
+COSTS = (
+    0.00000000125, 0.12345678905, -0.00000000005, 0.1, 0.30000000000000004, 4e-7, 32.7726, 21.5, 98.32,
+    1234567.8912345678, 912345.67890123456, 0.0, None,
+)  # fmt: skip
+# A fee is divided by another one, so none is tiny.
+FEES = (0.12345678905, 0.1, 0.30000000000000004, 32.7726, 21.5, 98.32, 0.0, None)
+AMOUNTS = (1.0, 1.0, 1.0, 0.25, 0.2833333333, 0.9997222222, 0.0)
+MACHINES = {
+    "i-0a": ("p4d.24xlarge", "BoxUsage", "RunInstances"),
+    "i-0b": ("p5.48xlarge", "BoxUsage", "RunInstances"),
+    "i-0c": ("trn1.32xlarge", "SpotUsage", "RunInstances:SV001"),
+    "i-0d": ("m5.large", "BoxUsage", "RunInstances"),
+    "i-0e": ("p5.48xlarge", "BoxUsage", "RunInstances:CB"),
+    "i-0f": ("p5.48xlarge", "UnusedBox", "RunInstances:CB"),
+    "arn:aws:sagemaker:us-west-2:000033334444:training-job/t-1": ("ml.trn1.32xlarge", "Train", "CreateTrainingJob"),
+}
+OTHER_USAGE = (
+    "USW2-EBS:VolumeUsage.gp3", "USW2-NatGateway-Bytes", "DataTransfer-Out-Bytes", "USE1-AWS-In-Bytes",
+    "Requests-Tier1", "USW2-TrainWarmPool:ml.trn1.32xlarge", "ComputeSP:1yrAllUpfront", "USW2-DedicatedUsage:g9x.2xlarge",
+    "USW2-Reservation:p4d.24xlarge", "HeavyUsage:p4d.24xlarge",
+)  # fmt: skip
+CHARGES = (
+    "Usage", "DiscountedUsage", "SavingsPlanCoveredUsage", "SavingsPlanNegation", "SavingsPlanRecurringFee",
+    "SavingsPlanUpfrontFee", "RIFee", "Fee", "Tax", "Credit", "Refund", "EdpDiscount", "SomeNewDiscount", "SomethingNew",
+)  # fmt: skip
+MONEY = (
+    "line_item_net_unblended_cost", "pricing_public_on_demand_cost",
+    "reservation_effective_cost", "reservation_net_effective_cost",
+    "reservation_net_unused_amortized_upfront_fee_for_billing_period", "reservation_net_unused_recurring_fee",
+    "reservation_unused_amortized_upfront_fee_for_billing_period", "reservation_unused_recurring_fee",
+    "savings_plan_amortized_upfront_commitment_for_billing_period",
+    "savings_plan_net_amortized_upfront_commitment_for_billing_period",
+    "savings_plan_net_savings_plan_effective_cost", "savings_plan_savings_plan_effective_cost",
+    "savings_plan_total_commitment_to_date", "savings_plan_used_commitment",
+)  # fmt: skip
+NET = tuple(name for name in MONEY if "_net_" in name)
+
+
+def write_bill(root: Path, seed: int = 7) -> Path:
+    """A CUR 2.0 export of one month in two Parquet files, with doubles and maps as AWS writes them."""
+    draw = random.Random(seed)
+    lines = [_instance_line(draw, machine, hour) for machine in MACHINES for hour in range(HOURS) for _ in (0, 1)]
+    lines += [_other_line(draw, charge) for charge in CHARGES * 12]
+    lines += [_block_fee(draw, "cr-0b10c"), _block_fee(draw, None)]
+    doubles = dict.fromkeys(MONEY, pa.float64())
+    half = len(lines) // 2
+    parts = {"part-1.snappy.parquet": lines[:half], "part-2.snappy.parquet": lines[half:]}
+    return cur2_export(root, {name: parquet(part, doubles) for name, part in parts.items()}, month=MONTH)
+
+
+def _line(draw: random.Random, **given: object) -> dict[str, object]:
+    started = given.pop("at", FIRST_HOUR + timedelta(hours=draw.randrange(-40, 40)))
+    payer = draw.choice(("000011112222", "000099998888"))
+    money = {name: draw.choice(FEES) for name in MONEY}
+    if payer == "000099998888":
+        # A payer without discounts has no net values at all.
+        money.update(dict.fromkeys(NET))
+    return {
+        "bill_bill_type": "Anniversary",
+        "bill_billing_entity": draw.choice(("AWS", "AWS Marketplace", None)),
+        "bill_billing_period_start_date": "2026-07-01T00:00:00",
+        "bill_invoice_id": draw.choice(("INV-1", "INV-2", "")),
+        "bill_invoicing_entity": "Amazon Web Services, Inc.",
+        "bill_payer_account_id": payer,
+        "bill_payer_account_name": "payer",
+        "line_item_currency_code": "USD",
+        "line_item_line_item_description": "Refund for one-time fee for Savings Plan ID 1",
+        "line_item_line_item_type": "Usage",
+        "line_item_operation": "",
+        "line_item_product_code": draw.choice(("AmazonEC2", "AmazonS3", "AWSSupportBusiness", "ComputeSavingsPlans")),
+        "line_item_resource_id": "",
+        "line_item_unblended_cost": draw.choice(COSTS[:-1]),
+        "line_item_usage_account_id": draw.choice(("000033334444", "000055556666")),
+        "line_item_usage_amount": draw.choice(AMOUNTS),
+        "line_item_usage_start_date": started.isoformat(),
+        "line_item_usage_end_date": (started + timedelta(hours=draw.choice((1, 1, 24)))).isoformat(),
+        "line_item_usage_type": draw.choice(OTHER_USAGE),
+        "pricing_term": draw.choice(("OnDemand", "Spot", "")),
+        "product": {"region": "us-west-2", "instance_type": draw.choice(("", "p4d.24xlarge"))},
+        "reservation_reservation_a_r_n": draw.choice(("", "arn:aws:ec2:us-west-2:1:capacity-reservation/cr-0a1")),
+        "resource_tags": draw.choice(({}, {"user_run_id": "run-tagged"}, {"user_Owner": "ada", "user_team": "nlp"})),
+        **money,
+        "pricing_public_on_demand_cost": draw.choice(COSTS),
+        **given,
+    }
+
+
+def _instance_line(draw: random.Random, machine: str, hour: int) -> dict[str, object]:
+    instance_type, kind, operation = MACHINES[machine]
+    at = FIRST_HOUR + timedelta(hours=hour)
+    return _line(
+        draw,
+        at=at,
+        line_item_usage_end_date=(at + timedelta(hours=1)).isoformat(),
+        line_item_line_item_type=draw.choice(("Usage", "Usage", "DiscountedUsage", "SavingsPlanCoveredUsage")),
+        line_item_operation=operation,
+        line_item_product_code="AmazonEC2",
+        line_item_resource_id=machine,
+        line_item_usage_type=f"USW2-{kind}:{instance_type}",
+        line_item_usage_account_id="000033334444",
+        product={"region": "us-west-2", "instance_type": draw.choice(("", instance_type))},
+    )
+
+
+def _other_line(draw: random.Random, charge: str) -> dict[str, object]:
+    costs = COSTS if charge == "Usage" else FEES
+    return _line(
+        draw,
+        line_item_line_item_type=charge,
+        line_item_unblended_cost=draw.choice(costs[:-1]),
+        line_item_resource_id=draw.choice(("", "vol-1", "i-0z")),
+    )
+
+
+def _block_fee(draw: random.Random, reservation: str | None) -> dict[str, object]:
+    return _line(
+        draw,
+        at=datetime(2026, 7, 2, 11, 30),
+        line_item_line_item_type="Fee",
+        line_item_operation="RunInstances:CB",
+        line_item_usage_type="USW2-CapacityBlockFee:p5.48xlarge",
+        line_item_unblended_cost=4321.1,
+        line_item_usage_account_id="000033334444" if reservation else "000055556666",
+        line_item_resource_id=f"arn:aws:ec2:us-west-2:1:capacity-reservation/{reservation}" if reservation else "",
+        reservation_reservation_a_r_n="",
+    )
+
+
+def write_runs(root: Path) -> dict[str, Path]:
+    """The tracker's tables of a few runs, whole ones and ones that broke off, one Parquet file each."""
+    root.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for name, frame in _tracker().items():
+        files[f"tracker_{name}"] = root / f"tracker_{name}.parquet"
+        frame.write_parquet(files[f"tracker_{name}"])
+    return files
+
+
+def at(minutes: float) -> datetime:
+    """Minutes after the first hour; a third of a minute is twenty seconds, and 37 milliseconds are on top."""
+    return FIRST_HOUR + timedelta(minutes=minutes, milliseconds=37)
+
+
+# run, target value, status, ended at; a target is printed into the workload's name.
+RUNS = (
+    ("run-a", 2.05, "completed", 300.0), ("run-b", 2.05, "completed", 310.0), ("run-c", 0.0005, None, None),
+    ("run-d", 1e-05, "failed", 200.0), ("run-e", 12345678.5, "completed", 400.0), ("run-tagged", None, None, None),
+    ("run-h", 1e22, "killed", 90.0),
+)  # fmt: skip
+# run, attempt, from, to, end reason.
+ATTEMPTS = (
+    ("run-a", 1, 5.0, 120.0, "spot_interruption"), ("run-a", 2, 125.0, 300.0, "completed"),
+    ("run-b", 1, 10.0, 310.0, "completed"), ("run-c", 1, 3.3, None, None), ("run-c", 2, 61.0, None, None),
+    ("run-d", 1, 30.0, 200.0, "oom"), ("run-e", 1, 100.0, 400.0, "completed"), ("run-tagged", 1, 240.0, 470.0, None),
+)  # fmt: skip
+# run, attempt, resource, from, to, accelerators.
+STAYS = (
+    ("run-a", 1, "i-0a", 4.0, 119.6, None), ("run-a", 2, "i-0a", 124.5, 301.0, None), ("run-b", 1, "i-0c", 9.0, 310.2, 16),
+    ("run-c", 1, "i-0b", 2.0, None, 3), ("run-c", 2, "i-0b", 60.0, None, 3), ("run-d", 1, "i-0b", 31.0, 199.0, 7),
+    ("run-e", 1, "i-0e", 101.0, 401.0, 8), ("run-e", 1, "i-0a", 300.5, 333.3, 8), ("run-h", 1, "i-0d", 0.0, 90.0, None),
+)  # fmt: skip
+PHASES = ("provision", "compile", "train")
+
+
+def _tracker() -> dict[str, pl.DataFrame]:
+    moment, text, whole, real = pl.Datetime("ms"), pl.String, pl.Int64, pl.Float64
+
+    def frame(rows: list[tuple], **columns: pl.DataType | type) -> pl.DataFrame:
+        return pl.DataFrame([(*row, "jobs") for row in rows], schema={**columns, "source_name": text}, orient="row")
+
+    def moment_or_none(minutes: float | None) -> datetime | None:
+        return None if minutes is None else at(minutes)
+
+    run = frame(
+        [
+            (
+                run_id, "events", "llama-8b", "corp-v3", 9.1e9, None, 8192, 256, "bf16", "3f2c1", "eval_loss", target,
+                "min" if target != 2.05 else "max", None, "exp-1", "nlp", None, None, status, at(0), moment_or_none(ended), at(470),
+            )
+            for run_id, target, status, ended in RUNS
+        ],
+        run_id=text, source_system=text, model=text, dataset=text, dataset_tokens=real, dataset_samples=real,
+        seq_len=whole, global_batch_samples=whole, precision=text, code_revision=text, target_metric=text,
+        target_value=real, target_direction=text, purpose=text, experiment=text, team=text, owner=text,
+        parent_run_id=text, status=text, started_at=moment, ended_at=moment, last_seen_at=moment,
+    )  # fmt: skip
+    attempt = frame(
+        [(run_id, no, at(begin), moment_or_none(end), reason, at(465)) for run_id, no, begin, end, reason in ATTEMPTS],
+        run_id=text, attempt_no=whole, started_at=moment, ended_at=moment, end_reason=text, last_seen_at=moment,
+    )  # fmt: skip
+    resource = frame(
+        [
+            (
+                run_id, no, machine, MACHINES[machine][0], "000033334444", "us-west-2", used,
+                "cr-0b10c" if machine == "i-0e" else None, 0, "spot", at(begin), moment_or_none(end), "imds",
+            )
+            for run_id, no, machine, begin, end, used in STAYS
+        ],
+        run_id=text, attempt_no=whole, resource_id=text, instance_type=text, account_id=text, region_id=text,
+        accelerators_used=whole, reservation_id=text, node_rank=whole, market=text, joined_at=moment, left_at=moment,
+        evidence=text,
+    )  # fmt: skip
+    phase = frame(
+        [
+            (run_id, no, name, at(begin + 2 * step), at(begin + 2 * step + 2) if name != "train" else None)
+            for run_id, no, begin, _, _ in ATTEMPTS
+            for step, name in enumerate(PHASES)
+        ],
+        run_id=text, attempt_no=whole, phase=text, started_at=moment, ended_at=moment,
+    )  # fmt: skip
+    epoch = frame(
+        [
+            (run_id, no, index, at(begin + 6 + 35 * index), at(begin + 6 + 35 * (index + 1)), 100 * (index + 1),
+             1.1e8 * (index + 1), None, None)
+            for run_id, no, begin, _, _ in ATTEMPTS
+            for index in range(3)
+        ],
+        run_id=text, attempt_no=whole, epoch_index=whole, started_at=moment, completed_at=moment, step=whole,
+        tokens_seen=real, samples_seen=real, fraction=real,
+    )  # fmt: skip
+    checkpoint = frame(
+        [
+            (run_id, no, f"{no}-{index}", 50 * index, None, at(begin + 20 * index), at(begin + 20 * index + 1.3), 41.7,
+             98_304_000_000, None if index else True, index != 2, 0.7e8 * index)
+            for run_id, no, begin, _, _ in ATTEMPTS
+            for index in range(1, 4)
+        ],
+        run_id=text, attempt_no=whole, checkpoint_id=text, step=whole, uri=text, save_started_at=moment,
+        durable_at=moment, stall_seconds=real, bytes=whole, is_resumable=pl.Boolean, is_complete=pl.Boolean,
+        tokens_seen=real,
+    )  # fmt: skip
+    evaluation = frame(
+        [(run_id, 1, 100, "eval_loss", 2.05, "valid", at(150)) for run_id, *_ in RUNS],
+        run_id=text, attempt_no=whole, step=whole, metric=text, value=real, split=text, evaluated_at=moment,
+    )  # fmt: skip
+    frames = {"run": run, "attempt": attempt, "resource": resource, "phase": phase}
+    return {**frames, "epoch": epoch, "checkpoint": checkpoint, "evaluation": evaluation}
