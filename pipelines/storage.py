@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -12,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from pipelines.errors import SourceError
+from pipelines.errors import SourceError, UsageError
 
 
 @dataclass(frozen=True)
 class Object:
-    """Something stored: its key below the root, size in bytes, a tag that changes with its content, and its time."""
+    """Something stored: its key below the root, bytes, a tag that changes with its content, and its time."""
 
     key: str
     size: int
@@ -79,18 +80,23 @@ class Store(ABC):
 def open_store(
     location: str, *, endpoint_url: str | None = None, region: str | None = None, profile: str | None = None
 ) -> Store:
-    """The store at a folder or an `s3://bucket/prefix`; options matter to S3 alone."""
+    """The store at a folder or an `s3://bucket/prefix`; options matter to S3 alone.
+
+    Raises UsageError for any other location.
+    """
     if location.startswith("s3://"):
         from pipelines.storage_s3 import S3Store
 
         return S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile)
+    if "://" in location:
+        raise UsageError(f"{location} is neither a folder nor s3://bucket/prefix; change `location`.")
     return LocalStore(location)
 
 
 def checked_key(key: str, location: str) -> str:
     """The key, if it stays below the root; SourceError if it does not."""
     parts = key.split("/")
-    if not key or key.startswith("/") or "\\" in key or ".." in parts or "" in parts[:-1]:
+    if not key or "\0" in key or "\\" in key or ".." in parts or "" in parts[:-1]:
         raise SourceError(f"{key!r} is no key below {location}; nothing outside of it is read.")
     return key
 
@@ -99,12 +105,19 @@ def checked_key(key: str, location: str) -> str:
 def fresh_file(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     try:
         yield temporary
-        os.replace(temporary, path)
+        settle(temporary)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def settle(path: Path) -> None:
+    """Have a file's bytes on the disk before a name promises them."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 class LocalStore(Store):
@@ -116,52 +129,57 @@ class LocalStore(Store):
 
     def list(self, prefix: str = "") -> list[Object]:
         found = []
-        start = self._root / prefix.rpartition("/")[0]
+        start = self._path(prefix).parent if prefix else self._root
+        if prefix.endswith("/"):
+            start = self._path(prefix)
         if not start.is_dir() and self._root.is_dir():
             return []
-        for folder, _, names in os.walk(start, onerror=self._refused):
+        for folder, below, names in os.walk(start, onerror=self._refused):
+            for name in below:
+                # os.walk stays out of linked folders; what they hold outside must not look undelivered.
+                self._inside(Path(folder) / name)
             for name in names:
                 path = Path(folder) / name
                 key = path.relative_to(self._root).as_posix()
-                if key.startswith(prefix) and not name.endswith(".tmp"):
-                    found.append(self._object(key, path))
-        return sorted(found, key=lambda item: item.key)
+                if key.startswith(prefix) and not _is_temporary(name):
+                    found.append(self._object(key, self._inside(path)))
+        return sorted((item for item in found if item), key=lambda item: item.key)
 
     def open(self, key: str) -> BinaryIO:
-        path = self._path(key)
-        try:
-            return path.open("rb")
-        except OSError as error:
-            raise SourceError(f"{path} cannot be read: {error.strerror}.") from None
+        with self._telling(key):
+            return self._path(key).open("rb")
 
     def download(self, key: str, path: Path) -> None:
         with self.open(key) as stream, fresh_file(path) as temporary, temporary.open("wb") as out:
             shutil.copyfileobj(stream, out, 1 << 20)
 
     def upload(self, path: Path, key: str) -> None:
-        with fresh_file(self._path(key)) as temporary:
+        with self._telling(key), fresh_file(self._path(key)) as temporary:
             shutil.copyfile(path, temporary)
 
     def write(self, key: str, data: bytes) -> None:
-        with fresh_file(self._path(key)) as temporary:
+        with self._telling(key), fresh_file(self._path(key)) as temporary:
             temporary.write_bytes(data)
 
     def write_new(self, key: str, data: bytes) -> bool:
         path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        temporary.write_bytes(data)
-        try:
-            # A link, unlike a rename, fails where the name is taken.
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        finally:
-            temporary.unlink()
+        temporary = _temporary(path)
+        with self._telling(key):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                temporary.write_bytes(data)
+                settle(temporary)
+                # A link, unlike a rename, fails where the name is taken.
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            finally:
+                temporary.unlink(missing_ok=True)
         return True
 
     def delete(self, key: str) -> None:
-        self._path(key).unlink(missing_ok=True)
+        with self._telling(key):
+            self._path(key).unlink(missing_ok=True)
 
     def exists(self, key: str) -> bool:
         return self._path(key).is_file()
@@ -170,15 +188,38 @@ class LocalStore(Store):
         return str(self._root / key)
 
     def _path(self, key: str) -> Path:
-        path = self._root / checked_key(key, self.location)
+        return self._inside(self._root / checked_key(key, self.location))
+
+    def _inside(self, path: Path) -> Path:
         if not path.resolve().is_relative_to(self._root.resolve()):
             raise SourceError(f"{path} leads outside {self.location}; nothing outside of it is read.")
         return path
 
-    def _object(self, key: str, path: Path) -> Object:
-        seen = path.stat()
+    def _object(self, key: str, path: Path) -> Object | None:
+        try:
+            seen = path.stat()
+        except FileNotFoundError:
+            # Removed since it was listed, or a link to nothing.
+            return None
         changed = datetime.fromtimestamp(seen.st_mtime, UTC)
         return Object(key, seen.st_size, f"{seen.st_size}-{seen.st_mtime_ns}", changed)
 
     def _refused(self, error: OSError) -> None:
         raise SourceError(f"{error.filename} cannot be listed: {error.strerror}; check `location`.") from None
+
+    @contextmanager
+    def _telling(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            where = Path(self.location) / key
+            mend = "check the name, its permissions and the disk"
+            raise SourceError(f"{where}: {error.strerror}; {mend}.") from None
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{secrets.token_hex(8)}.tmp")
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".tmp")

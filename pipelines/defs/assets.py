@@ -25,10 +25,11 @@ def step(ledger: Ledger, what: str) -> Iterator[None]:
     """Tell the ledger that a step is done, or why it failed; a failure says its one sentence, untried again."""
     try:
         yield
-    except UnreachableError:
-        raise
-    except TrainledgerError as error:
-        ledger.failed = error
+    except Exception as error:
+        # What failed first is the cause; steps beside it may fail of it.
+        ledger.failed = ledger.failed or error
+        if not isinstance(error, TrainledgerError) or isinstance(error, UnreachableError):
+            raise
         raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}, allow_retries=False) from error
     ledger.notify(what)
 

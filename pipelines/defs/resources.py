@@ -6,7 +6,6 @@ from functools import cached_property
 
 import dagster as dg
 
-from pipelines.errors import TrainledgerError
 from pipelines.models.build import Builder
 from pipelines.models.publish import Plan, plan
 from pipelines.settings import Settings, load_settings
@@ -19,7 +18,7 @@ class Ledger:
     def __init__(self, settings: Settings):
         self.builder = Builder(Warehouse(settings))
         self.notify: Callable[[str], None] = lambda what: None
-        self.failed: TrainledgerError | None = None
+        self.failed: Exception | None = None
 
     @cached_property
     def plan(self) -> Plan:

@@ -88,9 +88,19 @@ def _map_keys(stored: Path, column: str) -> list[str]:
     with pq.ParquetFile(stored) as file:
         leaves = [file.schema.column(at).path for at in range(len(file.schema.names))]
     key_leaf = next(leaf for leaf in leaves if leaf.startswith(f"{column}."))
+    try:
+        return _distinct(stored, key_leaf, as_codes=True)
+    except pa.ArrowNotImplementedError:
+        # So many keys that the writer gave up coding them.
+        return _distinct(stored, key_leaf, as_codes=False)
+
+
+def _distinct(stored: Path, key_leaf: str, *, as_codes: bool) -> list[str]:
     met: dict[str, None] = {}
-    with pq.ParquetFile(stored, read_dictionary=[key_leaf]) as file:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[key_leaf]):
-            keys = batch.column(0).flatten().flatten()[0]
-            met.update(dict.fromkeys(pc.unique(keys).to_pylist()))
+    with pq.ParquetFile(stored, read_dictionary=[key_leaf] if as_codes else None) as file:
+        for group in range(file.num_row_groups):
+            # Codes hold within one row group.
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group], columns=[key_leaf]):
+                keys = batch.column(0).flatten().flatten()[0]
+                met.update(dict.fromkeys(pc.unique(keys).to_pylist()))
     return list(met)

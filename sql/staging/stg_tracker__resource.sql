@@ -9,10 +9,13 @@ select
     resource.instance_type,
     resource.account_id,
     resource.region_id,
-    resource.accelerators_used,
+    accelerator.accelerator_count,
+    coalesce(resource.accelerators_used, accelerator.accelerator_count) as accelerators_used,
     resource.reservation_id as capacity_reservation_id,
     resource.evidence,
     resource.source_name
 from tracker_resource as resource
 left join stg_tracker__attempt as attempt
     on attempt.run_id = resource.run_id and attempt.attempt_no = resource.attempt_no
+left join ref_instance_type as accelerator
+    on accelerator.instance_type = replace(resource.instance_type, 'ml.', '')

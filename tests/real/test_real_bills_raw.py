@@ -212,7 +212,7 @@ def test_keboola_cur2(billing: Path, raw_root: Path) -> None:
     )
     assert rows == [
         (
-            line["line_item_resource_id"],
+            line["line_item_resource_id"] or None,
             rounded(line["line_item_unblended_cost"]),
             datetime.fromisoformat(line["line_item_usage_start_date"]).replace(tzinfo=None),
             line["bill_payer_account_id"],

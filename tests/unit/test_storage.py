@@ -174,12 +174,14 @@ def test_put_if_absent_has_one_winner_between_processes(tmp_path: Path) -> None:
     root = tmp_path / "root"
     script = (
         "import sys\nfrom pipelines.storage import open_store\n"
-        f"store = open_store({str(root)!r})\nname = sys.argv[1]\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+        f"store = open_store({str(root)!r})\nname = sys.argv[1]\n"
+        "print('ready', flush=True)\nsys.stdin.readline()\n"
         "print(*[n for n in range(300) if store.write_new(f'n/{n}', name.encode() * 10_000)])\n"
     )
+    pipe = subprocess.PIPE
     runners = {
         name: subprocess.Popen(
-            [sys.executable, "-c", script, name], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", script, name], cwd=ROOT, stdin=pipe, stdout=pipe, text=True
         )
         for name in "abc"
     }
@@ -220,7 +222,7 @@ def test_a_missing_object_is_named(store: Store, tmp_path: Path) -> None:
 def test_a_missing_root_is_named(tmp_path: Path, s3_endpoint: str) -> None:
     with pytest.raises(SourceError, match="nowhere"):
         open_store(str(tmp_path / "nowhere")).list()
-    with pytest.raises(SourceError, match="no-such-bucket.*location"):
+    with pytest.raises(SourceError, match=r"no-such-bucket.*location"):
         open_store("s3://no-such-bucket/x", endpoint_url=s3_endpoint).list()
 
 
@@ -265,13 +267,13 @@ def test_a_store_that_does_not_answer_may_be_tried_later(
         open_store("s3://example-bucket/x", endpoint_url="http://127.0.0.1:9").list()
 
 
-def answering(store: Store, monkeypatch: pytest.MonkeyPatch, code: str, status: int, retries: int = 0) -> None:
+def answering(store: Store, monkeypatch: pytest.MonkeyPatch, code: str, status: int) -> None:
     """Have S3 answer every request with an error, as botocore reports it."""
     from botocore.client import BaseClient
     from botocore.exceptions import ClientError
 
     def refuse(self: object, operation: str, arguments: dict) -> None:
-        told = {"HTTPStatusCode": status, "RetryAttempts": retries}
+        told = {"HTTPStatusCode": status, "RetryAttempts": 0}
         raise ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": told}, operation)  # type: ignore[typeddict-item]
 
     monkeypatch.setattr(BaseClient, "_make_api_call", refuse)
