@@ -21,7 +21,7 @@ check: $(VENV)/.dev
 	$(BIN)/pyright
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m pipelines.demo.bench --lines $(LINES)
+	$(BIN)/python -m pipelines.bench --lines $(LINES) --keep docs/benchmarks.md
 
 # Every install is held to the versions in requirements.lock.
 $(BIN)/uv: requirements.lock

@@ -1,0 +1,5 @@
+"""`python -m pipelines`: the same as the `trainledger` command."""
+
+from pipelines.cli import main
+
+main()
