@@ -1,8 +1,8 @@
 """`make bench`: what a build costs beside a bare DuckDB scan of the same files, measured in the same run.
 
 For two sizes it measures, interleaved and repeated: the bare scan and aggregation of every column the bill is read
-from, a full build, an unchanged refresh and a refresh of a restated month, each as its own process. Figures are medians;
-slopes are seconds per million lines between the two sizes, so that start-up cancels out.
+from, a full build, an unchanged refresh and a refresh of a restated month, each as its own process. Figures are
+medians; slopes are seconds per million lines between the two sizes, so that start-up cancels out.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ def table(sizes: tuple[int, int], runs: dict[tuple[int, str], list[Run]], repeat
         "# Benchmarks",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, {_memory_gib():.0f} GiB, {platform.system()} "
-        f"{platform.machine()}, Python {platform.python_version()}; medians of {repeat} rounds; `make bench LINES={large}`.",
+        f"{platform.machine()}, Python {platform.python_version()}; medians of {repeat} rounds; "
+        f"`make bench LINES={large}`.",
         "",
         f"| | {small / 1e6:g} M lines, s | {large / 1e6:g} M lines, s | processor s | peak MiB "
         "| s per M lines | × bare scan | × bare, processor |",

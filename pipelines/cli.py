@@ -32,7 +32,9 @@ Config = Annotated[
 
 
 @app.callback()
-def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
     """What a model really cost to train, from the AWS bill."""
     # Read from the command line by `main`, which also catches what fails before this runs.
     del debug

@@ -44,6 +44,8 @@ def build(settings: Settings, console: Console) -> Publication:
     """
     from pipelines.models.publish import plan
 
+    if not settings.billing:
+        raise UsageError("The configuration names no bill; add a [[billing]] source (README, 'Your own bill').")
     warehouse = Warehouse(settings)
     planned = plan(warehouse)
     if planned.publication and planned.is_current:
@@ -104,9 +106,7 @@ def check(settings: Settings, console: Console) -> None:
             results += [(model.key, result) for result in validate(model.key, files, contract, extra=others)]
             steps.step(model.key)
     poor = [(table, result) for table, result in results if not result.passed]
-    rows = [
-        (table, result.severity, result.title, result.unexpected_count) for table, result in poor
-    ]
+    rows = [(table, result.severity, result.title, result.unexpected_count) for table, result in poor]
     if rows:
         console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows"], orient="row"))
     console.say(f"{len(results) - len(poor)} of {len(results)} checks passed on publication {published.number}.")
@@ -187,7 +187,9 @@ def _mart_list(engine: DuckDBEngine, published: Publication) -> pl.DataFrame:
     names = [model.name for model in load_catalog().layer("marts") if model.key in published.tables]
     counts = [engine.query(f"select count(*) from {name}").item() for name in names]
     grains = [load_contract(f"marts/{name}").grain for name in names]
-    return pl.DataFrame({"mart": names, "rows": counts, "one row per": [g.removeprefix("one row per ") for g in grains]})
+    return pl.DataFrame(
+        {"mart": names, "rows": counts, "one row per": [g.removeprefix("one row per ") for g in grains]}
+    )
 
 
 def _three_figures(settings: Settings, console: Console) -> None:
@@ -200,16 +202,21 @@ def _three_figures(settings: Settings, console: Console) -> None:
             "('idle', 'unattributed', 'capacity_unused', 'commitment_unused')) as unused from mart_cost_ledger_daily"
         ).row(0, named=True)
         pair = engine.query(
-            "select workload_id, saving_ratio, gpu_run_count, trainium_run_count, verdict from mart_silicon_comparison "
-            "where cost_basis = 'effective' and saving_ratio is not null order by gpu_run_count desc, workload_id limit 1"
+            "select workload_id, saving_ratio, gpu_run_count, trainium_run_count, verdict "
+            "from mart_silicon_comparison where cost_basis = 'effective' and saving_ratio is not null "
+            "order by gpu_run_count desc, workload_id limit 1"
         ).rows(named=True)
     console.say("")
     console.say(f"Training runs cost      ${totals['run'] or 0:>12,.2f}   effective, all delivered months")
-    console.say(f"Paid for and not used   ${totals['unused'] or 0:>12,.2f}   effective: idle, unattributed, unused capacity")
+    console.say(
+        f"Paid for and not used   ${totals['unused'] or 0:>12,.2f}   effective: idle, unattributed, unused capacity"
+    )
     for row in pair:
         cheaper = "cheaper" if row["saving_ratio"] > 0 else "dearer"
+        model = row["workload_id"].split(" / ")[0]
+        runs = f"{row['gpu_run_count']} against {row['trainium_run_count']} runs"
         console.say(
-            f"Trainium beside GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {row['workload_id'].split(' / ')[0]}, "
-            f"{row['gpu_run_count']} against {row['trainium_run_count']} runs, effective: {row['verdict']}"
+            f"Trainium beside GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {model}, {runs}, "
+            f"effective: {row['verdict']}"
         )
     console.say("")

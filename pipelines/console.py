@@ -44,7 +44,8 @@ class Steps:
             self._bar.update(self._task, advance=1, description=escape(what))
         else:
             self._console.print(
-                Text(f"[{self._done}/{self._total}] {what}{': ' + outcome if outcome else ''}"), soft_wrap=True
+                Text(f"[{self._done}/{self._total}] {what}{': ' + outcome if outcome else ''}"),
+                soft_wrap=True,
             )
 
     def close(self) -> None:
@@ -62,15 +63,15 @@ class Console:
 
     def say(self, sentence: str) -> None:
         """Print a line of the result."""
-        self._out.print(Text(sentence), soft_wrap=True)
+        self._out.print(Text(_printable(sentence)), soft_wrap=True)
 
     def note(self, sentence: str) -> None:
         """Print a line about the work."""
-        self._err.print(Text(sentence), soft_wrap=True)
+        self._err.print(Text(_printable(sentence)), soft_wrap=True)
 
     def error(self, sentence: str) -> None:
         """Print an error."""
-        self._err.print(Text("Error: ", style="bold red") + Text(sentence), soft_wrap=True)
+        self._err.print(Text("Error: ", style="bold red") + Text(_printable(sentence)), soft_wrap=True)
 
     @contextmanager
     def steps(self, total: int) -> Iterator[Steps]:
@@ -104,13 +105,18 @@ class Console:
 
 
 def cell_text(value: object) -> str:
-    """A value as people read it: money and ratios without trailing zeros, nothing for null."""
+    """A value as people read it: no trailing zeros, nothing for null, control characters spelled out."""
     if value is None:
         return ""
     if isinstance(value, Decimal):
         whole = format(value, "f")
         return whole.rstrip("0").rstrip(".") if "." in whole else whole
-    return str(value)
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """What a run or a tag is called must not move a terminal's cursor, nor break a line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _grid(frame: pl.DataFrame, cells: list[list[str]], title: str) -> Table:

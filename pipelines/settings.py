@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pipelines.errors import UsageError
 
@@ -22,6 +22,10 @@ STANDARD_TAGS: dict[str, tuple[str, ...]] = {
     "owner": ("owner", "Owner"),
     "team": ("team", "Team"),
 }
+
+SourceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+# No name of a folder, nor an S3 key, holds control characters.
+Location = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$")]
 
 
 class _Frozen(BaseModel):
@@ -39,9 +43,9 @@ class S3Options(_Frozen):
 class Warehouse(S3Options):
     """Where everything we write lives, and which engine runs the models."""
 
-    location: str = "warehouse"
+    location: Location = "warehouse"
     engine: Literal["duckdb", "spark"] = "duckdb"
-    memory_limit: str = "2GB"
+    memory_limit: str = Field(default="2GB", pattern=r"^[0-9]+(\.[0-9]+)? ?[KMGTkmgt]i?[Bb]$")
     threads: int | None = Field(default=None, ge=1)
     spark_master: str = "local[2]"
 
@@ -49,36 +53,34 @@ class Warehouse(S3Options):
 class BillingSource(S3Options):
     """One billing export: its root folder or s3:// prefix."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    location: str
+    name: SourceName
+    location: Location
     kind: Literal["auto", "cur", "cur2", "focus"] = "auto"
 
 
 class RunSource(S3Options):
     """One place where training runs are recorded."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: SourceName
     kind: str = "events"
-    location: str
+    location: Location
 
 
 class Schedule(_Frozen):
     """When the daily run looks for changes; a cron line in UTC."""
 
-    cron: str = "30 5 * * *"
+    cron: str = Field(default="30 5 * * *", pattern=r"^(\S+ +){4}\S+$")
 
 
 class Settings(BaseSettings):
     """The whole configuration, immutable; locations are absolute or s3:// URIs."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="TRAINLEDGER_", env_nested_delimiter="__", frozen=True, extra="forbid"
-    )
+    model_config = SettingsConfigDict(env_prefix="TRAINLEDGER_", env_nested_delimiter="__", frozen=True, extra="forbid")
 
     warehouse: Warehouse = Warehouse()
     billing: tuple[BillingSource, ...] = ()
     runs: tuple[RunSource, ...] = ()
-    tags: dict[str, tuple[str, ...]] = {}
+    tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     schedule: Schedule = Schedule()
 
     @model_validator(mode="after")
@@ -118,9 +120,7 @@ def find_config(given: Path | None = None) -> Path:
     for candidate in (Path(CONFIG_NAME), Path(DEMO_FOLDER) / CONFIG_NAME):
         if candidate.is_file():
             return candidate
-    raise UsageError(
-        f"No {CONFIG_NAME} here; write one (README, 'Your own bill') or run `trainledger demo` first."
-    )
+    raise UsageError(f"No {CONFIG_NAME} here; write one (README, 'Your own bill') or run `trainledger demo` first.")
 
 
 def load_settings(config: Path | None = None) -> Settings:
@@ -128,17 +128,23 @@ def load_settings(config: Path | None = None) -> Settings:
     path = find_config(config).resolve()
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}; check its permissions.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}.") from None
     try:
         settings = Settings(**content)
+    except SettingsError as error:
+        raise UsageError(f"The environment overrides {path} with what is no JSON: {error}.") from None
     except ValidationError as error:
-        raise UsageError(f"{path}: {_first_mistake(error)}.") from None
+        raise UsageError(_first_mistake(error, path, content)) from None
     base = path.parent
+    billing = tuple(_anchored(source, base) for source in settings.billing)
+    _refuse_same_bill(billing, path)
     return settings.model_copy(
         update={
             "warehouse": _anchored(settings.warehouse, base),
-            "billing": tuple(_anchored(source, base) for source in settings.billing),
+            "billing": billing,
             "runs": tuple(_anchored(source, base) for source in settings.runs),
         }
     )
@@ -146,17 +152,58 @@ def load_settings(config: Path | None = None) -> Settings:
 
 def _anchored(part: Any, base: Path) -> Any:
     """Relative folders are relative to the configuration file, not to the caller's folder."""
-    if part.location.startswith("s3://"):
+    if "://" in part.location:
         return part
     return part.model_copy(update={"location": str((base / Path(part.location).expanduser()).resolve())})
 
 
-def _first_mistake(error: ValidationError) -> str:
+def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:
+    named: dict[tuple[str, str | None], str] = {}
+    for source in billing:
+        place = (source.location.rstrip("/"), source.endpoint_url)
+        if place in named:
+            raise UsageError(
+                f"{path}: [[billing]] {named[place]} and {source.name} have the same location, so its bill "
+                "would count twice; remove one."
+            )
+        named[place] = source.name
+
+
+# What pydantic says in the words of its own types.
+_WORDS = {
+    "missing": "it is missing; add it",
+    "tuple_type": "write a list in brackets",
+    "model_type": "write a table of keys and values",
+    "string_type": "write text in quotes",
+}
+_PATTERN_WORDS = {
+    "name": "use letters, digits, '.', '_' and '-', a letter or digit first",
+    "location": "write a folder or s3://bucket/prefix",
+    "memory_limit": "write a size such as 2GB",
+    "cron": "write a cron line of five fields, such as 30 5 * * *",
+}
+
+
+def _first_mistake(error: ValidationError, path: Path, content: dict[str, Any]) -> str:
     mistake = error.errors()[0]
-    key = ".".join(str(part) for part in mistake["loc"]) or "configuration"
-    if mistake["type"] == "extra_forbidden":
-        return f"unknown key {key!r}; remove it or check its spelling"
-    return f"key {key!r}: {mistake['msg'].removeprefix('Value error, ')}"
+    keys = [str(part) for part in mistake["loc"] if part != "[key]"]
+    variable = "__".join(["TRAINLEDGER_" + keys[0], *keys[1:]]).upper() if keys else ""
+    where = f"environment variable {variable}" if variable in os.environ else str(path)
+    if len(keys) > 2 and keys[0] in ("billing", "runs"):
+        number = int(keys[1])
+        entries = content.get(keys[0], [])
+        name = entries[number].get("name") if number < len(entries) else None
+        where += f", [[{keys[0]}]] {name or f'number {number + 1}'}"
+        keys = keys[2:]
+    key = ".".join(keys)
+    kind = mistake["type"]
+    if kind == "extra_forbidden" or (kind == "literal_error" and mistake["loc"][-1] == "[key]"):
+        return f"{where}: unknown key {key!r}; remove it or check its spelling."
+    if kind == "tuple_type" and key in ("billing", "runs"):
+        return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
+    said = _PATTERN_WORDS.get(keys[-1]) if kind == "string_pattern_mismatch" else _WORDS.get(kind)
+    said = said or mistake["msg"].removeprefix("Value error, ")
+    return f"{where}: key {key!r}: {said}." if key else f"{where}: {said}."
 
 
 def schedule_cron() -> str:

@@ -51,9 +51,7 @@ class S3Store(Store):
     def list(self, prefix: str = "") -> list[Object]:
         if prefix:
             checked_key(prefix, self.location)
-        pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=self._at(prefix)
-        )
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._at(prefix))
 
         def collect() -> list[Object]:
             start = len(self._at(""))
@@ -180,9 +178,7 @@ class S3Store(Store):
             response_checksum_validation="when_required",
         )
         try:
-            self._session = boto3.Session(
-                profile_name=self.options["profile"], region_name=self.options["region"]
-            )
+            self._session = boto3.Session(profile_name=self.options["profile"], region_name=self.options["region"])
             return self._session.client("s3", endpoint_url=self.options["endpoint_url"], config=patience)
         except (BotoCoreError, ValueError) as error:
             mend = "check profile, region and endpoint_url"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from pipelines.errors import UsageError
 from pipelines.lake import Lake
 from pipelines.settings import Settings
 from pipelines.sources.raw_bill import RawBill
@@ -21,7 +22,12 @@ class Warehouse:
             place.location, endpoint_url=place.endpoint_url, region=place.region, profile=place.profile
         )
         self.work = _work_folder(place.location)
-        self.work.mkdir(parents=True, exist_ok=True)
+        try:
+            self.work.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"{self.work} cannot be made ({error.strerror}); choose another location under [warehouse]."
+            ) from None
         self.lake = Lake(self.store, self.work / "cache")
         self.bill = RawBill(self.work / "raw", settings)
 

@@ -93,7 +93,10 @@ def model_asset(model: Model) -> dg.AssetsDefinition:
         deps=[asset_key(name) for name in model.inputs if name != THIS_MONTH],
         description=contract.description,
         owners=[f"team:{contract.owner}"],
-        kinds={"sql" if model.kind == "sql" else "csv" if model.kind == "reference" else "polars", "deltalake"},
+        kinds={
+            "sql" if model.kind == "sql" else "csv" if model.kind == "reference" else "polars",
+            "deltalake",
+        },
         partitions_def=BILLING_MONTHS if model.grain == "month" else None,
         backfill_policy=ONE_RUN if model.grain == "month" else None,
         check_specs=[
@@ -154,7 +157,7 @@ def _severity(check: CheckResult) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.ERROR if check.severity == "error" else dg.AssetCheckSeverity.WARN
 
 
-def _metadata(built: list[Built]) -> dict[str, object]:
+def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
     money = {name: sum(made.totals[name] for made in built) for made in built for name in made.totals}
     return {
         "dagster/row_count": sum(made.row_count for made in built),

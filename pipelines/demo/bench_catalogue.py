@@ -54,9 +54,7 @@ def general_offers() -> list[tuple[Offer, str]]:
         for family in _FAMILIES
         for size, usd in _SIZES
     ]
-    tail = [
-        Offer(code, code, family, usage, "Operation", unit, usd) for code, family, usage, unit, usd in _TAIL
-    ]
+    tail = [Offer(code, code, family, usage, "Operation", unit, usd) for code, family, usage, unit, usd in _TAIL]
     standing = [offer for name, offer in OFFERS.items() if name != "pod"]
     return [(offer, region) for region in REGIONS for offer in (*compute, *standing, *tail)]
 
@@ -101,9 +99,7 @@ class Templates:
         self.list_rate = self._numbers("pricing_public_on_demand_cost")
         self.commitment_rate = np.array(self._commitment)
         self.is_hourly = np.array([line.get("pricing_unit") == "Hrs" for line in self._lines])
-        self.table: pa.Table = table(
-            self._lines, bill_constants(payer, month) | {"bill_invoice_id": "1960000001"}
-        )
+        self.table: pa.Table = table(self._lines, bill_constants(payer, month) | {"bill_invoice_id": "1960000001"})
 
     def _add(self, line: Line, commitment_rate: float = 0.0) -> int:
         self._lines.append(line)
@@ -126,9 +122,7 @@ class Templates:
         }
         list_usd = float(self._lines[row]["line_item_unblended_cost"])
         self.covered[row] = self._add(covered, PLAN_RATIO * list_usd)
-        self.negation[self.covered[row]] = self._add(
-            covered | {"line_item_line_item_type": "SavingsPlanNegation"}
-        )
+        self.negation[self.covered[row]] = self._add(covered | {"line_item_line_item_type": "SavingsPlanNegation"})
 
     def _discounted(self, row: int) -> Line:
         return self._lines[row] | {
@@ -141,9 +135,7 @@ class Templates:
 
     def _spot(self, name: str, region: str) -> Line:
         offer = box(name, region, "SpotUsage")
-        line = usage_line(
-            offer, Place(self._payer, region), self._start, 1.0, rate=round(offer.usd * 0.46, 6)
-        )
+        line = usage_line(offer, Place(self._payer, region), self._start, 1.0, rate=round(offer.usd * 0.46, 6))
         return line | {
             "pricing_term": "Spot",
             "pricing_public_on_demand_cost": 0.0,
@@ -152,6 +144,4 @@ class Templates:
         }
 
     def _fee(self, kind: str, product_code: str, **columns: str) -> int:
-        return self._add(
-            charge_line(kind, self._payer, product_code, self._start, self._end, 0.0, kind) | columns
-        )
+        return self._add(charge_line(kind, self._payer, product_code, self._start, self._end, 0.0, kind) | columns)

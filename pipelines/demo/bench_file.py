@@ -38,9 +38,7 @@ def bench_file(
     prefix = f"bench-{number:03d}"
     node_hours = ACCELERATED * lines
     runs = max(1, round(lines * RUNS_PER_MILLION / 1e6))
-    timelines = [
-        play(run) for run in bench_runs(draw, prefix, runs, node_hours * CLAIMED, accounts[1:], month)
-    ]
+    timelines = [play(run) for run in bench_runs(draw, prefix, runs, node_hours * CLAIMED, accounts[1:], month)]
     free = unclaimed_nodes(draw, prefix, node_hours * (1 - CLAIMED), accounts[1:], month)
     fleet = machines(free, [stay for played in timelines for stay in played.stays])
     filler = _Filler(templates, resources, chance, number, RESOURCES_PER_MONTH // files / lines, month)
@@ -104,10 +102,7 @@ class _Filler:
         tag_set = np.where(is_tagged, self.chance.integers(1, TAG_SETS + 1, pool), 0)
         # A fifth of the lines name no resource, as API requests and data transfer do.
         is_named = self.chance.random(pool) < 0.8
-        ids = [
-            f"i-0{self.number:04x}{first + place:012x}" if named else ""
-            for place, named in enumerate(is_named)
-        ]
+        ids = [f"i-0{self.number:04x}{first + place:012x}" if named else "" for place, named in enumerate(is_named)]
         return self.resources.add(ids, account.tolist(), tag_set.tolist())
 
 

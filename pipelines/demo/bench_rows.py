@@ -63,9 +63,7 @@ def joined(parts: list[Rows]) -> Rows:
     return Rows(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 
-def bill_table(
-    templates: Templates, resources: Resources, lines: Rows, month: str, execution: int
-) -> pa.Table:
+def bill_table(templates: Templates, resources: Resources, lines: Rows, month: str, execution: int) -> pa.Table:
     """The lines as a table of the export's columns; text columns are dictionaries of few values."""
     own = _own_columns(templates, resources, lines, month, execution)
     take = pa.array(lines.template)
@@ -90,9 +88,7 @@ def _own_columns(
     templates: Templates, resources: Resources, lines: Rows, month: str, execution: int
 ) -> dict[str, pa.Array]:
     """The columns a template cannot give: who, when, how much."""
-    started_ms = (
-        int(np.datetime64(month_start(month), "ms").astype(np.int64)) + lines.hour.astype(np.int64) * HOUR_MS
-    )
+    started_ms = int(np.datetime64(month_start(month), "ms").astype(np.int64)) + lines.hour.astype(np.int64) * HOUR_MS
     account = np.array(resources.account, dtype=np.int32)[lines.resource]
     tag_set = pa.array(np.array(resources.tag_set, dtype=np.int32)[lines.resource])
     tag_sets = pa.array([list(tags.items()) for tags in resources.tag_sets], MAP)
@@ -114,9 +110,7 @@ def _own_columns(
         "line_item_usage_end_date": pa.array((started_ms + HOUR_MS).astype("datetime64[ms]")),
         "line_item_usage_amount": pa.array(lines.amount),
         "line_item_unblended_cost": pa.array(lines.cost),
-        "pricing_public_on_demand_cost": pa.array(
-            np.round(lines.amount * templates.list_rate[lines.template], 10)
-        ),
+        "pricing_public_on_demand_cost": pa.array(np.round(lines.amount * templates.list_rate[lines.template], 10)),
         "savings_plan_savings_plan_effective_cost": pa.array(committed, mask=~is_covered),
         "savings_plan_used_commitment": pa.array(used[lines.hour], mask=~is_fee),
         "savings_plan_total_commitment_to_date": pa.array(lines.cost, mask=~is_fee),
@@ -124,9 +118,7 @@ def _own_columns(
         "savings_plan_amortized_upfront_commitment_for_billing_period": pa.array(zero, mask=~is_fee),
         "reservation_effective_cost": pa.array(committed, mask=~is_reserved),
         "reservation_unused_recurring_fee": pa.array(zero, mask=~is_reservation_fee),
-        "reservation_unused_amortized_upfront_fee_for_billing_period": pa.array(
-            zero, mask=~is_reservation_fee
-        ),
+        "reservation_unused_amortized_upfront_fee_for_billing_period": pa.array(zero, mask=~is_reservation_fee),
         "reservation_amortized_upfront_fee_for_billing_period": pa.array(zero, mask=~is_reservation_fee),
     }
 
@@ -151,6 +143,4 @@ def _identities(execution: int, count: int) -> pa.Array:
 
 def _coded_map(maps: pa.MapArray) -> pa.MapArray:
     """The same maps with keys and values as dictionaries, which are taken and written much faster."""
-    return pa.MapArray.from_arrays(
-        maps.offsets, maps.keys.dictionary_encode(), maps.items.dictionary_encode()
-    )
+    return pa.MapArray.from_arrays(maps.offsets, maps.keys.dictionary_encode(), maps.items.dictionary_encode())

@@ -19,9 +19,7 @@ def bench_runs(
     draw: random.Random, prefix: str, count: int, node_hours: float, accounts: list[Account], month: str
 ) -> list[Run]:
     """`count` runs inside the month that hold about `node_hours` hours of machines in all."""
-    return [
-        _run(draw, f"{prefix}-{number:05d}", node_hours / count, accounts, month) for number in range(count)
-    ]
+    return [_run(draw, f"{prefix}-{number:05d}", node_hours / count, accounts, month) for number in range(count)]
 
 
 def _run(draw: random.Random, name: str, node_hours: float, accounts: list[Account], month: str) -> Run:
@@ -44,8 +42,7 @@ def _run(draw: random.Random, name: str, node_hours: float, accounts: list[Accou
         workload,
         f"engineer-{draw.randint(1, 40)}",
         fleet(node, size),
-        month_start(month)
-        + timedelta(seconds=round(draw.uniform(3_600, max(in_month - seconds - 43_200, 7_200)))),
+        month_start(month) + timedelta(seconds=round(draw.uniform(3_600, max(in_month - seconds - 43_200, 7_200)))),
         epoch_seconds=max(60, round(seconds / epochs) - 240),
         metric=tuple(workload.target_value * (1 + 0.05 * (epochs - 1 - epoch)) for epoch in range(epochs)),
         compile_seconds=900 if node.instance_type.startswith("trn") else 60,

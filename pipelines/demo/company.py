@@ -94,9 +94,7 @@ STANDING_NODES = (
         ),
         3,
     ),
-    *fleet(
-        Node("api", "c6i.4xlarge", PLATFORM, "us-east-1a", tags=_EKS, launched_at=_JUNE, ended_at=_AUGUST), 2
-    ),
+    *fleet(Node("api", "c6i.4xlarge", PLATFORM, "us-east-1a", tags=_EKS, launched_at=_JUNE, ended_at=_AUGUST), 2),
     Node(
         "api-canary",
         "c6i.4xlarge",
@@ -144,9 +142,7 @@ CREDITS = (
     ("2026-07", NLP, 900.0, utc("2026-07-31 00:00:00"), "AWS Migration Acceleration Program 2.0 credit"),
 )
 # A refund in July's bill for usage in June: the two dates differ.
-REFUNDS = (
-    ("2026-07", NLP, 212.4, utc("2026-06-17 00:00:00"), "Refund for impaired trn1.32xlarge on 2026-06-17"),
-)
+REFUNDS = (("2026-07", NLP, 212.4, utc("2026-06-17 00:00:00"), "Refund for impaired trn1.32xlarge on 2026-06-17"),)
 MARKETPLACE_USD = 1450.0
 
 INVOICES = {

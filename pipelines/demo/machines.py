@@ -48,9 +48,7 @@ def machines(standing: Iterable[Node], stays: Iterable[Stay]) -> list[Machine]:
                 node,
                 node.launched_at or first.joined_at - timedelta(seconds=node.boot_seconds),
                 node.ended_at or max(stay.left_at for stay in held) + timedelta(seconds=node.linger_seconds),
-                {"run_id": run.id, "team": run.workload.team, "owner": run.owner}
-                if node.tags is None
-                else node.tags,
+                {"run_id": run.id, "team": run.workload.team, "owner": run.owner} if node.tags is None else node.tags,
             )
         )
     return found
@@ -96,9 +94,7 @@ def _spot_line(machine: Machine, hour: datetime, amount: float, noise: random.Ra
     list_usd = INSTANCE_TYPES[node.instance_type].usd_in(node.region)
     swing = 0.04 * math.sin(hour.hour / 24 * 2 * math.pi) + noise.uniform(-0.01, 0.01)
     rate = round(list_usd * (SPOT_RATIO + swing), 6)
-    line = usage_line(
-        box(node.instance_type, node.region, "SpotUsage"), machine.place, hour, amount, rate=rate
-    )
+    line = usage_line(box(node.instance_type, node.region, "SpotUsage"), machine.place, hour, amount, rate=rate)
     return line | {
         "line_item_line_item_description": f"{node.instance_type} Linux/UNIX Spot Instance-hour",
         "pricing_term": "Spot",

@@ -56,15 +56,11 @@ def _request(stay: Stay, name: str) -> float:
     return float(stay.run.accelerators or 0) if name == "Accelerator" else REQUESTS[name]
 
 
-def _pod_line(
-    node: Node, cluster: str, stay: Stay, name: str, hour: datetime, request: float, ratio: float
-) -> Line:
+def _pod_line(node: Node, cluster: str, stay: Stay, name: str, hour: datetime, request: float, ratio: float) -> Line:
     run = stay.run
     offer = replace(OFFERS["pod"], usage_type=f"EKS-EC2-{name}-Hours")
     pod = f"{cluster}/train/{run.id}-0/{opaque_id('', run.id, 12)}"
-    place = Place(
-        node.account, node.region, resource_id=f"arn:aws:eks:{node.region}:{node.account.id}:pod/{pod}"
-    )
+    place = Place(node.account, node.region, resource_id=f"arn:aws:eks:{node.region}:{node.account.id}:pod/{pod}")
     return usage_line(
         offer,
         place,

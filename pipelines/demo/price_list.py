@@ -73,9 +73,7 @@ _LAMBDA = ("AWSLambda", "AWS Lambda")
 
 OFFERS = {
     "volume": Offer(*_EC2, "Storage", "EBS:VolumeUsage.gp3", "CreateVolume-Gp3", "GB-Mo", 0.08),
-    "volume_iops": Offer(
-        *_EC2, "System Operation", "EBS:VolumeP-IOPS.gp3", "CreateVolume-Gp3", "IOPS-Mo", 0.005
-    ),
+    "volume_iops": Offer(*_EC2, "System Operation", "EBS:VolumeP-IOPS.gp3", "CreateVolume-Gp3", "IOPS-Mo", 0.005),
     "cross_zone": Offer(
         *_EC2, "Data Transfer", "DataTransfer-Regional-Bytes", "InterZone-In", "GB", 0.01, "AWSDataTransfer"
     ),

@@ -77,9 +77,7 @@ def _monthly_fee(bought: ReservedInstances, usage_type: str, month: str, used_ho
         "reservation_total_reserved_units": f"{hours:g}",
         "reservation_unused_quantity": unused,
         "reservation_unused_recurring_fee": usd(unused * bought.usd_per_hour),
-        "reservation_unused_amortized_upfront_fee_for_billing_period": usd(
-            unused * bought.upfront_usd_per_hour
-        ),
+        "reservation_unused_amortized_upfront_fee_for_billing_period": usd(unused * bought.upfront_usd_per_hour),
     }
 
 

@@ -124,9 +124,7 @@ class _Attempt:
         for rank, (node, joined_at) in enumerate(zip(self.nodes, self.joined, strict=True)):
             self.played.stays.append(Stay(self.run, self.number, node, joined_at, ended_at))
             if is_recorded and self.run.reports_resources:
-                self.played.events.append(
-                    Event(self.number, rank, ended_at, "resource_left", {"resource": node.id})
-                )
+                self.played.events.append(Event(self.number, rank, ended_at, "resource_left", {"resource": node.id}))
         # What was still being uploaded when the process died was never saved.
         self.played.events = [
             event for event in self.played.events if event.attempt != self.number or event.at <= ended_at
@@ -195,9 +193,7 @@ class _Attempt:
         self._phase("eval", self.run.eval_seconds)
         workload = self.run.workload
         value = self.run.metric[math.ceil(self.position) - 1]
-        self._write(
-            "evaluation", step=self._step, metric=workload.target_metric, value=value, split="validation"
-        )
+        self._write("evaluation", step=self._step, metric=workload.target_metric, value=value, split="validation")
         if self.position < self.run.epochs:
             self._phase("train")
 

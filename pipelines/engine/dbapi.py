@@ -41,9 +41,7 @@ def dbapi_connect(
             ).fetchall()
         except duckdb.Error as error:
             connection.close()
-            raise SourceError(
-                f"The files of {name} cannot be read as Parquet: {_first_line(error)}."
-            ) from None
+            raise SourceError(f"The files of {name} cannot be read as Parquet: {_first_line(error)}.") from None
     return Connection(connection)
 
 

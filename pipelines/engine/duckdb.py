@@ -73,10 +73,7 @@ class DuckDBEngine(Engine):
 
     def write(self, sql: str, out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        self._run(
-            f"copy ({sql}) to {quoted(out)} "
-            f"(format parquet, compression zstd, row_group_size {ROW_GROUP_ROWS})"
-        )
+        self._run(f"copy ({sql}) to {quoted(out)} (format parquet, compression zstd, row_group_size {ROW_GROUP_ROWS})")
 
     def query(self, sql: str) -> pl.DataFrame:
         try:
@@ -88,7 +85,14 @@ class DuckDBEngine(Engine):
         self._connection.close()
 
     def _view(self, name: str, relation: str) -> None:
-        self.view_sql(name, f"select * from {relation}")
+        # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
+        instants = [
+            row[0]
+            for row in self._run(f"describe select * from {relation}")
+            if row[1] == "TIMESTAMP WITH TIME ZONE"
+        ]
+        naive = ", ".join(f'make_timestamp(epoch_us("{column}")) as "{column}"' for column in instants)
+        self.view_sql(name, f"select * {f'replace ({naive}) ' if naive else ''}from {relation}")
 
     def _run(self, statement: str) -> list[tuple[object, ...]]:
         # Always fetched: DuckDB 2 refuses the connection while a result is open.
@@ -121,4 +125,4 @@ def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]
         connection.execute("detach copy")
     finally:
         connection.close()
-    os.replace(fresh, path)
+    fresh.replace(path)

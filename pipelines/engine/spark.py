@@ -35,6 +35,8 @@ _MEANING = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
 }
+# Deriving what must hold of a model of many CASEs takes hours and the whole heap (SPARK-33152).
+_PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
 _QUIET = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
@@ -42,7 +44,7 @@ _QUIET = {
 }
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 # One machine gains nothing from Spark's 200 shuffle partitions.
-_LOCAL = {**_LOOPBACK, "spark.sql.shuffle.partitions": "4"}
+_LOCAL = {**_LOOPBACK, "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "2g"}
 
 # What Spark writes into `_metadata.file_path` is a URI; a plus sign in it is no blank.
 _FILENAME = "url_decode(replace(regexp_replace(_metadata.file_path, '^file:/+', '/'), '+', '%2B'))"
@@ -139,7 +141,8 @@ def _start(master: str) -> SparkSession:
         home = Path(tempfile.mkdtemp(prefix="trainledger-spark-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)
         conf = SparkConf().setAppName("trainledger").setMaster(master)
-        conf.setAll([*_MEANING.items(), *_QUIET.items(), ("spark.sql.warehouse.dir", str(home))])
+        conf.setAll([*_MEANING.items(), *_PLANNING.items(), *_QUIET.items()])
+        conf.set("spark.sql.warehouse.dir", str(home))
         if master.startswith("local"):
             conf.setAll(list(_LOCAL.items()))
         elif re.match(r"spark://(127\.0\.0\.1|localhost):", master):

@@ -137,7 +137,7 @@ def _cast(node: exp.Cast) -> exp.Expression:
 
 def _is_double(node: exp.Expression | None) -> bool | None:
     """Whether an expression is a double; None where that depends on its columns."""
-    if isinstance(node, exp.Cast) and node.is_type(exp.DataType.Type.DOUBLE) or isinstance(node, _DOUBLES):
+    if (isinstance(node, exp.Cast) and node.is_type(exp.DataType.Type.DOUBLE)) or isinstance(node, _DOUBLES):
         return True
     if node is None or isinstance(node, _EXACT):
         return isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower()

@@ -25,6 +25,8 @@ from pipelines.quality.validate import CheckResult, validate
 from pipelines.sources.run_tracker import read_all, runs_fingerprint
 from pipelines.warehouse import Warehouse
 
+# Where the sentences about training runs that were read with a doubt are kept.
+RUN_DOUBTS = "checks/raw/tracker.json"
 MONEY = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 
 
@@ -108,7 +110,10 @@ class Builder:
         seal = hashlib.sha256(repr([runs_fingerprint(source) for source in sources]).encode())
         fingerprint = seal.hexdigest()[:16]
         if any(self.lake.fingerprint(f"raw/{table}") != fingerprint for table in RAW_TABLES):
-            for table, frame in read_all(sources).tables.items():
+            records = read_all(sources)
+            doubts = json.dumps(records.warnings, indent=1)
+            self.warehouse.store.write(RUN_DOUBTS, doubts.encode())
+            for table, frame in records.tables.items():
                 staged = self.warehouse.staged(f"raw/{table}", None)
                 frame.write_parquet(staged)
                 self.lake.commit(f"raw/{table}", [staged], fingerprint, None)

@@ -163,6 +163,4 @@ def _transform(name: str) -> Model | None:
         return None
     module = importlib.import_module(f"pipelines.transforms.{name}")
     path = Path(str(module.__file__))
-    return Model(
-        "core", name, "transform", path, path.read_text(encoding="utf-8"), tuple(module.INPUTS), "whole"
-    )
+    return Model("core", name, "transform", path, path.read_text(encoding="utf-8"), tuple(module.INPUTS), "whole")

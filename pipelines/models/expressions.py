@@ -13,6 +13,7 @@ from pathlib import Path
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from pipelines import house
 from pipelines.errors import UsageError
@@ -27,7 +28,7 @@ class Expression:
     name: str
     path: Path
     args: tuple[str, ...]
-    tree: exp.Expression
+    tree: exp.Expr
 
 
 @cache
@@ -41,7 +42,7 @@ def expand_calls(sql: str, path: Path) -> str:
     """The SELECT with every metric and function call replaced by its expression, in DuckDB's dialect."""
     try:
         tree = sqlglot.parse_one(sql, read="duckdb")
-    except sqlglot.errors.ParseError as error:
+    except ParseError as error:
         raise UsageError(f"{path} is not one SELECT in DuckDB's dialect: {str(error).splitlines()[0]}") from None
     return tree.transform(_expanded).sql(dialect="duckdb", pretty=True, comments=False)
 
@@ -53,7 +54,7 @@ def _load(path: Path) -> Expression:
     return Expression(path.stem, path, args, sqlglot.parse_one(text, read="duckdb"))
 
 
-def _expanded(node: exp.Expression) -> exp.Expression:
+def _expanded(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.Anonymous):
         return node
     expression = load_expressions().get(node.name.lower())
@@ -64,7 +65,7 @@ def _expanded(node: exp.Expression) -> exp.Expression:
         raise UsageError(f"{expression.name} takes {wanted}; mend the call {node.sql(dialect='duckdb')}.")
     given = dict(zip(expression.args, node.expressions, strict=True))
 
-    def filled(part: exp.Expression) -> exp.Expression:
+    def filled(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and not part.table and part.name in given:
             return _enclosed(given[part.name].copy())
         return part
@@ -73,7 +74,7 @@ def _expanded(node: exp.Expression) -> exp.Expression:
     return _enclosed(expression.tree.copy().transform(filled).transform(_expanded))
 
 
-def _enclosed(node: exp.Expression) -> exp.Expression:
+def _enclosed(node: exp.Expr) -> exp.Expr:
     """Parentheses where the surroundings could bind tighter than the node."""
     stands_alone = isinstance(node, exp.Column | exp.Literal | exp.Func | exp.Paren)
     return node if stands_alone and not isinstance(node, exp.Connector) else exp.paren(node)

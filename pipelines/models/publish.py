@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
 from pipelines import __version__
 from pipelines.lake import Publication
-from pipelines.models.build import Builder
-from pipelines.models.catalog import load_catalog
+from pipelines.models.build import RUN_DOUBTS, Builder
+from pipelines.models.catalog import BILL, load_catalog
 from pipelines.quality.contract import load_contract
+from pipelines.quality.validate import CheckResult
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.warehouse import Warehouse
 
@@ -110,14 +113,32 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             "inputs": planned.inputs,
             "tables": tables,
             "checks": [
-                {"table": made.table, "period": made.period, **asdict(check)}
-                for made in built
-                for check in made.checks
+                {"table": made.table, "period": made.period, **asdict(check)} for made in built for check in made.checks
             ],
         }
     )
     write_copy(builder.warehouse)
     return publication
+
+
+def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, object]]:
+    """What the sources delivered and we read with a doubt, as warnings beside the checks."""
+    found: list[tuple[str, str | None, Sequence[str]]] = [
+        (f"raw/{BILL}", month, builder.warehouse.bill.warnings(month)) for month in months
+    ]
+    if builder.warehouse.settings.runs:
+        found.append(("raw/tracker_run", None, json.loads(builder.warehouse.store.read(RUN_DOUBTS))))
+    for table, period, sentences in found:
+        doubt = CheckResult(
+            check="delivered_without_doubt",
+            severity="warn",
+            passed=not sentences,
+            observed=f"{len(sentences)} doubts",
+            unexpected_count=len(sentences),
+            sample=[{"doubt": sentence} for sentence in sentences[:20]],
+            title="every value was read as delivered",
+        )
+        yield {"table": table, "period": period, **asdict(doubt)}
 
 
 def write_copy(warehouse: Warehouse) -> None:

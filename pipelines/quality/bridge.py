@@ -84,9 +84,7 @@ class Dialect(PGDialect):
     def do_close(self, dbapi_connection: Any) -> None:
         """The connection is only lent."""
 
-    def has_table(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> bool:
+    def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
         return table_name in self.get_view_names(connection)
 
     def get_view_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:
@@ -97,9 +95,7 @@ class Dialect(PGDialect):
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedColumn]:
         found = connection.exec_driver_sql(f'describe "{table_name}"').fetchall()
-        return [
-            {"name": row[0], "type": NamedType(row[1]), "nullable": True, "default": None} for row in found
-        ]
+        return [{"name": row[0], "type": NamedType(row[1]), "nullable": True, "default": None} for row in found]
 
     def get_pk_constraint(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any

@@ -43,18 +43,14 @@ class Check:
 
 def derived_checks(key: tuple[str, ...]) -> list[Check]:
     """The checks every table has: columns as typed; a key that is unique and never null, where it has one."""
-    checks = [
-        Check("columns_as_typed", "columns and their types are as the contract says", "columns", "error")
-    ]
+    checks = [Check("columns_as_typed", "columns and their types are as the contract says", "columns", "error")]
     if key:
         title = f"{' + '.join(key)} names one row"
         checks.append(Check("key_unique", title, "unique", "error", key))
     return checks + [_not_null("error", column) for column in key]
 
 
-def written_checks(
-    where: str, severity: Severity, section: Mapping[str, Any], types: Mapping[str, str]
-) -> list[Check]:
+def written_checks(where: str, severity: Severity, section: Mapping[str, Any], types: Mapping[str, str]) -> list[Check]:
     """The checks of one `error:` or `warn:` section.
 
     `types` gives the type of each column of the table. Raises UsageError naming the file `where` and the key.
@@ -108,9 +104,7 @@ def _in_set(place: str, severity: Severity, column: str, values: Any) -> Check:
 
 def _between(place: str, severity: Severity, column: str, bounds: Any) -> Check:
     if not isinstance(bounds, list) or len(bounds) != 2 or bounds == [None, None]:
-        raise UsageError(
-            f"{place} is not two bounds; write `{column}: [lowest, highest]`, null for an open side."
-        )
+        raise UsageError(f"{place} is not two bounds; write `{column}: [lowest, highest]`, null for an open side.")
     low, high = bounds
     if low is None or high is None:
         title = f"{column} is at most {high}" if low is None else f"{column} is at least {low}"
@@ -138,9 +132,7 @@ def _rows(place: str, severity: Severity, name: str, query: Any) -> Check:
 def _refuse_misfits(place: str, check: Check, types: Mapping[str, str]) -> None:
     for column in check.columns:
         if column not in types:
-            raise UsageError(
-                f"{place} names {column}, which is not among the columns of the table; mend the name."
-            )
+            raise UsageError(f"{place} names {column}, which is not among the columns of the table; mend the name.")
         type_ = types[column]
         if check.kind == "not_negative" and not _is_number(type_):
             raise UsageError(f"{place} names {column}, a {type_}; only a number can be negative.")

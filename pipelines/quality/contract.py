@@ -134,14 +134,10 @@ def _column(path: Path, name: Any, body: Any) -> Column:
         raise UsageError(f"{path}: the column {name} is not a mapping of {', '.join(_COLUMN_KEYS)}.")
     for key in body:
         if key not in _COLUMN_KEYS:
-            raise UsageError(
-                f"{path}: the column {name} has the key {key}; it may have {', '.join(_COLUMN_KEYS)}."
-            )
+            raise UsageError(f"{path}: the column {name} has the key {key}; it may have {', '.join(_COLUMN_KEYS)}.")
     type_ = str(body.get("type", "")).replace(" ", "")
     if not _TYPE.fullmatch(type_):
-        raise UsageError(
-            f"{path}: the column {name} has the type {type_ or 'none'}; give it a DuckDB type we use."
-        )
+        raise UsageError(f"{path}: the column {name} has the type {type_ or 'none'}; give it a DuckDB type we use.")
     if not body.get("meaning"):
         raise UsageError(f"{path}: the column {name} says no meaning; add one sentence.")
     return Column(name, type_, body.get("unit"), body["meaning"])
@@ -149,9 +145,7 @@ def _column(path: Path, name: Any, body: Any) -> Column:
 
 def _key(path: Path, body: Any, types: Mapping[str, str]) -> tuple[str, ...]:
     if not isinstance(body, list):
-        raise UsageError(
-            f"{path} states no key; write `key: [column]`, or `key: []` if its rows have no name."
-        )
+        raise UsageError(f"{path} states no key; write `key: [column]`, or `key: []` if its rows have no name.")
     for name in body:
         if name not in types:
             raise UsageError(f"{path}: key names {name}, which is not among the columns; mend the name.")
@@ -161,9 +155,7 @@ def _key(path: Path, body: Any, types: Mapping[str, str]) -> tuple[str, ...]:
 def _section(path: Path, body: Mapping[str, Any], severity: str) -> Mapping[str, Any]:
     section = body.get(severity) or {}
     if not isinstance(section, dict):
-        raise UsageError(
-            f"{path}: {severity} is not a mapping of checks; write `{severity}: {{not_null: [column]}}`."
-        )
+        raise UsageError(f"{path}: {severity} is not a mapping of checks; write `{severity}: {{not_null: [column]}}`.")
     return section
 
 

@@ -68,9 +68,7 @@ def validate(
     views = {**(extra or {}), view: files}
     for name in contract.reads:
         if name not in views:
-            raise UsageError(
-                f"The checks of {table} read {name}, whose files were not given; build it first."
-            )
+            raise UsageError(f"The checks of {table} read {name}, whose files were not given; build it first.")
     connection = dbapi_connect(views, memory_limit=memory_limit, threads=threads, spill=spill)
     with serve(connection) as url:
         differing = _differing_columns(connection, view, contract)
@@ -121,9 +119,7 @@ class _Run:
         first = self._connection.rows(f"select * from ({query}) as failing order by all limit {self._sample}")
         return count[0]["row_count"], first
 
-    def _outcomes(
-        self, checks: Iterable[Check], form: dict[str, Any]
-    ) -> dict[str, ExpectationValidationResult]:
+    def _outcomes(self, checks: Iterable[Check], form: dict[str, Any]) -> dict[str, ExpectationValidationResult]:
         """What Great Expectations says of each check, by its name."""
         asked = suite(self._view, checks)
         if not asked.expectations:
@@ -133,9 +129,7 @@ class _Run:
             name = _check_name(outcome)
             trouble = _trouble(outcome)
             if trouble:
-                raise CheckError(
-                    f"The check {name} of {self._table} cannot be computed ({trouble}); mend it."
-                )
+                raise CheckError(f"The check {name} of {self._table} cannot be computed ({trouble}); mend it.")
             outcomes[name] = outcome
         return outcomes
 
@@ -179,9 +173,7 @@ def _differing_columns(connection: Connection, view: str, contract: Contract) ->
 def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) -> CheckResult:
     if check.kind == "columns":
         words = f"differing columns: {len(differing)}"
-        return CheckResult(
-            check.name, check.severity, False, words, len(differing), differing[:sample], check.title
-        )
+        return CheckResult(check.name, check.severity, False, words, len(differing), differing[:sample], check.title)
     words = "not checked: the columns differ"
     return CheckResult(check.name, check.severity, False, words, 0, [], check.title)
 

@@ -32,9 +32,7 @@ PALETTE = {
 SHAPES = {"gpu": "circle", "trainium": "diamond"}
 # Of the text column, on a wide page and on a phone.
 WIDTHS = (1080, 350)
-_FONT = (
-    "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
-)
+_FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
 
 
 def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: str) -> Markup:
@@ -64,9 +62,7 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
         families = list(SHAPES)
         colours = [PALETTE[family] for family in families]
         colour = alt.Color("family:N", legend=None, scale=alt.Scale(domain=families, range=colours))
-        shape = alt.Shape(
-            "family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values()))
-        )
+        shape = alt.Shape("family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values())))
         run = alt.Chart(_values(marks)).mark_point(filled=True, size=95, opacity=0.85)
         mean = alt.Chart(_values(means)).mark_tick(thickness=2.5, size=34, color=PALETTE["ink"], opacity=1)
         layers = mean.encode(x=across, y=down) + run.encode(x=across, y=down, color=colour, shape=shape)
@@ -98,13 +94,9 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
 
     def band(bucket: str, width: int) -> alt.Chart:
         is_last = bucket == bands[-1]
-        ticks = alt.Axis(
-            format="%-d %b", labels=is_last, ticks=is_last, tickCount=4 if width < 500 else 10, title=None
-        )
+        ticks = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=4 if width < 500 else 10, title=None)
         amounts = alt.Axis(format=_symbol(currency) + ",.0f", tickCount=2, minExtent=54, maxExtent=54)
-        title = alt.Title(
-            buckets[bucket], anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6
-        )
+        title = alt.Title(buckets[bucket], anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6)
         return (
             alt.Chart(_values(bars[bucket]), title=title)
             .mark_bar(color=PALETTE["used" if bucket == "run" else "unused"])

@@ -114,9 +114,7 @@ def _answers(report: str, queries: Mapping[str, str], query: Query) -> tuple[dic
     for name, sql in queries.items():
         marts = tables_in(sql)
         if len(marts) != 1:
-            raise UsageError(
-                f"{path}: {name} reads {', '.join(marts) or 'no mart'}; let it read exactly one."
-            )
+            raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; let it read exactly one.")
         mart = marts[0]
         if mart not in known:
             known[mart] = _exists(mart, query)

@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Delivered:
-    """A column as a file has it: `form` is text, number, time, map, any, null or other; `type` its Arrow type."""
+    """A column as a file has it: `form` is text, number, time, map, any, null or other; `type` is Arrow's."""
 
     name: str
     form: str
@@ -61,7 +61,10 @@ class Tag:
 
 @dataclass(frozen=True)
 class Layout:
-    """How one file feeds the normalised columns: sources in order of preference, and its tag columns."""
+    """How one file feeds the normalised columns: sources in order of preference, and its tag columns.
+
+    `warnings` say what is read as missing; they do not name the file.
+    """
 
     sources: dict[str, tuple[Source, ...]]
     tags: tuple[Tag, ...]
@@ -89,14 +92,14 @@ def map_names() -> frozenset[str]:
 
 @cache
 def list_digest() -> str:
-    """Changes when the list of columns changes, so that a csv converted by an older list is converted again."""
+    """Changes with the list of columns, so that a csv converted by an older list is converted again."""
     return hashlib.sha256(LIST.read_bytes()).hexdigest()
 
 
 def snake(name: str) -> str:
-    """AWS's rule from a csv header to an Athena column name: `lineItem/UnblendedCost` -> `line_item_unblended_cost`.
+    """AWS's rule from csv header to Athena name: `lineItem/UnblendedCost` -> `line_item_unblended_cost`.
 
-    Sources: facts aws-billing 1.1. A name already in snake case stays as it is.
+    A name already in snake case stays as it is.
     """
     parted = re.sub(r"(?=[A-Z])", "_", name).lower()
     return re.sub(r"[^a-z0-9]+", "_", parted).strip("_")
@@ -144,9 +147,9 @@ def _sources_of(
     misfits = [s for s in plain if columns[s.position].form not in (fits, "any")]
     if misfits:
         column = columns[misfits[0].position]
-        fault = f"{where}: column {column.name} is {column.type}, not {_WORDS[fits]}"
+        fault = f"column {column.name} is {column.type}, not {_WORDS[fits]}"
         if wanted.refuses:
-            raise SourceError(f"{fault}; deliver it again with the type AWS gives it.")
+            raise SourceError(f"{where}: {fault}; deliver it again with the type AWS gives it.")
         plain = [source for source in plain if source not in misfits]
         return tuple(plain), [f"{fault}; it is read as missing."]
     # Reading a map costs as much as many columns, so it only stands in for a column that is absent.

@@ -41,7 +41,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class TagKey:
-    """A tag a file has: its key as delivered, the kind of column it came in, the column of the Parquet file."""
+    """A tag a file has: its key as delivered, the kind of column it came in, and the Parquet column."""
 
     key: str
     container: str
@@ -102,11 +102,13 @@ def load(folder: Path) -> RawDelivery | None:
     except FileNotFoundError:
         return None
     given = record["delivery"]
-    objects = tuple(
-        Object(**{**item, "modified_at": datetime.fromisoformat(item["modified_at"])}) for item in given["objects"]
-    )
+    objects = tuple(_object(item) for item in given["objects"])
     delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
     return RawDelivery(delivery, folder, tuple(_file(item) for item in record["files"]))
+
+
+def _object(item: dict) -> Object:
+    return Object(**{**item, "modified_at": datetime.fromisoformat(item["modified_at"])})
 
 
 def _file(item: dict) -> RawFile:

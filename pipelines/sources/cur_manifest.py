@@ -35,7 +35,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest as read: the files it names, resolved to keys of the store, and its columns if it lists them.
+    """A manifest as read: the files it names, as keys of the store, and its columns if it lists them.
 
     `kind` is what its form says: Data Exports names data files, a legacy report its keys.
     """
@@ -61,8 +61,8 @@ def find_manifests(listing: Sequence[Object], store: Store) -> list[Place]:
     exports = sorted({f"{place.base}{place.export}" for place in places})
     if not exports:
         raise SourceError(
-            f"{store.location} holds no billing manifest; point location at the folder with data/ and metadata/, "
-            "or with one folder per billing period."
+            f"{store.location} holds no billing manifest; point location at the folder with data/ and "
+            "metadata/, or with one folder per billing period."
         )
     if len(exports) > 1:
         raise SourceError(
@@ -72,8 +72,10 @@ def find_manifests(listing: Sequence[Object], store: Store) -> list[Place]:
     return places
 
 
-def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: Store, cache: Path) -> list[Manifest]:
-    """The manifests, read from the store only where they changed since `cache` (a folder) was last written."""
+def read_manifests(
+    places: Sequence[Place], listing: Sequence[Object], store: Store, cache: Path
+) -> list[Manifest]:
+    """The manifests, read from the store only where they changed since `cache`, a folder, was written."""
     path = cache / CACHE
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     fresh: dict[str, dict[str, str]] = {}
@@ -96,7 +98,9 @@ def _text(store: Store, key: str) -> str:
     try:
         return store.read(key).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SourceError(f"{store.uri(key)} is not UTF-8 text; fetch the manifest from the export again.") from None
+        raise SourceError(
+            f"{store.uri(key)} is not UTF-8 text; fetch the manifest from the export again."
+        ) from None
 
 
 def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest:
@@ -105,13 +109,15 @@ def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest
         content = json.loads(text)
     except json.JSONDecodeError as error:
         raise SourceError(
-            f"{where} is not JSON ({error.msg}, line {error.lineno}); fetch the manifest from the export again."
+            f"{where} is not JSON ({error.msg}, line {error.lineno}); fetch it from the export again."
         ) from None
     if not isinstance(content, dict):
         raise SourceError(f"{where} is not a JSON object; fetch the manifest from the export again.")
     named = content.get("dataFiles", content.get("reportKeys"))
     if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-        raise SourceError(f"{where} has no list dataFiles or reportKeys of file names; it is no billing manifest.")
+        raise SourceError(
+            f"{where} has no list dataFiles or reportKeys of file names; it is no billing manifest."
+        )
     delivery_id = content.get("executionId") or content.get("assemblyId")
     if not isinstance(delivery_id, str):
         raise SourceError(f"{where} has neither executionId nor assemblyId; fetch it from the export again.")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
@@ -25,7 +24,7 @@ def inspect(stored: Path, *, key: str, where: str, billed: str) -> RawFile:
     """
     try:
         with pq.ParquetFile(stored) as file:
-            columns = _columns(file.schema_arrow)
+            columns, twins = _columns(file.schema_arrow)
             found = layout(columns, where)
             total = _total(file, columns[found.sources[billed][0].position].name, where)
             line_count = file.metadata.num_rows
@@ -33,11 +32,22 @@ def inspect(stored: Path, *, key: str, where: str, billed: str) -> RawFile:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
-    return RawFile(key, stored.name, line_count, total, columns, tag_keys, found.warnings)
+    warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings))
+    return RawFile(key, stored.name, line_count, total, columns, tag_keys, warnings)
 
 
-def _columns(schema: pa.Schema) -> tuple[Delivered, ...]:
-    return tuple(Delivered(field.name, _form(field.type), str(field.type)) for field in schema)
+def _columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[str]]:
+    """The columns, and a warning for each that SQL cannot tell from an earlier one."""
+    columns: list[Delivered] = []
+    twins: list[str] = []
+    taken: set[str] = set()
+    for field in schema:
+        is_twin = field.name.lower() in taken
+        taken.add(field.name.lower())
+        if is_twin:
+            twins.append(f"column {field.name} differs only by case from an earlier one and is not read.")
+        columns.append(Delivered(field.name, "null" if is_twin else _form(field.type), str(field.type)))
+    return tuple(columns), twins
 
 
 def _form(kind: pa.DataType) -> str:
@@ -64,10 +74,10 @@ def _total(file: pq.ParquetFile, column: str, where: str) -> Decimal:
         if exact.null_count() > costs.null_count():
             at = (exact.is_null() & costs.is_not_null()).arg_max() or 0
             raise SourceError(
-                f"{where}, row {row + at + 1}, column {column}: {costs[at]} is not a number below 10 billion; "
-                "have the file delivered again."
+                f"{where}, row {row + at + 1}, column {column}: {costs[at]} is not a number "
+                "below 10 billion; have the file delivered again."
             )
-        total += exact.cast(pl.Decimal(38, 10)).sum() or Decimal(0)
+        total += Decimal(exact.cast(pl.Decimal(38, 10)).sum() or 0)
         row += len(costs)
     return total
 
@@ -84,7 +94,7 @@ def _tag_keys(stored: Path, columns: tuple[Delivered, ...], found: Layout) -> It
 
 
 def _map_keys(stored: Path, column: str) -> list[str]:
-    """Every key in a column of maps. The keys alone are read, and as codes: a bill has few and repeats them."""
+    """Every key in a column of maps; the keys alone are read, and as codes, for a bill repeats a few."""
     with pq.ParquetFile(stored) as file:
         leaves = [file.schema.column(at).path for at in range(len(file.schema.names))]
     key_leaf = next(leaf for leaf in leaves if leaf.startswith(f"{column}."))
@@ -102,5 +112,5 @@ def _distinct(stored: Path, key_leaf: str, *, as_codes: bool) -> list[str]:
             # Codes hold within one row group.
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group], columns=[key_leaf]):
                 keys = batch.column(0).flatten().flatten()[0]
-                met.update(dict.fromkeys(pc.unique(keys).to_pylist()))
+                met.update(dict.fromkeys(keys.unique().to_pylist()))
     return list(met)

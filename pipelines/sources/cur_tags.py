@@ -1,4 +1,4 @@
-"""One tag, five spellings: which keys of a delivered file name a run, an owner or a team (facts aws-billing 1.3)."""
+"""One tag, five spellings: which keys of a delivered file name a run, an owner or a team."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PREFIX = re.compile(r"resourceTags/(user:)?|user[:_]", re.IGNORECASE)
 
 
 def bare(key: str) -> str:
-    """A key without the prefix of its export, in lower case, letters and digits only: `user:Run_ID` -> `runid`."""
+    """A key without its export's prefix, in lower case, letters and digits only: `user:Run_ID` -> `runid`."""
     return _plain(_PREFIX.sub("", key, count=1) if _PREFIX.match(key) else key)
 
 
@@ -39,7 +39,8 @@ def twins(file: RawFile, name: str, tried: Sequence[TagKey]) -> list[str]:
     for tag in tried:
         spellings.setdefault(bare(tag.key), []).append(tag.key)
     return [
-        f"{file.key}: the tags {' and '.join(keys)} are one name for {name}; each line takes the first that is filled."
+        f"{file.key}: the tags {' and '.join(keys)} are one name for {name}; "
+        "each line takes the first that is filled."
         for keys in spellings.values()
         if len(keys) > 1
     ]

@@ -14,7 +14,16 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
 from pipelines.sources import cur_values
-from pipelines.sources.cur_columns import MONEY, Column, Delivered, Source, Tag, bill_columns, layout, map_names, snake
+from pipelines.sources.cur_columns import (
+    MONEY,
+    Column,
+    Delivered,
+    Source,
+    bill_columns,
+    layout,
+    map_names,
+    snake,
+)
 from pipelines.sources.cur_delivery import RawFile, TagKey
 from pipelines.sources.cur_unpack import read_header, unpacked
 
@@ -47,7 +56,13 @@ def convert(
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
     return RawFile(
-        key, out.name, bill.row_count, bill.billed_total, bill.stored_columns(), bill.tag_keys(), bill.warnings()
+        key,
+        out.name,
+        bill.row_count,
+        bill.billed_total,
+        bill.stored_columns(),
+        bill.tag_keys(),
+        bill.warnings(),
     )
 
 
@@ -135,7 +150,9 @@ class _Bill:
         """What the Parquet file holds."""
         forms = {MONEY: "number", "TIMESTAMP": "time", "VARCHAR": "text"}
         columns = [Delivered(c.name, forms[c.type], str(_TYPES[c.type])) for c in self._columns]
-        tags = [Delivered(n, "text" if t.key else "map", str(self.schema.field(n).type)) for t, n in self._tags]
+        tags = [
+            Delivered(n, "text" if t.key else "map", str(self.schema.field(n).type)) for t, n in self._tags
+        ]
         return (*columns, *tags)
 
     def tag_keys(self) -> tuple[TagKey, ...]:
@@ -156,21 +173,23 @@ class _Bill:
             f"({self._first_unread[position]}) and are read as missing."
             for position, count in self._unread.items()
         ]
-        return (*self._layout.warnings, *counted)
+        return (*(f"{self.key}: {warning}" for warning in self._layout.warnings), *counted)
 
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]
         found = [_found(source, texts, maps) for source in sources]
-        text = pc.coalesce(*found) if len(found) > 1 else found[0]
+        text = cur_values.first(found)
         if column.name == self.billed:
             self.billed_total += cur_values.total(text)
         if column.type not in _READERS:
             return text
-        return self._read(_READERS[column.type], text, sources[0].position, column if column.refuses else None)
+        return self._read(
+            _READERS[column.type], text, sources[0].position, column if column.refuses else None
+        )
 
     def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
         values, unread = reader(text)
-        count = pc.sum(unread).as_py()
+        count = unread.sum().as_py()
         if not count:
             return values
         at = pc.index(unread, True).as_py()
@@ -178,8 +197,8 @@ class _Bill:
         row = self.row_count + at + 2
         if refusing:
             raise SourceError(
-                f"{self.where}, row {row} (the header is row 1), column {self.names[position]}: {first} is not "
-                f"{_WORDS[refusing.type]}; mend that value or have the file delivered again."
+                f"{self.where}, row {row} (the header is row 1), column {self.names[position]}: {first} "
+                f"is not {_WORDS[refusing.type]}; mend that value or have the file delivered again."
             )
         self._unread[position] += count
         self._first_unread.setdefault(position, f"first {first} in row {row}")

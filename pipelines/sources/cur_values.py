@@ -1,4 +1,4 @@
-"""Text of a csv bill into typed values, a column of a batch at a time. Exact: no value passes through a float."""
+"""Texts of a csv bill into typed values, a column of a batch at a time; none passes through a float."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
+
+# Its functions are made when it is imported, so a type checker does not know them.
+pc: Any = pyarrow.compute
 
 # AWS leaves a missing value empty; tools that rewrite bills write these words.
 MISSING = ("", "None", "NULL", "null")
@@ -19,7 +22,7 @@ NUMBER = pa.decimal128(20, 10)
 TIME = pa.timestamp("us")
 MAP = pa.map_(pa.string(), pa.string())
 
-# A double printed in full has 17 digits, so 27 places lose nothing above 1e-10; both types hold 10 digits before.
+# A double printed in full has 17 digits, so 27 places lose none of a number above 1e-10.
 _EXACT = pl.Decimal(38, 27)
 _PLACES = 10
 
@@ -47,6 +50,11 @@ def maps(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Maps of text to text from JSON objects, entries without a value left out, and which texts are none."""
     values = _by_distinct(texts, _entries, MAP)
     return values, pc.and_(values.is_null(), texts.is_valid())
+
+
+def first(texts: Sequence[pa.Array]) -> pa.Array:
+    """Line by line the first text that is there."""
+    return pc.coalesce(*texts) if len(texts) > 1 else texts[0]
 
 
 def map_value(values: pa.Array, key: str) -> pa.Array:

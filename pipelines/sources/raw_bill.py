@@ -31,11 +31,7 @@ class RawBill:
     @cached_property
     def deliveries(self) -> list[Delivery]:
         """The current delivery of every month of every source, by source and month."""
-        return [
-            delivery
-            for source in self._sources.values()
-            for delivery in list_deliveries(source, self._raw_root)
-        ]
+        return [delivery for source in self._sources.values() for delivery in list_deliveries(source, self._raw_root)]
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
         """Bring what the sources deliver for a month into the raw store; what is there already stays."""

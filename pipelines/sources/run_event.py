@@ -1,146 +1,93 @@
-"""One line of a run-event file: what it may say, and how it is refused when it says it wrongly."""
+"""One line of a run-event file: read as an event, or refused in words that name the key and the mend."""
 
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from pipelines.errors import SourceError
-
-# Field -> form, by event (design 2; facts training-runs 2). A form ending in "!" is required.
-_RUN = {
-    **dict.fromkeys(
-        ("model", "dataset", "precision", "code_revision", "target_metric", "purpose", "experiment", "team", "owner"),
-        "text",
-    ),
-    **dict.fromkeys(("dataset_tokens", "dataset_samples"), "amount"),
-    **dict.fromkeys(("seq_len", "global_batch_samples"), "count"),
-    "parent_run_id": "text",
-    "target_value": "number",
-    "target_direction": "text",
-}
-_PROGRESS = {"step": "count", "tokens_seen": "amount", "samples_seen": "amount"}
-FIELDS: dict[str, dict[str, str]] = {
-    "run_started": _RUN,
-    "run_ended": {"status": "text"},
-    "attempt_started": {},
-    "attempt_ended": {"reason": "text"},
-    "resource_joined": {
-        "resource": "text!",
-        "instance_type": "text",
-        "account_id": "text",
-        "region": "text",
-        "accelerators_used": "count",
-        "reservation_id": "text",
-        "node_rank": "count",
-        "market": "text",
-        "evidence": "text",
-    },
-    "resource_left": {"resource": "text!"},
-    "phase_started": {"phase": "text!"},
-    "phase_ended": {"phase": "text!"},
-    "epoch_started": {"epoch": "count!"},
-    "epoch_completed": {"epoch": "count!", "fraction": "amount", **_PROGRESS},
-    "checkpoint_started": {"checkpoint_id": "text", "uri": "text", "step": "count"},
-    "checkpoint_saved": {
-        "checkpoint_id": "text",
-        "uri": "text",
-        "bytes": "count",
-        "stall_seconds": "amount",
-        "resumable": "flag",
-        "complete": "flag",
-        "kind": "text",
-        **_PROGRESS,
-    },
-    "evaluation": {"metric": "text!", "value": "number!", "split": "text", "step": "count"},
-    "heartbeat": _PROGRESS,
-}
-_TARGET = ("target_metric", "target_value", "target_direction")
-_FORMS = {
-    "text": "text",
-    "count": "a whole number of 0 or more",
-    "amount": "a number of 0 or more",
-    "number": "a finite number",
-    "flag": "true or false",
-}
+from pipelines.sources.run_event_fields import (
+    COUNT,
+    FIELDS,
+    MOMENT,
+    PASSED_OVER,
+    REQUIRED,
+    SPELLINGS,
+    TARGET,
+    TEXT,
+    Form,
+)
 
 
-@dataclass(frozen=True)
-class Event:
-    """One event; `at` is naive UTC, `place` the file and line it stands in, `text` its whole content."""
+class Wrong(ValueError):
+    """What a line has wrong and the mend, to be said after its place."""
+
+
+class Event(NamedTuple):
+    """One event, `at` in ms since 1970 UTC; it may name no attempt. `strange` are the keys nobody knows."""
 
     kind: str
     run_id: str
-    attempt: int
-    at: datetime
-    fields: dict[str, Any]
-    text: str
-    place: str
+    attempt: int | None
+    at: int
+    values: dict[str, Any]
+    strange: list[str]
 
 
-def parse_event(line: bytes, place: str) -> Event:
-    """The event of a line; SourceError naming file, line and key when it is none."""
+def parse_event(line: bytes) -> Event:
+    """The event of a line; Wrong, with the key at fault and the mend, when it is none."""
+    body = _object(line)
+    kind = _needed(body, "event", TEXT)
+    run_id = _needed(body, "run_id", TEXT)
+    at = _needed(body, "at", MOMENT)
+    attempt = body.get("attempt", body.get("attempt_no"))
+    if attempt is not None and (attempt := _read("attempt", COUNT, attempt)) < 1:
+        raise Wrong("has `attempt` 0; number attempts from 1.")
+    values: dict[str, Any] = {}
+    strange: list[str] = []
+    if (forms := FIELDS.get(kind)) is None:
+        return Event(kind, run_id, attempt, at, values, strange)
+    for key, value in body.items():
+        name = key if key in forms else SPELLINGS.get(key, key)
+        if name in forms:
+            if value is not None:
+                values[name] = _read(key, forms[name], value)
+        elif key not in PASSED_OVER:
+            strange.append(key)
+    for key in REQUIRED.get(kind, ()):
+        if values.get(key) is None:
+            raise Wrong(f"is `{kind}` without `{key}`; add it.")
+    if kind == "run_started" and 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
+        missing = " and ".join(f"`{key}`" for key in TARGET if values.get(key) is None)
+        raise Wrong(f"gives a target without {missing}; give {', '.join(TARGET)} or none of them.")
+    return Event(kind, run_id, attempt, at, values, strange)
+
+
+def _object(line: bytes) -> dict[str, Any]:
     try:
-        body = json.loads(line)
-    except ValueError as error:
-        raise SourceError(f"{place} is not JSON ({error}); mend or remove the line.") from None
-    if not isinstance(body, dict):
-        raise SourceError(f"{place} is not a JSON object; write one event a line.")
-    for key in ("event", "run_id"):
-        if not isinstance(body.get(key), str) or not body[key]:
-            raise SourceError(f"{place} has no {key}; every event needs one, as text.")
-    kind = body["event"]
-    attempt = body.get("attempt", 1)
-    if not _fits(attempt, "count") or attempt < 1:
-        raise SourceError(f"{place}: attempt is {attempt!r}; number attempts from 1.")
-    forms = FIELDS.get(kind, {})
-    fields = {}
-    for name, form in forms.items():
-        value = body.get(name)
-        if value is None:
-            if form.endswith("!"):
-                raise SourceError(f"{place}: {kind} has no {name}; add it.")
-            continue
-        if not _fits(value, form.rstrip("!")):
-            raise SourceError(f"{place}: {name} is {value!r}; write {_FORMS[form.rstrip('!')]}.")
-        fields[name] = value
-    if kind == "run_started":
-        _check_target(fields, place)
-    text = json.dumps(body, sort_keys=True)
-    return Event(kind, body["run_id"], attempt, _moment(body.get("at"), place), fields, text, place)
+        body = json.loads(line.decode())
+    except json.JSONDecodeError as error:
+        raise Wrong(f"is not JSON ({error.msg} at character {error.pos + 1}); mend or remove the line.") from None
+    except UnicodeDecodeError:
+        raise Wrong("is not UTF-8 text; mend or remove the line.") from None
+    except (ValueError, RecursionError):
+        raise Wrong("is JSON too deep or with a number too long to be an event; mend or remove the line.") from None
+    if type(body) is not dict:
+        raise Wrong("is not a JSON object; write one event a line.")
+    return body
 
 
-def _fits(value: Any, form: str) -> bool:
-    if form == "text":
-        return isinstance(value, str)
-    if form == "flag":
-        return isinstance(value, bool)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return False
-    if form == "count":
-        return value == int(value) and value >= 0
-    return form == "number" or value >= 0
+def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
+    value = body.get(key)
+    found = None if value is None else _read(key, form, value)
+    if found is None:
+        raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
+    return found
 
 
-def _moment(value: Any, place: str) -> datetime:
-    if not isinstance(value, str):
-        raise SourceError(f"{place} has no at; give the time as RFC 3339, like 2026-07-01T10:02:11Z.")
+def _read(key: str, form: Form, value: Any) -> Any:
     try:
-        moment = datetime.fromisoformat(value)
+        return form.read(value)
     except ValueError:
-        raise SourceError(f"{place}: at is {value!r}; write RFC 3339, like 2026-07-01T10:02:11Z.") from None
-    if moment.tzinfo is None:
-        raise SourceError(f"{place}: at is {value!r}, without a zone; add Z or an offset like +02:00.")
-    return moment.astimezone(UTC).replace(tzinfo=None)
-
-
-def _check_target(fields: dict[str, Any], place: str) -> None:
-    given = [name for name in _TARGET if name in fields]
-    if given and len(given) < len(_TARGET):
-        lacking = next(name for name in _TARGET if name not in fields)
-        raise SourceError(f"{place}: {given[0]} is given without {lacking}; give all three target fields or none.")
-    if given and fields["target_direction"] not in ("min", "max"):
-        raise SourceError(f"{place}: target_direction is {fields['target_direction']!r}; write min or max.")
+        shown = json.dumps(value)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        raise Wrong(f"has `{key}` {shown}; {form.wants}.") from None

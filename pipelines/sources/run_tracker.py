@@ -1,7 +1,7 @@
 """Training runs as recorded, from any kind of source, in one set of tables (facts training-runs 2).
 
-Each kind of source is a function from its RunSource to RunRecords. An end that nobody recorded stays null here; it is
-inferred in staging, from `last_seen_at`.
+Each kind of source is a function from its RunSource to RunRecords. An end nobody recorded stays null here;
+it is inferred in staging, from `last_seen_at`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 import polars as pl
 
-from pipelines.errors import UsageError
+from pipelines.errors import SourceError, UsageError
 from pipelines.settings import RunSource
 from pipelines.storage import Store, open_store
 
@@ -127,32 +129,29 @@ class RunRecords:
     warnings: list[str] = field(default_factory=list)
 
 
-def frames(rows: dict[str, list[dict]]) -> dict[str, pl.DataFrame]:
-    """Rows by table as typed frames; a column a row lacks is null."""
-    return {
-        table: pl.DataFrame(
-            {name: [row.get(name) for row in rows.get(table, [])] for name in schema}, schema=schema
-        )
-        for table, schema in SCHEMAS.items()
-    }
-
-
 def read_runs(source: RunSource) -> RunRecords:
     """Everything a source recorded. Raises SourceError for what is not what it claims to be."""
     return _reader(source)(source, open_run_store(source))
 
 
 def read_all(sources: Sequence[RunSource]) -> RunRecords:
-    """Everything all sources recorded, source after source."""
+    """Everything all sources recorded, source after source. SourceError for a run that two of them record."""
     read = [read_runs(source) for source in sources]
-    tables = {table: pl.concat([frames({})[table], *(r.tables[table] for r in read)]) for table in SCHEMAS}
+    tables = {
+        table: pl.concat([pl.DataFrame(schema=schema), *(records.tables[table] for records in read)])
+        for table, schema in SCHEMAS.items()
+    }
+    run = tables["tracker_run"]
+    for (run_id,) in run.filter(pl.col("run_id").is_duplicated()).select("run_id").sort("run_id").iter_rows():
+        names = " and ".join(run.filter(pl.col("run_id") == run_id)["source_name"].sort())
+        raise SourceError(f"Run {run_id!r} is recorded by the [[runs]] sources {names}; leave it to one of them.")
     return RunRecords(tables, [warning for records in read for warning in records.warnings])
 
 
 def runs_fingerprint(source: RunSource) -> str:
-    """A digest of one listing: unchanged as long as no file of the source changed."""
+    """A digest of one listing and of what reads it: unchanged as long as no file of the source changed."""
     _reader(source)
-    seal = hashlib.sha256(f"{source.name} {source.kind} {source.location}\n".encode())
+    seal = hashlib.sha256(f"{source.name} {source.kind} {source.location} {_readers_digest()}\n".encode())
     for item in open_run_store(source).list():
         seal.update(f"{item.key} {item.size} {item.etag}\n".encode())
     return seal.hexdigest()
@@ -160,9 +159,14 @@ def runs_fingerprint(source: RunSource) -> str:
 
 def open_run_store(source: RunSource) -> Store:
     """The store a run source lives in."""
-    return open_store(
-        source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile
-    )
+    return open_store(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+
+
+@cache
+def _readers_digest() -> str:
+    # What an older reader made of the same files may differ.
+    readers = sorted(Path(__file__).parent.glob("run_*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in readers)).hexdigest()
 
 
 def _reader(source: RunSource) -> Callable[[RunSource, Store], RunRecords]:
@@ -171,6 +175,6 @@ def _reader(source: RunSource) -> Callable[[RunSource, Store], RunRecords]:
     readers = {"events": read_events}
     if source.kind not in readers:
         raise UsageError(
-            f"[[runs]] {source.name}: kind {source.kind!r} cannot be read; use {' or '.join(sorted(readers))}."
+            f"[[runs]] {source.name}: kind {source.kind!r} is not read; write {' or '.join(sorted(readers))}."
         )
     return readers[source.kind]

@@ -141,9 +141,7 @@ def _checkpoints(run: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:
         .with_columns(before_ms=pl.col("durable_ms").shift(1).over("run_id").fill_null(pl.col("run_started_ms")))
     )
     last = saved.group_by("run_id").agg(pl.col("durable_ms").max())
-    tail = run.join(last, on="run_id", how="left").with_columns(
-        tail_ms=pl.coalesce("durable_ms", "run_started_ms")
-    )
+    tail = run.join(last, on="run_id", how="left").with_columns(tail_ms=pl.coalesce("durable_ms", "run_started_ms"))
     return pl.concat(
         [
             _interval(saved, "checkpoint", pl.col("checkpoint_id"), "before_ms", "durable_ms"),
@@ -153,9 +151,11 @@ def _checkpoints(run: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:
 
 
 def _target(run: pl.DataFrame, evaluation: pl.DataFrame) -> pl.DataFrame:
-    met = pl.when(pl.col("target_direction") == "max").then(
-        pl.col("value") >= pl.col("target_value")
-    ).otherwise(pl.col("value") <= pl.col("target_value"))
+    met = (
+        pl.when(pl.col("target_direction") == "max")
+        .then(pl.col("value") >= pl.col("target_value"))
+        .otherwise(pl.col("value") <= pl.col("target_value"))
+    )
     reached = (
         evaluation.join(run, left_on=["run_id", "metric"], right_on=["run_id", "target_metric"])
         .filter(met)

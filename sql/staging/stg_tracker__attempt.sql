@@ -1,7 +1,13 @@
--- One row per attempt of a run; an end nobody recorded is the last thing seen of it, and marked so.
+-- One row per attempt of a run; an end nobody recorded is inferred from the last thing known of it, and marked so.
 with attempt as (
-    select *, lead(started_at) over (partition by run_id order by attempt_no, started_at) as next_started_at
-    from tracker_attempt
+    select
+        attempt.*,
+        -- Who ends a run ends its last attempt; a run given up on ended before anybody said so.
+        case when run.status in ('completed', 'failed', 'killed') then run.ended_at end as run_ended_at,
+        lead(attempt.started_at) over (partition by attempt.run_id order by attempt.attempt_no, attempt.started_at)
+            as next_started_at
+    from tracker_attempt as attempt
+    left join tracker_run as run on run.run_id = attempt.run_id
 )
 
 select
@@ -9,7 +15,10 @@ select
     attempt_no,
     run_id || '/' || cast(attempt_no as varchar) as attempt_id,
     started_at,
-    coalesce(ended_at, greatest(started_at, least(last_seen_at, coalesce(next_started_at, last_seen_at)))) as ended_at,
+    coalesce(ended_at, greatest(started_at, case
+        when next_started_at is not null then least(last_seen_at, next_started_at)
+        else greatest(last_seen_at, coalesce(run_ended_at, last_seen_at))
+    end)) as ended_at,
     ended_at is null as is_end_inferred,
     coalesce(end_reason, 'unknown') as end_reason,
     source_name

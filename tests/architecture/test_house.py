@@ -34,9 +34,7 @@ def imports(path: Path, *, top_only: bool = False) -> set[str]:
 
 
 def uses(path: Path, package: str, *, top_only: bool = False) -> bool:
-    return any(
-        name == package or name.startswith(package + ".") for name in imports(path, top_only=top_only)
-    )
+    return any(name == package or name.startswith(package + ".") for name in imports(path, top_only=top_only))
 
 
 @pytest.mark.parametrize(
@@ -81,10 +79,7 @@ def test_pieces_stay_small() -> None:
 
 
 def test_no_import_cycle() -> None:
-    names = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in MODULES
-    }
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
     graph = {
         name: {found for found in imports(path, top_only=True) if found in names and found != name}
         for name, path in names.items()
@@ -117,8 +112,7 @@ def test_every_table_has_its_twin_and_keeps_to_it(model) -> None:
 
 def test_every_contract_has_its_table() -> None:
     twins = {
-        path.relative_to(house.EXPECTATIONS).with_suffix("").as_posix()
-        for path in house.EXPECTATIONS.glob("*/*.yml")
+        path.relative_to(house.EXPECTATIONS).with_suffix("").as_posix() for path in house.EXPECTATIONS.glob("*/*.yml")
     }
     assert twins == {model.key for model in MODELS}
 
@@ -145,10 +139,26 @@ def test_aws_names_live_in_staging_reference_and_sources() -> None:
     with (house.REFERENCE / "ref_cur_column.csv").open(encoding="utf-8", newline="") as file:
         columns = {row["column_name"] for row in csv.DictReader(file)}
     with (house.REFERENCE / "ref_line_item_type.csv").open(encoding="utf-8", newline="") as file:
-        types = {row["line_item_type"] for row in csv.DictReader(file)} - {"Usage", "Fee", "Tax", "Credit", "Refund", "Discount"}
+        types = {row["line_item_type"] for row in csv.DictReader(file)} - {
+            "Usage",
+            "Fee",
+            "Tax",
+            "Credit",
+            "Refund",
+            "Discount",
+        }
     aws = re.compile(rf"\b({'|'.join(sorted(n for n in columns | types if '_' in n or n in types))})\b")
     # Tags and the identity of a line are our own words.
-    ours = {"tag_run_id", "tag_owner", "tag_team", "source_name", "source_file", "source_row", "delivery_id", "billing_period"}
+    ours = {
+        "tag_run_id",
+        "tag_owner",
+        "tag_team",
+        "source_name",
+        "source_file",
+        "source_row",
+        "delivery_id",
+        "billing_period",
+    }
     strays = {}
     for path in [*(house.SQL / "core").glob("*.sql"), *(house.SQL / "marts").glob("*.sql")]:
         found = set(aws.findall(path.read_text(encoding="utf-8"))) - ours
@@ -169,10 +179,7 @@ def test_money_is_decimal_and_numbers_end_in_their_unit() -> None:
 
 
 def test_every_metric_and_function_says_what_it_is_and_is_used() -> None:
-    text = "\n".join(
-        path.read_text(encoding="utf-8").lower()
-        for path in house.SQL.rglob("*.sql")
-    )
+    text = "\n".join(path.read_text(encoding="utf-8").lower() for path in house.SQL.rglob("*.sql"))
     for name, expression in load_expressions().items():
         first = expression.path.read_text(encoding="utf-8").splitlines()[0]
         assert first.startswith("-- ") and len(first) > 30, name

@@ -1,4 +1,4 @@
-"""Real bills, line by line. Every expected figure is read here from the delivered files by csv or pyarrow alone."""
+"""Real bills, line by line. Every expected figure is read here from the delivered files by csv or pyarrow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from pipelines.settings import STANDARD_TAGS
 from pipelines.sources import aws_cur
 from pipelines.sources.aws_cur import RawDelivery
 
-WORKSHOP = {"20181001-20181101": "Oct2018-WorkshopCUR-00001.snappy.parquet", "20181101-20181201": "Nov2018-WorkshopCUR-00001.snappy.parquet"}
+WORKSHOP = {
+    "20181001-20181101": "Oct2018-WorkshopCUR-00001.snappy.parquet",
+    "20181101-20181201": "Nov2018-WorkshopCUR-00001.snappy.parquet",
+}
 TEN_PLACES = Decimal("1e-10")
 
 
@@ -114,7 +117,9 @@ def test_nise_line_by_line(nise: list[RawDelivery], nise_lines: list) -> None:
             text(line["product/regionCode"]) or text(line["product/region"]),
             text(line["resourceTags/user:Run_ID"]) or text(line["resourceTags/user:run_id"]),
             text(line["resourceTags/user:team"]),
-            effective if (effective := text(line["savingsPlan/SavingsPlanEffectiveCost"])) is None else rounded(effective),
+            effective
+            if (effective := text(line["savingsPlan/SavingsPlanEffectiveCost"])) is None
+            else rounded(effective),
         )
         for month, line in nise_lines
     ]
@@ -179,13 +184,21 @@ def test_workshop_line_by_line(billing: Path, workshop: list[RawDelivery]) -> No
         "resource_tags_user_department",
     )
     expected = [
-        (account, resource or None, usage, start.replace(tzinfo=None), end.replace(tzinfo=None), region or None, tag or None)
+        (
+            account,
+            resource or None,
+            usage,
+            start.replace(tzinfo=None),
+            end.replace(tzinfo=None),
+            region or None,
+            tag or None,
+        )
         for account, resource, usage, start, end, region, tag in workshop_columns(billing, columns)
     ]
     rows = bill(
         workshop,
-        "select line_item_usage_account_id, line_item_resource_id, line_item_usage_type, line_item_usage_start_date,"
-        " line_item_usage_end_date, product_region_code, tag_team"
+        "select line_item_usage_account_id, line_item_resource_id, line_item_usage_type,"
+        " line_item_usage_start_date, line_item_usage_end_date, product_region_code, tag_team"
         " from aws_cur_line_item order by billing_period, source_row",
         {"team": ("Department",)},
     )
@@ -207,8 +220,8 @@ def test_keboola_cur2(billing: Path, raw_root: Path) -> None:
     assert (raw.delivery.kind, raw.delivery.billing_period) == ("cur2", "2024-09")
     rows = bill(
         [raw],
-        "select line_item_resource_id, line_item_unblended_cost, line_item_usage_start_date, bill_payer_account_id,"
-        " product_product_name from aws_cur_line_item order by source_row",
+        "select line_item_resource_id, line_item_unblended_cost, line_item_usage_start_date,"
+        " bill_payer_account_id, product_product_name from aws_cur_line_item order by source_row",
     )
     assert rows == [
         (
@@ -235,7 +248,8 @@ def test_koku_three_periods_in_one_folder(billing: Path, raw_root: Path, locatio
     (raw,) = stored(billing / "cur_legacy" / location, raw_root / location.replace("/", "-"))
     rows = bill(
         [raw],
-        "select bill_billing_period_start_date, count(*), sum(line_item_unblended_cost) from aws_cur_line_item group by all",
+        "select bill_billing_period_start_date, count(*), sum(line_item_unblended_cost)"
+        " from aws_cur_line_item group by all",
     )
     assert {start: [count, cost] for start, count, cost in rows} == dict(expected)
     assert raw.billed_total == total
@@ -248,9 +262,8 @@ def test_the_ragged_koku_csv_is_refused_by_its_row(billing: Path, tmp_path: Path
     root = legacy_export(tmp_path, {"test_cur.csv": content}, month="20180601-20180701")
     with pytest.raises(SourceError) as raised:
         stored(root, tmp_path / "raw")
-    assert f"test_cur.csv, row {row} (the header is row 1): {len(lines[row - 1])} values under {len(lines[0])} columns" in str(
-        raised.value
-    )
+    told = f"{len(lines[row - 1])} values under {len(lines[0])} columns"
+    assert f"test_cur.csv, row {row} (the header is row 1): {told}" in str(raised.value)
 
 
 def test_a_krone_bill_keeps_zeros_and_currency(billing: Path, tmp_path: Path) -> None:
@@ -270,7 +283,9 @@ def test_a_krone_bill_keeps_zeros_and_currency(billing: Path, tmp_path: Path) ->
             line["lineItem/CurrencyCode"],
             rounded(line["lineItem/UnblendedCost"]),
             line["savingsPlan/SavingsPlanArn"] or None,
-            rounded(line["savingsPlan/SavingsPlanEffectiveCost"]) if line["savingsPlan/SavingsPlanEffectiveCost"] else None,
+            rounded(line["savingsPlan/SavingsPlanEffectiveCost"])
+            if line["savingsPlan/SavingsPlanEffectiveCost"]
+            else None,
             datetime.fromisoformat(line["lineItem/UsageEndDate"]),
         )
         for line in lines
@@ -284,10 +299,12 @@ def test_a_header_without_lines_is_a_bill_of_nothing(billing: Path, tmp_path: Pa
     assert (raw.line_count, raw.billed_total, raw.warnings) == (0, 0, [])
 
 
-@pytest.mark.parametrize("name", ["cur_legacy/sbroenne_sample-legacy-csv.csv", "cur2_data_export/sbroenne_sample-cur20.csv"])
+@pytest.mark.parametrize(
+    "name", ["cur_legacy/sbroenne_sample-legacy-csv.csv", "cur2_data_export/sbroenne_sample-cur20.csv"]
+)
 def test_a_bill_without_line_item_types_is_refused(billing: Path, tmp_path: Path, name: str) -> None:
     root = legacy_export(tmp_path, {"sample.csv": (billing / name).read_bytes()}, month="20250101-20250201")
-    with pytest.raises(SourceError, match="sample.csv has no column line_item_currency_code"):
+    with pytest.raises(SourceError, match=r"sample\.csv has no column line_item_currency_code"):
         stored(root, tmp_path / "raw")
 
 

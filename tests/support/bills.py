@@ -91,7 +91,9 @@ def write_export(
     return export
 
 
-def instance_hour(hour: str, resource: str, instance_type: str, rate: str, hours: str = "1", **more: str) -> dict[str, str]:
+def instance_hour(
+    hour: str, resource: str, instance_type: str, rate: str, hours: str = "1", **more: str
+) -> dict[str, str]:
     """An on-demand instance-hour line: `hour` as YYYY-MM-DDTHH, `rate` in USD an hour, `hours` used of it."""
     from decimal import Decimal
 
@@ -100,7 +102,9 @@ def instance_hour(hour: str, resource: str, instance_type: str, rate: str, hours
     cost = str(Decimal(rate) * Decimal(hours))
     return {
         "line_item_usage_start_date": start,
-        "line_item_usage_end_date": f"{day}T{int(clock) + 1:02d}:00:00.000Z" if clock != "23" else start[:11] + "23:59:59.999Z",
+        "line_item_usage_end_date": f"{day}T{int(clock) + 1:02d}:00:00.000Z"
+        if clock != "23"
+        else start[:11] + "23:59:59.999Z",
         "line_item_usage_type": f"USW2-BoxUsage:{instance_type}",
         "line_item_resource_id": resource,
         "line_item_usage_amount": hours,
@@ -118,7 +122,9 @@ def write_events(root: Path, events: Sequence[Mapping[str, object]], name: str =
     return root
 
 
-def write_config(root: Path, *, billing: Path | str, runs: Path | str | None = None, warehouse: str = "warehouse") -> Path:
+def write_config(
+    root: Path, *, billing: Path | str, runs: Path | str | None = None, warehouse: str = "warehouse"
+) -> Path:
     """Write a trainledger.toml below `root`; returns its path."""
     text = f'[warehouse]\nlocation = "{warehouse}"\n\n[[billing]]\nname = "payer"\nlocation = "{billing}"\n'
     if runs is not None:

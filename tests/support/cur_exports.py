@@ -70,8 +70,12 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
     return target.getvalue()
 
 
-def parquet(lines: Sequence[Mapping[str, object]], types: Mapping[str, pa.DataType] | None = None) -> bytes:
-    """The lines as CUR 2.0 Parquet: costs double, dates timestamps, maps maps, else text; `types` overrides."""
+def parquet(
+    lines: Sequence[Mapping[str, object]],
+    types: Mapping[str, pa.DataType] | None = None,
+    rows_per_group: int | None = None,
+) -> bytes:
+    """The lines as CUR 2.0 Parquet: costs double, dates timestamps, maps, else text; `types` overrides."""
     columns = {}
     for name in lines[0]:
         values = [line.get(name) for line in lines]
@@ -79,13 +83,15 @@ def parquet(lines: Sequence[Mapping[str, object]], types: Mapping[str, pa.DataTy
         if kind == MAP:
             values = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
         if pa.types.is_timestamp(kind):
-            columns[name] = pa.array([str(v)[:19].replace(" ", "T") for v in values]).cast(pa.timestamp("s")).cast(kind)
+            columns[name] = (
+                pa.array([str(v)[:19].replace(" ", "T") for v in values]).cast(pa.timestamp("s")).cast(kind)
+            )
         elif kind == pa.float64():
             columns[name] = pa.array([None if v is None else float(str(v)) for v in values], kind)
         else:
             columns[name] = pa.array(values, kind)
     target = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns), target, compression="snappy")
+    pq.write_table(pa.table(columns), target, compression="snappy", row_group_size=rows_per_group)
     return target.getvalue().to_pybytes()
 
 
@@ -169,7 +175,9 @@ def stored(location: Path | str, raw_root: Path, **more: str) -> list[aws_cur.Ra
     return [aws_cur.ingest(found, given, raw_root) for found in aws_cur.list_deliveries(given, raw_root)]
 
 
-def bill(raws: Sequence[aws_cur.RawDelivery], sql: str, tags: Mapping[str, Sequence[str]] = STANDARD_TAGS) -> list:
+def bill(
+    raws: Sequence[aws_cur.RawDelivery], sql: str, tags: Mapping[str, Sequence[str]] = STANDARD_TAGS
+) -> list:
     """A SELECT's rows as tuples over the normalised bill, `aws_cur_line_item`."""
     shown = aws_cur.raw_select(raws, tags)
     with DuckDBEngine() as engine:

@@ -21,10 +21,7 @@ COLUMNS = (
     *("bill_bill_type", "bill_billing_entity", "bill_billing_period_start_date", "bill_invoice_id"),
     *("bill_payer_account_id", "identity_line_item_id", "pricing_term", "pricing_public_on_demand_cost"),
     *(f"capacity_reservation_capacity_reservation_{name}" for name in ("arn", "status", "type")),
-    *(
-        f"line_item_{name}"
-        for name in ("line_item_type", "operation", "product_code", "resource_id", "tax_type")
-    ),
+    *(f"line_item_{name}" for name in ("line_item_type", "operation", "product_code", "resource_id", "tax_type")),
     *(f"line_item_{name}" for name in ("unblended_cost", "usage_account_id", "usage_amount", "usage_type")),
     *("line_item_usage_start_date", "product_instance_type", "resource_tags", "reservation_effective_cost"),
     "reservation_amortized_upfront_fee_for_billing_period",
@@ -51,9 +48,7 @@ def read_month(root: Path, month: str) -> list[Line]:
 
 
 def read_events(root: Path) -> list[dict]:
-    return [
-        json.loads(line) for path in sorted(root.rglob("*.jsonl")) for line in path.read_text().splitlines()
-    ]
+    return [json.loads(line) for path in sorted(root.rglob("*.jsonl")) for line in path.read_text().splitlines()]
 
 
 def tag(line: Line, key: str) -> str | None:
@@ -66,9 +61,7 @@ def at(event: dict) -> datetime:
 
 
 def total(lines: list[Line], column: str, *kinds: str) -> float:
-    return sum(
-        line[column] or 0.0 for line in lines if not kinds or line["line_item_line_item_type"] in kinds
-    )
+    return sum(line[column] or 0.0 for line in lines if not kinds or line["line_item_line_item_type"] in kinds)
 
 
 def amortized(line: Line) -> float:

@@ -48,6 +48,17 @@ def open_tables(builder: Builder) -> Engine:
     return engine
 
 
+def open_publication(builder: Builder, number: int) -> Engine:
+    """An engine that holds every table as publication `number` made it visible."""
+    from pipelines.engine.duckdb import DuckDBEngine
+
+    published = {publication.number: publication for publication in builder.lake.publications()}[number]
+    engine = DuckDBEngine()
+    for key, table in published.tables.items():
+        engine.view(key.rpartition("/")[2], builder.lake.named_files(key, table["files"]))
+    return engine
+
+
 def ask_published(builder: Builder, sql: str) -> pl.DataFrame:
     """A SELECT over the published marts, as a reader sees them."""
     with open_marts(builder.warehouse, published_of(builder.warehouse)) as engine:

@@ -1,4 +1,4 @@
-"""Delivered files into the raw store: every form a bill comes in, whole or not at all, and refused in plain words."""
+"""Delivered files into the raw store: in each form a bill has, whole or not at all; bad ones are refused."""
 
 from __future__ import annotations
 
@@ -39,10 +39,16 @@ FORMS: dict[str, Callable[[Path], Path]] = {
     "legacy csv.gz": lambda root: legacy_export(root, {"ml-cur-1.csv.gz": packed(LEGACY_CSV)}),
     "legacy zip": lambda root: legacy_export(root, {"ml-cur-1.zip": zipped({"ml-cur-1.csv": LEGACY_CSV})}),
     "legacy csv": lambda root: legacy_export(root, {"ml-cur-1.csv": LEGACY_CSV}),
-    "legacy csv with a byte order mark": lambda root: legacy_export(root, {"a.csv": b"\xef\xbb\xbf" + LEGACY_CSV}),
+    "legacy csv with a byte order mark": lambda root: legacy_export(
+        root, {"a.csv": b"\xef\xbb\xbf" + LEGACY_CSV}
+    ),
     "legacy parquet": lambda root: legacy_export(
         root,
-        {"ml-cur-00001.snappy.parquet": parquet([{k: v for k, v in line.items() if "name" not in k} for line in CUR2_THREE])},
+        {
+            "ml-cur-00001.snappy.parquet": parquet(
+                [{k: v for k, v in line.items() if "name" not in k} for line in CUR2_THREE]
+            )
+        },
         folder="ml-cur/year=2026/month=7",
     ),
     "cur2 csv.gz": lambda root: cur2_export(root, {"ml-cur2-00001.csv.gz": packed(csv_text(CUR2_THREE))}),
@@ -70,8 +76,9 @@ def test_every_form_gives_the_same_lines(tmp_path: Path, form: str) -> None:
     assert raw.warnings == []
     rows = bill(
         [raw],
-        "select source_name, billing_period, line_item_unblended_cost, line_item_usage_amount, bill_payer_account_id,"
-        " line_item_usage_start_date, line_item_net_unblended_cost from aws_cur_line_item order by source_file, source_row",
+        "select source_name, billing_period, line_item_unblended_cost, line_item_usage_amount,"
+        " bill_payer_account_id, line_item_usage_start_date, line_item_net_unblended_cost"
+        " from aws_cur_line_item order by source_file, source_row",
     )
     costs = [Decimal("1.25"), Decimal("2.5"), Decimal("0.0000000001")]
     start = datetime(2026, 7, 1)
@@ -87,7 +94,11 @@ def test_every_line_knows_its_file_and_row(tmp_path: Path) -> None:
     (raw,) = stored(FORMS["two files"](tmp_path), tmp_path / "raw")
     folder = "data/BILLING_PERIOD=2026-07/20260801T000000Z-exec-1"
     rows = bill([raw], "select source_file, source_row from aws_cur_line_item order by all")
-    assert rows == [(f"{folder}/a-1.csv.gz", 0), (f"{folder}/a-2.snappy.parquet", 0), (f"{folder}/a-2.snappy.parquet", 1)]
+    assert rows == [
+        (f"{folder}/a-1.csv.gz", 0),
+        (f"{folder}/a-2.snappy.parquet", 0),
+        (f"{folder}/a-2.snappy.parquet", 1),
+    ]
 
 
 def test_parquet_is_kept_to_the_byte(tmp_path: Path) -> None:
@@ -97,18 +108,22 @@ def test_parquet_is_kept_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_missing_words_are_null_and_odd_list_prices_are_counted(tmp_path: Path) -> None:
-    odd = {"pricing/publicOnDemandCost": "convertible", "lineItem/ResourceId": "None", "savingsPlan/SavingsPlanEffectiveCost": "None"}
+    odd = {
+        "pricing/publicOnDemandCost": "convertible",
+        "lineItem/ResourceId": "None",
+        "savingsPlan/SavingsPlanEffectiveCost": "None",
+    }
     lines = [{**LEGACY_LINE, **odd}, {**LEGACY_LINE, **odd, "lineItem/ResourceId": "NULL"}, LEGACY_LINE]
     (raw,) = stored(legacy_export(tmp_path, {"a.csv.gz": packed(csv_text(lines))}), tmp_path / "raw")
     rows = bill(
         [raw],
-        "select distinct line_item_resource_id, pricing_public_on_demand_cost, savings_plan_savings_plan_effective_cost "
-        "from aws_cur_line_item",
+        "select distinct line_item_resource_id, pricing_public_on_demand_cost,"
+        " savings_plan_savings_plan_effective_cost from aws_cur_line_item",
     )
     assert rows == [(None, None, None)]
     assert raw.warnings == [
-        "20260701-20260801/asm-1/a.csv.gz: 2 values of pricing/publicOnDemandCost are not what it should hold "
-        "(first 'convertible' in row 2) and are read as missing."
+        "20260701-20260801/asm-1/a.csv.gz: 2 values of pricing/publicOnDemandCost are not what it "
+        "should hold (first 'convertible' in row 2) and are read as missing."
     ]
 
 
@@ -143,13 +158,19 @@ def test_a_second_ingest_does_nothing(tmp_path: Path) -> None:
     next(root.glob("data/*/*/*.parquet")).unlink()
     (again,) = stored(root, tmp_path / "raw")
     assert again == first
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "raw").rglob("*") if path.is_file()} == written
+    assert {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "raw").rglob("*") if path.is_file()
+    } == written
 
 
 def test_a_restated_month_lies_beside_the_one_before(tmp_path: Path) -> None:
     root = FORMS["cur2 csv.gz"](tmp_path / "bucket")
     (before,) = stored(root, tmp_path / "raw")
-    cur2_export(tmp_path / "bucket", {"x.csv.gz": packed(csv_text(CUR2_THREE[:1]))}, execution="20260802T000000Z-exec-2")
+    cur2_export(
+        tmp_path / "bucket",
+        {"x.csv.gz": packed(csv_text(CUR2_THREE[:1]))},
+        execution="20260802T000000Z-exec-2",
+    )
     (after,) = stored(root, tmp_path / "raw")
     assert (before.line_count, after.line_count) == (3, 1)
     assert before.folder != after.folder and before.folder.is_dir()
@@ -196,9 +217,17 @@ def spoilt(cost: str) -> bytes:
         ("a.zip", zipped({"a.csv": LEGACY_CSV})[:-30], "is cut short or damaged"),
         ("a.csv", b"hello", "has no column bill_payer_account_id"),
         ("a.csv", LEGACY_CSV + b"1,2\n", "row 5 (the header is row 1): 2 values under 11 columns"),
-        ("a.csv", LEGACY_CSV.replace(b"2.5\n", b"2.5,9\n"), "row 3 (the header is row 1): 12 values under 11 columns"),
+        (
+            "a.csv",
+            LEGACY_CSV.replace(b"2.5\n", b"2.5,9\n"),
+            "row 3 (the header is row 1): 12 values under 11 columns",
+        ),
         ("a.csv", LEGACY_CSV.replace(b"AmazonEC2", b"\xff\xfe"), "is no CSV"),
-        ("a.csv.gz", spoilt("12,50"), "row 5 (the header is row 1), column lineItem/UnblendedCost: '12,50' is not a number"),
+        (
+            "a.csv.gz",
+            spoilt("12,50"),
+            "row 5 (the header is row 1), column lineItem/UnblendedCost: '12,50' is not a number",
+        ),
         ("a.csv.gz", spoilt("10000000000"), "'10000000000' is not a number below 10 billion"),
         (
             "a.csv",
@@ -207,6 +236,7 @@ def spoilt(cost: str) -> bytes:
         ),
         ("a.parquet", parquet(CUR2_THREE)[:-20], "is no whole Parquet file"),
         ("a.parquet", b"PAR1", "is no whole Parquet file"),
+        ("a.parquet", LEGACY_CSV, "is no whole Parquet file"),
         (
             "a.parquet",
             parquet(CUR2_THREE, {"line_item_usage_amount": pa.string()}),
@@ -225,7 +255,9 @@ def spoilt(cost: str) -> bytes:
     ],
 )
 def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, name: str, content: bytes, says: str) -> None:
-    said = refusal(legacy_export(tmp_path / "bucket", {"good.csv.gz": packed(LEGACY_CSV), name: content}), tmp_path)
+    said = refusal(
+        legacy_export(tmp_path / "bucket", {"good.csv.gz": packed(LEGACY_CSV), name: content}), tmp_path
+    )
     assert said.startswith(f"ROOT/20260701-20260801/asm-1/{name}")
     assert says in said
     assert said.count("\n") == 0 and said.endswith(".")
@@ -234,7 +266,11 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, name: str, conten
 def test_a_parquet_with_damaged_costs_is_refused(tmp_path: Path) -> None:
     content = parquet(CUR2_THREE * 1000)
     chunks = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
-    costs = next(c for c in map(chunks.column, range(chunks.num_columns)) if c.path_in_schema.endswith("unblended_cost"))
+    costs = next(
+        c
+        for c in map(chunks.column, range(chunks.num_columns))
+        if c.path_in_schema.endswith("unblended_cost")
+    )
     broken = bytearray(content)
     for at in range(costs.data_page_offset, costs.dictionary_page_offset + costs.total_compressed_size):
         broken[at] ^= 0xFF

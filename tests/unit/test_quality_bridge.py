@@ -27,17 +27,14 @@ def test_the_rows_of_many_files_are_one_table(tmp_path: Path) -> None:
 
 
 RULE = (
-    "error: {rows: {run_nobody_knows: "
-    "'select run_id from {batch} as run anti join dim_run as known using (run_id)'}}"
+    "error: {rows: {run_nobody_knows: 'select run_id from {batch} as run anti join dim_run as known using (run_id)'}}"
 )
 
 
 def test_a_row_check_reads_other_tables(tmp_path: Path) -> None:
     known = stage(tmp_path, GOOD, name="dim_run")
     promised = contract(tmp_path, RULE)
-    results = validate(
-        "marts/mart_run", [stage(tmp_path, GOOD, BAD["early"])], promised, extra={"dim_run": [known]}
-    )
+    results = validate("marts/mart_run", [stage(tmp_path, GOOD, BAD["early"])], promised, extra={"dim_run": [known]})
     assert failures(results)["run_nobody_knows"].sample == [{"run_id": "early"}]
 
 
@@ -91,9 +88,7 @@ def test_nothing_leaves_the_machine_or_stays_on_it(
 
 
 def test_a_small_table_takes_a_moment(tmp_path: Path) -> None:
-    rules = (
-        "error: {not_null: [bucket], not_negative: [epoch_count]}\nwarn: {between: {saving_ratio: [0, 1]}}"
-    )
+    rules = "error: {not_null: [bucket], not_negative: [epoch_count]}\nwarn: {between: {saving_ratio: [0, 1]}}"
     promised, staged = contract(tmp_path, rules), stage(tmp_path, GOOD)
     validate("marts/mart_run", [staged], promised)
     taken = []

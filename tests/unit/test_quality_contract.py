@@ -186,9 +186,7 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
         ("[run_id]", "[run_id", "is not YAML as we write it"),
     ],
 )
-def test_a_wrong_contract_is_refused_naming_file_and_key(
-    tmp_path: Path, was: str, becomes: str, said: str
-) -> None:
+def test_a_wrong_contract_is_refused_naming_file_and_key(tmp_path: Path, was: str, becomes: str, said: str) -> None:
     assert was in PLAIN
     assert said in refusal(tmp_path, PLAIN.replace(was, becomes, 1))
 

@@ -131,9 +131,7 @@ def test_good_rows_pass_every_kind_of_check(tmp_path: Path) -> None:
 def test_null_passes_what_is_not_about_null(tmp_path: Path) -> None:
     rules = "error: {in_set: {bucket: [run]}, between: {saving_ratio: [0, 1]}, not_negative: [epoch_count]}"
     nulls = "('n', null, '2026-07-01', '2026-07-01', null, null, null, null)"
-    assert (
-        failures(validate("marts/mart_run", [stage(tmp_path, GOOD, nulls)], contract(tmp_path, rules))) == {}
-    )
+    assert failures(validate("marts/mart_run", [stage(tmp_path, GOOD, nulls)], contract(tmp_path, rules))) == {}
 
 
 def test_an_empty_table_keeps_its_promises(tmp_path: Path) -> None:

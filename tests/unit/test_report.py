@@ -320,17 +320,11 @@ def test_first_screen_answers_the_three_questions(page: str) -> None:
     # Run bucket: 1600 + 560 + 1440 = 3600; list is twice, billed half of it.
     assert "What did training really cost? $3,600 effective cost of 5 runs, June and July 2026" in page
     # gpu-1 + gpu-2 + gpu-3 = 2160; trn-1 + trn-2 = 1440.
-    assert (
-        "GPU runs took $2,160, Trainium runs $1,440. The same use is $1,800 as billed and $7,200 at list"
-        in page
-    )
+    assert "GPU runs took $2,160, Trainium runs $1,440. The same use is $1,800 as billed and $7,200 at list" in page
     # 212.40 + 131.36 + 300 + 57.50 = 701.26
     assert "A further $701 bought accelerators or commitments" in page
     assert "Indicative: not enough evidence" in page
-    assert (
-        "reaching the target cost $719.72 on trn1.32xlarge (2 runs) and $994.99 on p5.48xlarge (2 runs)."
-        in page
-    )
+    assert "reaching the target cost $719.72 on trn1.32xlarge (2 runs) and $994.99 on p5.48xlarge (2 runs)." in page
     assert "Trainium cost 27.7% less; at list price 30.0% less, as billed 5.0% more." in page
     assert "The answer changes with the cost basis. Geometric means side by side" in page
     # 300 + 57.50 = 357.50, half up.
@@ -370,13 +364,7 @@ def test_ledger_by_bucket_and_month(page: str) -> None:
 
 def test_runs_waste_unattributed_and_reconciliation(page: str) -> None:
     runs = part(page, "runs")
-    assert (
-        runs.index("gpu-2")
-        < runs.index("gpu-1")
-        < runs.index("trn-2")
-        < runs.index("trn-1")
-        < runs.index("gpu-3")
-    )
+    assert runs.index("gpu-2") < runs.index("gpu-1") < runs.index("trn-2") < runs.index("trn-1") < runs.index("gpu-3")
     assert "$1,100 $2,200 $550 $275.00 $137.50 $0" in runs
     assert "1 run has no bill line and so no cost." in runs
     waste = part(page, "waste")
@@ -456,9 +444,7 @@ def test_page_is_self_contained_deterministic_and_small(page: str, render: Rende
         pytest.param(
             example()
             | {
-                "mart_run_cost": [
-                    row for row in example()["mart_run_cost"] if row["accelerator_family"] == "gpu"
-                ],
+                "mart_run_cost": [row for row in example()["mart_run_cost"] if row["accelerator_family"] == "gpu"],
                 "mart_silicon_comparison": [],
             },
             [

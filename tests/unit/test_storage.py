@@ -180,9 +180,7 @@ def test_put_if_absent_has_one_winner_between_processes(tmp_path: Path) -> None:
     )
     pipe = subprocess.PIPE
     runners = {
-        name: subprocess.Popen(
-            [sys.executable, "-c", script, name], cwd=ROOT, stdin=pipe, stdout=pipe, text=True
-        )
+        name: subprocess.Popen([sys.executable, "-c", script, name], cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
         for name in "abc"
     }
     for runner in runners.values():
@@ -259,9 +257,7 @@ def test_an_unknown_profile_is_told(s3_endpoint: str) -> None:
         open_store("s3://example-bucket/x", endpoint_url=s3_endpoint, profile="nobody").list()
 
 
-def test_a_store_that_does_not_answer_may_be_tried_later(
-    s3_endpoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_does_not_answer_may_be_tried_later(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda seconds: None)
     with pytest.raises(UnreachableError, match=r"s3://example-bucket.*endpoint_url"):
         open_store("s3://example-bucket/x", endpoint_url="http://127.0.0.1:9").list()

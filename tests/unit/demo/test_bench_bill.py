@@ -27,9 +27,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> BenchData:
 
 
 def read(data: BenchData) -> pa.Table:
-    manifest = json.loads(
-        (data.export / f"metadata/BILLING_PERIOD={data.month}/bench-Manifest.json").read_text()
-    )
+    manifest = json.loads((data.export / f"metadata/BILLING_PERIOD={data.month}/bench-Manifest.json").read_text())
     files = [data.export / uri.split("/cur2/bench/", 1)[1] for uri in manifest["dataFiles"]]
     return pa.concat_tables([pq.ParquetFile(file).read() for file in files])
 
@@ -67,9 +65,7 @@ def test_identities_hold(content):
 
 def test_shape_is_that_of_a_large_company(content):
     usage_types = content["line_item_usage_type"].to_pylist()
-    accelerated = [
-        name for name in usage_types if name.split(".")[0].endswith((":p5", ":p4d", ":trn1", ":g6e"))
-    ]
+    accelerated = [name for name in usage_types if name.split(".")[0].endswith((":p5", ":p4d", ":trn1", ":g6e"))]
     assert 0.02 < len(accelerated) / LINES < 0.05
     assert len(set(usage_types)) > 140
     assert len(set(content["line_item_usage_account_id"].to_pylist())) > 200
@@ -79,9 +75,7 @@ def test_shape_is_that_of_a_large_company(content):
 
 def test_runs_claim_machines_of_the_bill(bench, content):
     billed = set(content["line_item_resource_id"].to_pylist())
-    events = [
-        json.loads(line) for path in bench.events.rglob("*.jsonl") for line in path.read_text().splitlines()
-    ]
+    events = [json.loads(line) for path in bench.events.rglob("*.jsonl") for line in path.read_text().splitlines()]
     claimed = {event["resource"] for event in events if event["event"] == "resource_joined"}
     assert claimed and claimed <= billed
     assert len({event["run_id"] for event in events}) == bench.run_count
@@ -105,9 +99,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path):
     for folder in ("one", "two"):
         write_bench_bill(tmp_path / folder, 10_000, seed=7)
     files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
-    assert all(
-        (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes() for path in files
-    )
+    assert all((tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes() for path in files)
     write_bench_bill(tmp_path / "three", 10_000, seed=8)
     data = next(path for path in files if path.suffix == ".parquet")
     assert (tmp_path / "one" / data).read_bytes() != (tmp_path / "three" / data).read_bytes()

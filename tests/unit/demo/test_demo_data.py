@@ -74,9 +74,7 @@ def test_lines_belong_to_their_month_and_invoice(bill, month):
     assert len({line["identity_line_item_id"] for line in lines}) == len(lines)
     assert {line["bill_payer_account_id"] for line in lines} == {"111122223333"}
     assert {f"{line['bill_billing_period_start_date']:%Y-%m}" for line in lines} == {month}
-    invoices = {
-        (line["bill_billing_entity"], line["bill_bill_type"]): line["bill_invoice_id"] for line in lines
-    }
+    invoices = {(line["bill_billing_entity"], line["bill_bill_type"]): line["bill_invoice_id"] for line in lines}
     assert all(invoices.values()) and len(set(invoices.values())) == len(invoices) == 3
     late = [line for line in lines if f"{line['line_item_usage_start_date']:%Y-%m}" != month]
     assert [line["line_item_line_item_type"] for line in late] == (["Refund"] if month == "2026-07" else [])

@@ -37,9 +37,7 @@ def test_events_are_what_the_contract_says(events, demo):
         event["run_id"] for event in events if event["event"] == "resource_joined"
     }
     assert silent == {"rerank-g6e-1"}
-    epochs = Counter(
-        (event["run_id"], event["epoch"]) for event in events if event["event"] == "epoch_completed"
-    )
+    epochs = Counter((event["run_id"], event["epoch"]) for event in events if event["event"] == "epoch_completed")
     assert [key for key, count in epochs.items() if count > 1] == [("detector-spot-1", 3)]
     weights_only = [event["run_id"] for event in events if event.get("resumable") is False]
     assert set(weights_only) == {"detector-spot-1"}
@@ -50,11 +48,7 @@ def test_runs_fit_into_the_billed_seconds(events, billed_seconds):
     last = {}
     for event in events:
         last[event["run_id"]] = max(at(event), last.get(event["run_id"], at(event)))
-    left = {
-        (event["run_id"], event["resource"]): at(event)
-        for event in events
-        if event["event"] == "resource_left"
-    }
+    left = {(event["run_id"], event["resource"]): at(event) for event in events if event["event"] == "resource_left"}
     claimed: dict[tuple[str, datetime], float] = defaultdict(float)
     for event in events:
         if event["event"] != "resource_joined":
@@ -80,16 +74,12 @@ def test_a_node_is_billed_by_the_second_and_without_gaps(events, billed_seconds)
     launched_at, ended_at = datetime(2026, 7, 21, 9, 59, 42), datetime(2026, 7, 23, 1, 58, 2)
     whole = sum(billed_seconds[node["resource"]].values())
     assert whole == pytest.approx((ended_at - launched_at).total_seconds(), abs=1e-3)
-    assert billed_seconds[node["resource"]][launched_at.replace(minute=0, second=0)] == pytest.approx(
-        18, abs=1e-4
-    )
+    assert billed_seconds[node["resource"]][launched_at.replace(minute=0, second=0)] == pytest.approx(18, abs=1e-4)
 
 
 def test_capacity_block_was_bought_in_june_and_used_in_july(bill):
     fee = [line for line in bill["2026-06"] if "CapacityBlockFee" in line["line_item_usage_type"]]
-    assert [(line["line_item_line_item_type"], line["bill_bill_type"]) for line in fee] == [
-        ("Fee", "Purchase")
-    ]
+    assert [(line["line_item_line_item_type"], line["bill_bill_type"]) for line in fee] == [("Fee", "Purchase")]
     assert fee[0]["line_item_unblended_cost"] == pytest.approx(2 * 72 * 9.532)
     arn = fee[0]["reservation_reservation_a_r_n"]
     held = [line for line in bill["2026-07"] if line["capacity_reservation_capacity_reservation_arn"] == arn]
@@ -120,16 +110,12 @@ def test_machines_and_tags_tell_the_story(bill, events):
     claimed = {event["resource"] for event in events if event["event"] == "resource_joined"}
     tagged = {tag(line, "run_id") for line in lines if is_instance(line)}
     nobody = {
-        line["line_item_resource_id"]
-        for line in lines
-        if is_instance(line) and ":g5." in line["line_item_usage_type"]
+        line["line_item_resource_id"] for line in lines if is_instance(line) and ":g5." in line["line_item_usage_type"]
     }
     assert "rerank-g6e-1" in tagged and len(nobody) == 1 and not nobody & claimed
     sandbox = next(line for line in lines if line["line_item_resource_id"] in nobody)
     assert dict(sandbox["resource_tags"]) == {"user_owner": "maria"}
-    months = {
-        month for month, found in bill.items() for line in found if tag(line, "run_id") == "base3b-p5-1"
-    }
+    months = {month for month, found in bill.items() for line in found if tag(line, "run_id") == "base3b-p5-1"}
     assert months == {"2026-06", "2026-07"}
     spot = [line for line in lines if line["pricing_term"] == "Spot"]
     assert {line["product_instance_type"] for line in spot} == {""}

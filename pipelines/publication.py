@@ -1,0 +1,70 @@
+"""Publication records: numbered, never changed, each making the tables of one build visible together."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pipelines.errors import CheckError, SourceError
+from pipelines.storage import Store
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One build made visible: what it was made from, each table's version and files, each check's result."""
+
+    number: int
+    published_at: datetime
+    code_revision: str
+    inputs: dict[str, Any]
+    tables: dict[str, dict[str, Any]]
+    checks: list[dict[str, Any]]
+
+
+class Publications:
+    """The publications of one warehouse, oldest first. Their number is what switches readers over."""
+
+    def __init__(self, store: Store):
+        self._store = store
+
+    def add(self, record: dict[str, Any]) -> Publication:
+        """Write the next record; CheckError when another build was first."""
+        before = self.newest()
+        now = datetime.now(UTC)
+        if before:
+            # A clock set back must not put them out of order.
+            now = max(now, before.published_at + timedelta(microseconds=1))
+        publication = Publication(number=before.number + 1 if before else 1, published_at=now, **record)
+        text = json.dumps(asdict(publication), default=str, indent=1, sort_keys=True)
+        if not self._store.write_new(f"publications/{publication.number:06d}.json", text.encode()):
+            raise CheckError("Another build published while this one ran; run this one again.")
+        return publication
+
+    def newest(self) -> Publication | None:
+        """The last one; None before the first."""
+        keys = self._keys()
+        return self._read(keys[-1]) if keys else None
+
+    def all(self) -> list[Publication]:
+        """Every one."""
+        return [self._read(key) for key in self._keys()]
+
+    def as_of(self, at: datetime) -> Publication | None:
+        """The last one published by `at`, a time with its zone; None when there was none yet."""
+        keys = self._keys()
+        known = bisect_right(keys, at, key=lambda key: self._read(key).published_at)
+        return self._read(keys[known - 1]) if known else None
+
+    def _keys(self) -> list[str]:
+        return [item.key for item in self._store.list("publications/") if item.key.endswith(".json")]
+
+    def _read(self, key: str) -> Publication:
+        try:
+            record = json.loads(self._store.read(key))
+            record["published_at"] = datetime.fromisoformat(record["published_at"])
+            return Publication(**record)
+        except (ValueError, KeyError, TypeError) as error:
+            raise SourceError(f"{self._store.uri(key)} is no publication record ({error}); restore it.") from None

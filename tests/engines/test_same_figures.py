@@ -1,0 +1,45 @@
+"""Every table, built by Spark from the same files as by DuckDB, is the same: values, types and order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import House
+from polars.testing import assert_frame_equal
+
+from pipelines.models.catalog import load_catalog
+
+pytestmark = pytest.mark.spark
+MODELS = load_catalog().ordered
+
+
+@pytest.fixture(params=["edge", "demo"], scope="module")
+def house(request: pytest.FixtureRequest) -> House:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.key)
+def test_spark_makes_the_same_table(house: House, model) -> None:
+    for month in house.slices(model):
+        ours, theirs = house.build(model, month, "spark"), house.reference(model, month)
+        assert types(ours) == types(theirs)
+        assert_frame_equal(pl.read_parquet(ours), pl.read_parquet(theirs), check_exact=True)
+
+
+def types(file: Path) -> list[tuple[str, pa.DataType]]:
+    """Columns and types in order. Spark may call a column `required` that DuckDB calls `optional`; readers do not care."""
+    return [(field.name, field.type) for field in pq.read_schema(file)]
+
+
+def test_no_table_is_compared_empty(house: House) -> None:
+    """An empty table is equal on any engine and proves nothing; the made-up month fills them all."""
+    empty = {
+        model.name
+        for model in MODELS
+        if not any(pl.read_parquet(house.reference(model, month)).height for month in house.slices(model))
+    }
+    assert empty == set()

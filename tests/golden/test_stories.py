@@ -1,0 +1,55 @@
+"""Every story of this folder, told to the pipeline and compared with the figures derived by hand in its README."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.ledger_law import bill_totals, ledger_totals, lines_that_do_not_sum, total_by_basis
+from support.ledgers import open_tables
+from support.stories import build_story, differences, read_bills, read_expected
+
+from pipelines.models.build import Builder
+
+STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.csv"))
+
+
+@dataclass(frozen=True)
+class Told:
+    folder: Path
+    builder: Builder
+
+
+@pytest.fixture(scope="module", params=STORIES, ids=lambda folder: folder.name)
+def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """A story, built once for all its tests."""
+    return Told(request.param, build_story(request.param, tmp_path_factory.mktemp(request.param.name)))
+
+
+def test_figures_are_as_derived_by_hand(story: Told) -> None:
+    assert differences(story.builder, read_expected(story.folder)) == []
+
+
+def test_pieces_sum_to_their_line_on_every_basis(story: Told) -> None:
+    with open_tables(story.builder) as engine:
+        assert lines_that_do_not_sum(engine) == []
+
+
+def test_ledger_is_the_bill_invoice_by_invoice(story: Told) -> None:
+    first, *restated = read_bills(story.folder)
+    with open_tables(story.builder) as engine:
+        assert ledger_totals(engine) == bill_totals(first | {m: d[m] for d in restated for m in d})
+
+
+def test_no_line_is_lost_on_the_way_to_the_ledger(story: Told) -> None:
+    lines, ledger = total_by_basis(story.builder, sorted(read_bills(story.folder)[0]))
+    assert ledger.rows() == lines.rows()
+
+
+def test_story_says_where_each_figure_comes_from(story: Told) -> None:
+    words = (story.folder / "README.md").read_text(encoding="utf-8")
+    figures = read_expected(story.folder)
+    assert [figure.sql for figure in figures if not figure.derivation] == []
+    # Every figure of money or work stands in the story as it was derived.
+    assert [f.expected for f in figures if f.expected.replace(".", "").isdigit() and f.expected not in words] == []

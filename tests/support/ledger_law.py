@@ -1,0 +1,72 @@
+"""The ledger law (design 3), asked of a built warehouse and of the bill as a plain reader adds it up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+import polars as pl
+from support.bills import ORDINARY_LINE
+from support.ledgers import open_tables
+
+from pipelines.engine import Engine
+from pipelines.models.build import Builder
+
+BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+LINE = "source_name, source_file, source_row"
+
+# Every apportioned line with what its pieces come to; a line nobody apportions has none to compare.
+_PIECES = f"""
+with piece as (
+    select {LINE}, {", ".join(BASES)} from fct_charge_piece
+    union all
+    select {LINE}, {", ".join(BASES)} from fct_capacity_block_piece
+),
+whole as (
+    select {LINE}, {", ".join(f"case when count({base}) = count(*) then sum({base}) end as {base}" for base in BASES)}
+    from piece group by {LINE}
+)
+select line.source_file, line.source_row,
+    {", ".join(f"line.{base}, whole.{base} as pieces_{base}" for base in BASES)}
+from fct_apportioned_charge as line
+left join whole using ({LINE})
+where line.line_class <> 'capacity_unused'
+    and ({" or ".join(f"line.{base} is distinct from whole.{base}" for base in BASES)})
+"""
+
+
+def lines_that_do_not_sum(engine: Engine) -> list[dict[str, object]]:
+    """Bill lines whose pieces do not come to the line exactly, on any basis."""
+    return engine.query(_PIECES).to_dicts()
+
+
+def ledger_totals(engine: Engine) -> dict[tuple[str, str, str], Decimal]:
+    """Billed USD of the ledger by (payer, billing month as YYYY-MM, invoice)."""
+    rows = engine.query(
+        "select payer_account_id, strftime(billing_month, '%Y-%m'), invoice_id, sum(billed_cost_usd) "
+        "from fct_ledger_daily group by all"
+    ).rows()
+    return {(payer, month, invoice): amount for payer, month, invoice, amount in rows}
+
+
+def bill_totals(months: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[tuple[str, str, str], Decimal]:
+    """Unblended USD of the lines by (payer, billing month, invoice), added up by nothing but Decimal."""
+    totals: dict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
+    for month, lines in months.items():
+        for line in lines:
+            told = {**ORDINARY_LINE, **line}
+            key = (told["bill_payer_account_id"], month, told["bill_invoice_id"])
+            totals[key] += Decimal(told.get("line_item_unblended_cost") or 0)
+    return dict(totals)
+
+
+def total_by_basis(builder: Builder, months: Iterable[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Sums of effective and billed USD by billing month: of the staged bill lines, and of the ledger."""
+    wanted = "select billing_month, sum(effective_cost_usd), sum(billed_cost_usd) from {} group by 1 order by 1"
+    lines = []
+    for month in months:
+        with builder.open(["stg_aws__line_item"], month) as engine:
+            lines.append(engine.query(wanted.format("stg_aws__line_item")))
+    with open_tables(builder) as engine:
+        return pl.concat(lines), engine.query(wanted.format("fct_ledger_daily"))

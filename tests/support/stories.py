@@ -1,0 +1,109 @@
+"""Golden stories: a folder with a bill and run events as somebody would tell them, and the figures derived by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from support.bills import write_config, write_events, write_export
+from support.ledgers import build_warehouse, open_publication, open_tables
+
+from pipelines.models.build import Builder
+
+# How a bill's CSV says that a cell is empty on the bill; a blank cell is the ordinary value.
+EMPTY = "-"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One expected figure: `figure` is a column or expression that gives one value over the chosen rows."""
+
+    table: str
+    where: str
+    figure: str
+    expected: str
+    derivation: str
+    tolerance: str = ""
+    publication: str = ""
+
+    @property
+    def sql(self) -> str:
+        return f"select {self.figure} from {self.table} where {self.where or 'true'}"
+
+
+def read_expected(story: Path) -> list[Figure]:
+    """The figures of `expected.csv`."""
+    with (story / "expected.csv").open(encoding="utf-8", newline="") as file:
+        return [Figure(**row) for row in csv.DictReader(file)]
+
+
+def read_bills(story: Path) -> list[dict[str, list[dict[str, str]]]]:
+    """Lines by month, one mapping per delivery: `bill_YYYY-MM.csv`, and `bill_YYYY-MM_restated.csv` as the second."""
+    deliveries = [
+        {path.stem[5:12]: _lines(path) for path in sorted(story.glob(pattern))}
+        for pattern in ("bill_????-??.csv", "bill_????-??_restated.csv")
+    ]
+    return [delivery for delivery in deliveries if delivery]
+
+
+def _lines(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{key: "" if cell == EMPTY else cell for key, cell in row.items() if cell} for row in rows]
+
+
+def build_story(story: Path, root: Path) -> Builder:
+    """Deliver and build the story below `root`, once per delivery of its bill."""
+    events = [json.loads(line) for line in (story / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    runs = write_events(root / "runs", events)
+    builder = None
+    for number, months in enumerate(read_bills(story), start=1):
+        export = write_export(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
+        builder = build_warehouse(write_config(root, billing=export, runs=runs))
+    assert builder is not None, f"{story} has no bill_YYYY-MM.csv"
+    return builder
+
+
+def differences(builder: Builder, figures: list[Figure]) -> list[str]:
+    """Each figure that is not as expected, in words."""
+    found = []
+    for publication in sorted({figure.publication for figure in figures}):
+        with open_publication(builder, int(publication)) if publication else open_tables(builder) as engine:
+            for figure in figures:
+                if figure.publication == publication:
+                    rows = engine.query(figure.sql)
+                    problem = _difference(rows, figure)
+                    if problem:
+                        found.append(f"{figure.sql}\n    {problem}\n    {figure.derivation}")
+    return found
+
+
+def _difference(rows: pl.DataFrame, figure: Figure) -> str | None:
+    if rows.shape != (1, 1):
+        return f"gives {rows.height} rows of {rows.width} columns, not one value"
+    value = rows.item()
+    if agrees(value, figure.expected, figure.tolerance):
+        return None
+    return f"is {value}, expected {figure.expected or 'null'}"
+
+
+def agrees(value: Any, expected: str, tolerance: str = "") -> bool:
+    """Whether a value is the expected one: numbers to the last decimal unless a tolerance is given; blank is null."""
+    if value is None or expected == "":
+        return value is None and expected == ""
+    if isinstance(value, bool):
+        return str(value).lower() == expected
+    if isinstance(value, datetime):
+        return value == datetime.fromisoformat(expected)
+    if isinstance(value, date):
+        return value == date.fromisoformat(expected)
+    if isinstance(value, int | float | Decimal):
+        return abs(Decimal(str(value)) - Decimal(expected)) <= Decimal(tolerance or 0)
+    return str(value) == expected

@@ -1,0 +1,16 @@
+"""The demo's events speak the language of the product's own reader."""
+
+from __future__ import annotations
+
+from pipelines.demo import DemoData
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import read_runs
+
+
+def test_every_run_of_the_demo_is_read_without_a_doubt(demo: DemoData, events: list[dict]) -> None:
+    records = read_runs(RunSource(name="jobs", location=str(demo.events)))
+    assert records.warnings == []
+    told = {line["run_id"] for line in events}
+    assert set(records.tables["tracker_run"]["run_id"]) == told
+    attempts = {(line["run_id"], line["attempt"]) for line in events if "attempt" in line}
+    assert set(records.tables["tracker_attempt"].select("run_id", "attempt_no").rows()) == attempts

@@ -1,0 +1,407 @@
+"""Run events become the tracker tables; the expected rows are read off the lines of each test by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.errors import SourceError, UsageError
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import SCHEMAS, RunRecords, read_all, read_runs, runs_fingerprint
+from pipelines.storage import open_store
+
+# The ten lines of design.md section 2, word for word.
+DESIGN = """\
+{"event":"run_started","run_id":"llama8b-42","at":"2026-07-01T10:02:11Z","model":"llama-3.1-8b","dataset":"corp-v3",\
+"dataset_tokens":9.1e9,"seq_len":8192,"global_batch_samples":256,"target_metric":"eval_loss","target_value":2.05,\
+"target_direction":"min","purpose":"finetune","team":"nlp"}
+{"event":"attempt_started","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T10:02:11Z"}
+{"event":"resource_joined","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T10:02:30Z","resource":"i-0abc",\
+"instance_type":"trn1.32xlarge","account_id":"111122223333","region":"us-west-2","accelerators_used":16}
+{"event":"phase_started","run_id":"llama8b-42","attempt":1,"phase":"compile","at":"2026-07-01T10:03:00Z"}
+{"event":"epoch_completed","run_id":"llama8b-42","attempt":1,"epoch":1,"at":"2026-07-01T12:40:03Z","step":1200,\
+"tokens_seen":2.5e9}
+{"event":"checkpoint_saved","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T12:41:40Z","step":1200,"uri":"s3://...",\
+"bytes":98304000000,"stall_seconds":41.0,"resumable":true}
+{"event":"evaluation","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T12:44:00Z","step":1200,"metric":"eval_loss",\
+"value":2.11}
+{"event":"resource_left","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T15:10:00Z","resource":"i-0abc"}
+{"event":"attempt_ended","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T15:10:00Z","reason":"completed"}
+{"event":"run_ended","run_id":"llama8b-42","at":"2026-07-01T15:10:05Z","status":"completed"}
+"""
+
+
+def source(folder: Path, name: str = "jobs", **options: Any) -> RunSource:
+    return RunSource(name=name, location=str(folder), **options)
+
+
+def event(kind: str, clock: str, /, **fields: Any) -> dict[str, Any]:
+    return {"event": kind, "run_id": "r", "at": f"2026-07-01T{clock}Z", **fields}
+
+
+def text(*events: dict[str, Any]) -> str:
+    return "".join(json.dumps(line) + "\n" for line in events)
+
+
+def read(folder: Path, *files: str | bytes) -> RunRecords:
+    for number, content in enumerate(files):
+        path = folder / "runs" / f"deep-{number}" / "rank.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (folder / "runs").mkdir(exist_ok=True)
+    return read_runs(source(folder / "runs"))
+
+
+def rows(records: RunRecords, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    return records.tables[f"tracker_{table}"].select(columns).rows()
+
+
+def at(clock: str) -> datetime:
+    return datetime.fromisoformat(f"2026-07-01T{clock}")
+
+
+def test_the_design_example_row_by_row(tmp_path: Path) -> None:
+    records = read(tmp_path, DESIGN)
+    told = {table: frame.rows(named=True) for table, frame in records.tables.items()}
+    known = {table: [{k: v for k, v in row.items() if v is not None} for row in found] for table, found in told.items()}
+    who = {"source_name": "jobs", "run_id": "llama8b-42"}
+    first = {**who, "attempt_no": 1}
+    checkpoint = known["tracker_checkpoint"][0].pop("checkpoint_id")
+    # sha256("s3://...") starts with these digits.
+    assert checkpoint == "llama8b-42:1200:058d016edfe9"
+    assert known == {
+        "tracker_run": [
+            {
+                **who,
+                "source_system": "events",
+                "model": "llama-3.1-8b",
+                "dataset": "corp-v3",
+                "dataset_tokens": 9.1e9,
+                "seq_len": 8192,
+                "global_batch_samples": 256,
+                "target_metric": "eval_loss",
+                "target_value": 2.05,
+                "target_direction": "min",
+                "purpose": "finetune",
+                "team": "nlp",
+                "status": "completed",
+                "started_at": at("10:02:11"),
+                "ended_at": at("15:10:05"),
+                "last_seen_at": at("15:10:05"),
+            }
+        ],
+        "tracker_attempt": [
+            {
+                **first,
+                "started_at": at("10:02:11"),
+                "ended_at": at("15:10:00"),
+                "end_reason": "completed",
+                "last_seen_at": at("15:10:00"),
+            }
+        ],
+        "tracker_resource": [
+            {
+                **first,
+                "resource_id": "i-0abc",
+                "instance_type": "trn1.32xlarge",
+                "account_id": "111122223333",
+                "region_id": "us-west-2",
+                "accelerators_used": 16,
+                "joined_at": at("10:02:30"),
+                "left_at": at("15:10:00"),
+                "evidence": "imds",
+            }
+        ],
+        "tracker_phase": [{**first, "phase": "compile", "started_at": at("10:03:00")}],
+        "tracker_epoch": [
+            {**first, "epoch_index": 1, "completed_at": at("12:40:03"), "step": 1200, "tokens_seen": 2.5e9}
+        ],
+        "tracker_checkpoint": [
+            {
+                **first,
+                "step": 1200,
+                "uri": "s3://...",
+                "durable_at": at("12:41:40"),
+                "stall_seconds": 41.0,
+                "bytes": 98304000000,
+                "is_resumable": True,
+                "is_complete": True,
+            }
+        ],
+        "tracker_evaluation": [
+            {**first, "step": 1200, "metric": "eval_loss", "value": 2.11, "evaluated_at": at("12:44:00")}
+        ],
+    }
+    assert records.warnings == []
+
+
+def test_tables_keep_their_types_when_there_is_nothing(tmp_path: Path) -> None:
+    records = read(tmp_path)
+    assert {table: dict(frame.schema) for table, frame in records.tables.items()} == {
+        table: {name: pl.DataType.from_python(d) if isinstance(d, str) else d for name, d in schema.items()}
+        for table, schema in SCHEMAS.items()
+    }
+    assert all(frame.is_empty() for frame in records.tables.values())
+    assert records.warnings == [f"{tmp_path / 'runs'} is empty: no run is recorded there yet."]
+
+
+def test_an_end_nobody_told_stays_open_and_the_last_sign_of_life_is_kept(tmp_path: Path) -> None:
+    records = read(
+        tmp_path,
+        text(
+            event("run_started", "10:00:00"),
+            event("attempt_started", "10:00:00", attempt=1),
+            event("resource_joined", "10:00:05", attempt=1, resource="i-1"),
+            event("heartbeat", "10:30:00", attempt=1, step=10),
+            event("attempt_started", "11:00:00", attempt=2),
+            event("heartbeat", "11:45:00.250", attempt=2),
+        ),
+    )
+    assert rows(records, "attempt", "attempt_no", "ended_at", "end_reason", "last_seen_at") == [
+        (1, None, None, at("10:30:00")),
+        (2, None, None, at("11:45:00.250")),
+    ]
+    assert rows(records, "run", "status", "ended_at", "last_seen_at") == [(None, None, at("11:45:00.250"))]
+    assert rows(records, "resource", "left_at") == [(None,)]
+
+
+def test_a_run_without_its_start_is_kept_with_a_warning(tmp_path: Path) -> None:
+    records = read(tmp_path, text(event("heartbeat", "10:00:00"), event("heartbeat", "11:00:00")))
+    assert rows(records, "run", "run_id", "model", "started_at") == [("r", None, None)]
+    # No attempt told: its number is 1, and it began with the first thing seen of it.
+    assert rows(records, "attempt", "attempt_no", "started_at") == [(1, at("10:00:00"))]
+    assert records.warnings == ["Run 'r' has no run_started event: what it trained is unknown."]
+
+
+def test_a_run_that_tells_of_no_attempt_had_one(tmp_path: Path) -> None:
+    start_and_end = text(event("run_started", "10:00:00"), event("run_ended", "12:00:00", status="completed"))
+    records = read(tmp_path, start_and_end)
+    assert rows(records, "attempt", "attempt_no", "started_at", "ended_at", "last_seen_at") == [
+        (1, at("10:00:00"), None, at("12:00:00"))
+    ]
+    # An evaluation made elsewhere afterwards does not reopen it.
+    late = text(event("evaluation", "13:00:00", metric="loss", value=1))
+    assert rows(read(tmp_path, start_and_end, late), "run", "status", "ended_at") == [("completed", at("12:00:00"))]
+
+
+def test_a_run_that_goes_on_after_its_end_is_open_again(tmp_path: Path) -> None:
+    told = [
+        event("run_started", "10:00:00"),
+        event("attempt_started", "10:00:00", attempt=1),
+        event("run_ended", "11:00:00", status="failed"),
+        event("attempt_started", "12:00:00", attempt=2),
+    ]
+    assert rows(read(tmp_path, text(*told)), "run", "status", "ended_at") == [(None, None)]
+    told.append(event("run_ended", "13:00:00", status="completed"))
+    assert rows(read(tmp_path, text(*told)), "run", "status", "ended_at") == [("completed", at("13:00:00"))]
+
+
+def test_ranks_that_tell_the_same_story_count_once(tmp_path: Path) -> None:
+    def rank(number: int) -> str:
+        clock = f"0{number}"
+        return text(
+            event("run_started", f"10:00:{clock}", model="m", owner=None if number == 0 else f"owner-{number}"),
+            event("attempt_started", f"10:00:{clock}", attempt=1),
+            event("resource_joined", f"10:01:{clock}", resource="i-1", accelerators_used=8, evidence="tag"),
+            event(
+                "resource_joined",
+                f"10:01:{clock}",
+                resource="i-1",
+                instance_type="p5.48xlarge",
+                evidence="api",
+            ),
+            event("phase_started", f"10:02:{clock}", phase="compile"),
+            event("phase_ended", f"10:09:{clock}", phase="compile"),
+            event("epoch_completed", f"11:00:{clock}", epoch=1, tokens_seen=5),
+            event("checkpoint_saved", f"11:01:{clock}", step=9, uri="s3://b/c", bytes=70 + number),
+            event("evaluation", f"11:02:{clock}", step=9, metric="loss", value=2.0 + number),
+            event("resource_left", f"12:00:{clock}", resource="i-1"),
+            event("attempt_ended", f"12:00:{clock}", reason="oom" if number == 1 else "completed"),
+        )
+
+    records = read(tmp_path, *(rank(number) for number in (2, 0, 1)))
+    # Starts are the first rank's and ends the last one's; a field is what the first to know it says.
+    assert rows(records, "run", "model", "owner", "started_at") == [("m", "owner-1", at("10:00:00"))]
+    assert rows(records, "attempt", "started_at", "ended_at", "end_reason") == [(at("10:00:00"), at("12:00:02"), "oom")]
+    stay = ("instance_type", "accelerators_used", "joined_at", "left_at", "evidence")
+    assert rows(records, "resource", *stay) == [("p5.48xlarge", 8, at("10:01:00"), at("12:00:02"), "api")]
+    assert rows(records, "phase", "started_at", "ended_at") == [(at("10:02:00"), at("10:09:02"))]
+    assert rows(records, "epoch", "completed_at", "tokens_seen") == [(at("11:00:02"), 5)]
+    assert rows(records, "checkpoint", "durable_at", "bytes") == [(at("11:01:02"), 72)]
+    assert rows(records, "evaluation", "evaluated_at", "value") == [(at("11:02:00"), 2.0)]
+
+
+def test_a_node_that_comes_back_has_two_stays(tmp_path: Path) -> None:
+    clocks = (("joined", "10:00:00"), ("left", "11:00:00"), ("joined", "12:00:00"))
+    told = [event(f"resource_{what}", clock, resource="i-1") for what, clock in clocks]
+    records = read(tmp_path, text(event("run_started", "10:00:00"), *reversed(told)))
+    assert rows(records, "resource", "joined_at", "left_at") == [
+        (at("10:00:00"), at("11:00:00")),
+        (at("12:00:00"), None),
+    ]
+
+
+def test_phases_take_turns(tmp_path: Path) -> None:
+    turns = (("train", "10:00:00"), ("eval", "11:00:00"), ("train", "11:05:00"), ("ckpt_stall", "12:00:00"))
+    told = [event("phase_started", clock, phase=phase) for phase, clock in turns]
+    told += [
+        event("phase_ended", "12:00:30", phase="ckpt_stall"),
+        event("phase_ended", "13:00:00", phase="train"),
+    ]
+    records = read(tmp_path, text(event("run_started", "10:00:00"), *told))
+    assert sorted(rows(records, "phase", "started_at", "phase", "ended_at")) == [
+        (at("10:00:00"), "train", None),
+        (at("11:00:00"), "eval", None),
+        (at("11:05:00"), "train", at("13:00:00")),
+        (at("12:00:00"), "ckpt_stall", at("12:00:30")),
+    ]
+
+
+def test_a_checkpoint_is_known_by_run_step_and_place(tmp_path: Path) -> None:
+    records = read(
+        tmp_path,
+        text(
+            event("run_started", "09:00:00"),
+            event("checkpoint_started", "10:00:00", step=1),
+            event("checkpoint_saved", "10:01:00", step=1, uri="s3://b/1"),
+            event("checkpoint_started", "11:00:00", step=2, uri="s3://b/2"),
+            event(
+                "checkpoint_saved",
+                "12:00:00",
+                step=3,
+                checkpoint_id="mine",
+                durable_at="2026-07-01T12:09:00Z",
+            ),
+            # Attempt 2 did not have what it saves again: the later save is the checkpoint.
+            event("checkpoint_saved", "13:00:00", attempt=2, step=1, uri="s3://b/1"),
+        ),
+    )
+    kept = ("attempt_no", "step", "save_started_at", "durable_at")
+    assert sorted(rows(records, "checkpoint", *kept)) == [
+        (1, 2, at("11:00:00"), None),
+        (1, 3, None, at("12:09:00")),
+        (2, 1, None, at("13:00:00")),
+    ]
+    assert "mine" in records.tables["tracker_checkpoint"]["checkpoint_id"]
+    assert records.tables["tracker_checkpoint"]["checkpoint_id"].n_unique() == 3
+
+
+def test_an_id_used_for_several_steps_is_warned_of(tmp_path: Path) -> None:
+    saves = [event("checkpoint_saved", f"1{step}:00:00", step=step, checkpoint_id="last") for step in (1, 2)]
+    records = read(tmp_path, text(event("run_started", "09:00:00"), *saves))
+    assert rows(records, "checkpoint", "checkpoint_id", "step", "durable_at") == [("last", 2, at("12:00:00"))]
+    assert records.warnings == [
+        "Run 'r' gives checkpoint_id 'last' to saves of several steps; they count as one checkpoint."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_resumable"),
+    [
+        ({}, True),
+        ({"kind": "full"}, True),
+        ({"kind": "full", "resumable": False}, False),
+        # Weights-only or adapter saves do not protect progress unless they say so (facts training-runs 3).
+        ({"kind": "weights_only"}, False),
+        ({"kind": "adapter"}, False),
+        ({"kind": "export"}, False),
+        ({"kind": "adapter", "resumable": True}, True),
+        # The canonical schema's own spelling.
+        ({"is_resumable": False}, False),
+    ],
+)
+def test_what_can_be_resumed_from(tmp_path: Path, fields: dict[str, Any], is_resumable: bool) -> None:
+    records = read(tmp_path, text(event("checkpoint_saved", "10:00:00", step=1, **fields)))
+    assert rows(records, "checkpoint", "is_resumable") == [(is_resumable,)]
+
+
+def test_unknown_events_and_fields_are_counted_and_passed_over(tmp_path: Path) -> None:
+    records = read(
+        tmp_path,
+        text(
+            event("run_started", "10:00:00", colour="red", seed=7),
+            event("heartbeat", "10:01:00", colour="red"),
+            event("heartbeat", "10:02:00", colour="blue"),
+            event("gpu_hiccup", "10:03:00", colour="blue", attempt=1),
+        ),
+    )
+    place = tmp_path / "runs"
+    assert records.warnings == [
+        f"{place}: 1 line of unknown kind 'gpu_hiccup' passed over.",
+        f"{place}: unknown field 'colour' of heartbeat passed over in 2 lines.",
+        f"{place}: unknown field 'colour' of run_started passed over in 1 line.",
+    ]
+    # Whatever it was, the run was alive.
+    assert rows(records, "attempt", "attempt_no", "last_seen_at") == [(1, at("10:03:00"))]
+
+
+def test_times_are_kept_in_utc(tmp_path: Path) -> None:
+    line = {"event": "run_started", "run_id": "r", "at": "2026-07-01t12:00:00.123456789+02:00"}
+    assert rows(read(tmp_path, text(line)), "run", "started_at") == [(at("10:00:00.123"),)]
+
+
+def test_a_last_line_cut_by_a_crash_is_passed_over(tmp_path: Path) -> None:
+    whole = text(event("run_started", "10:00:00"))
+    cut = text(event("heartbeat", "11:00:00"))[:-9]
+    records = read(tmp_path, whole + cut)
+    assert rows(records, "run", "last_seen_at") == [(at("10:00:00"),)]
+    file = tmp_path / "runs" / "deep-0" / "rank.jsonl"
+    assert records.warnings == [f"{file} ends in the middle of line 2; that event is passed over."]
+
+
+def test_blank_lines_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
+    told = text(event("run_started", "10:00:00"), event("run_ended", "11:00:00")).replace("\n", "\r\n\r\n")
+    records = read(tmp_path, b"\xef\xbb\xbf" + told.encode())
+    assert rows(records, "run", "started_at", "ended_at") == [(at("10:00:00"), at("11:00:00"))]
+    assert records.warnings == []
+
+
+def test_gzip_files_and_files_that_are_none_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(DESIGN.encode()))
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "_SUCCESS").touch()
+    records = read_runs(source(tmp_path))
+    assert rows(records, "run", "run_id") == [("llama8b-42",)]
+    (warning,) = records.warnings
+    assert warning.startswith(f"{tmp_path}: 1 files like notes.txt are passed over")
+
+
+def test_the_same_story_from_s3(tmp_path: Path, s3_endpoint: str) -> None:
+    import boto3
+
+    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="runs")
+    store = open_store("s3://runs/trainledger", endpoint_url=s3_endpoint)
+    store.write("team/run/rank-0.jsonl", DESIGN.encode())
+    store.write("team/run/rank-1.jsonl.gz", gzip.compress(DESIGN.encode()))
+    there = RunSource(name="jobs", location="s3://runs/trainledger", endpoint_url=s3_endpoint)
+    here = read(tmp_path, DESIGN)
+    assert all(frame.equals(here.tables[table]) for table, frame in read_runs(there).tables.items())
+
+
+def test_an_unchanged_source_keeps_its_fingerprint(tmp_path: Path) -> None:
+    read(tmp_path, DESIGN)
+    jobs = source(tmp_path / "runs")
+    before = runs_fingerprint(jobs)
+    assert runs_fingerprint(jobs) == before
+    with (tmp_path / "runs" / "deep-0" / "rank.jsonl").open("a") as file:
+        file.write(text(event("heartbeat", "16:00:00")))
+    assert runs_fingerprint(jobs) != before
+
+
+def test_an_unknown_kind_of_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\[\[runs\]\] jobs: kind 'diary' is not read; write events\."):
+        read_runs(source(tmp_path, kind="diary"))
+
+
+def test_a_run_belongs_to_one_source(tmp_path: Path) -> None:
+    read(tmp_path, DESIGN)
+    one, two = source(tmp_path / "runs", "one"), source(tmp_path / "runs", "two")
+    assert read_all([one]).tables["tracker_run"].height == 1
+    with pytest.raises(SourceError, match=r"'llama8b-42' is recorded by the .* sources one and two"):
+        read_all([one, two])

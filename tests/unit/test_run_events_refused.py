@@ -1,0 +1,198 @@
+"""Bad run events are refused in one sentence that names file, line, key and mend."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.errors import SourceError
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import read_runs
+
+GOOD = {"event": "heartbeat", "run_id": "r", "at": "2026-07-01T10:00:00Z"}
+START = {"event": "run_started", "run_id": "r", "at": "2026-07-01T10:00:00Z"}
+
+
+def refusal(folder: Path, *lines: bytes | dict[str, Any]) -> str:
+    """What is said about a file of these lines, less the file's name."""
+    raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    (folder / "rank.jsonl").write_bytes(b"".join(line + b"\n" for line in raw))
+    with pytest.raises(SourceError) as caught:
+        read_runs(RunSource(name="jobs", location=str(folder)))
+    said = str(caught.value)
+    assert said.startswith(f"{folder / 'rank.jsonl'} ") and said.endswith(".") and "\n" not in said
+    return said.removeprefix(f"{folder / 'rank.jsonl'} ")
+
+
+TEXT = "write text in quotes."
+COUNT = "write a whole number of 0 or more."
+NUMBER = "write a finite number, or leave it out."
+TOO_MUCH = "is JSON too deep or with a number too long to be an event; mend or remove the line."
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"hello", "is not JSON (Expecting value at character 1); mend or remove the line."),
+        (b'{"event": "heart', "is not JSON (Unterminated string starting at at character 11); mend"),
+        (b'{"event": "\xff"}', "is not UTF-8 text; mend or remove the line."),
+        (b"[" * 100_000, TOO_MUCH),
+        (b'{"run_id": ' + b"9" * 5000 + b"}", TOO_MUCH),
+        (b"[1]", "is not a JSON object; write one event a line."),
+        (b"null", "is not a JSON object; write one event a line."),
+        (b'{"event":"heartbeat","run_id":"\\ud800"}', f'has `run_id` "\\ud800"; {TEXT}'),
+    ],
+)
+def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, said: str) -> None:
+    assert refusal(tmp_path, GOOD, line, GOOD).startswith(f"line 2 {said}")
+
+
+@pytest.mark.parametrize(
+    ("event", "fields", "said"),
+    [
+        (None, {}, f"has no `event`; every event needs one: {TEXT}"),
+        ("heartbeat", {"run_id": None}, f"has no `run_id`; every event needs one: {TEXT}"),
+        ("heartbeat", {"run_id": ""}, f"has no `run_id`; every event needs one: {TEXT}"),
+        ("heartbeat", {"run_id": 42}, f"has `run_id` 42; {TEXT}"),
+        ("unheard_of", {"run_id": None}, f"has no `run_id`; every event needs one: {TEXT}"),
+        ("heartbeat", {"attempt": 0}, "has `attempt` 0; number attempts from 1."),
+        ("heartbeat", {"attempt": "one"}, f'has `attempt` "one"; {COUNT}'),
+        ("heartbeat", {"attempt": True}, f"has `attempt` true; {COUNT}"),
+        ("run_started", {"seq_len": 1e30}, f"has `seq_len` 1e+30; {COUNT}"),
+        ("run_started", {"dataset_tokens": -1}, "has `dataset_tokens` -1; write a number of 0 or more."),
+        ("run_started", {"dataset_tokens": 10**400}, "has `dataset_tokens` 1000"),
+        ("epoch_completed", {"epoch": -1}, f"has `epoch` -1; {COUNT}"),
+        ("epoch_completed", {"epoch": 2.97}, f"has `epoch` 2.97; {COUNT}"),
+        ("epoch_completed", {}, "is `epoch_completed` without `epoch`; add it."),
+        ("epoch_completed", {"epoch": 1, "fraction": 0}, "has `fraction` 0; write a number above 0 and up"),
+        ("checkpoint_saved", {"bytes": "98 GB"}, f'has `bytes` "98 GB"; {COUNT}'),
+        ("checkpoint_saved", {"resumable": "yes"}, 'has `resumable` "yes"; write true or false.'),
+        ("checkpoint_saved", {"kind": ["full"]}, 'has `kind` ["full"]; write one of full, weights_only,'),
+        ("evaluation", {"metric": "loss", "value": math.nan}, f"has `value` NaN; {NUMBER}"),
+        ("evaluation", {"metric": "loss", "value": math.inf}, f"has `value` Infinity; {NUMBER}"),
+        ("evaluation", {"metric": "loss"}, "is `evaluation` without `value`; add it."),
+        ("resource_joined", {"resource": "i", "account_id": 1111}, f"has `account_id` 1111; {TEXT}"),
+        ("resource_joined", {}, "is `resource_joined` without `resource`; add it."),
+        ("resource_joined", {"resource": "i", "evidence": "guess"}, 'has `evidence` "guess"; write one of imds'),
+        ("run_ended", {"status": "done"}, 'has `status` "done"; write one of completed, failed, killed,'),
+        (
+            "run_started",
+            {"target_metric": "loss"},
+            "gives a target without `target_value` and `target_direction`; "
+            "give target_metric, target_value, target_direction or none of them.",
+        ),
+        ("run_started", {"target_direction": "down"}, 'has `target_direction` "down"; write one of min, max.'),
+    ],
+)
+def test_a_field_that_is_wrong(tmp_path: Path, event: str | None, fields: dict[str, Any], said: str) -> None:
+    line = {**GOOD, "event": event, **fields}
+    assert refusal(tmp_path, GOOD, line, GOOD).startswith(f"line 2 {said}")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        1782900131,
+        "",
+        "yesterday",
+        "2026-07-01",
+        "2026-07-01T10:02:11",
+        "20260701T100211Z",
+        "2026-07-01T10:02:11+0200",
+        "2026-13-01T10:02:11Z",
+        "2026-07-01T10:02:60Z",
+        "２026-07-01T10:02:11Z",
+    ],
+)
+def test_a_time_that_is_none(tmp_path: Path, said: object) -> None:
+    found = refusal(tmp_path, {**GOOD, "at": said})
+    assert found.startswith("line 1 has ")
+    assert "`at`" in found and "RFC 3339 with its zone" in found
+
+
+def test_only_the_end_of_a_file_may_be_cut(tmp_path: Path) -> None:
+    # A line with its line end was written to the end; text that starts no object was never an event.
+    assert refusal(tmp_path, GOOD, b'{"event": "heart').startswith("line 2 is not JSON")
+    (tmp_path / "rank.jsonl").write_text("hello")
+    with pytest.raises(SourceError, match=r"rank.jsonl line 1 is not JSON"):
+        read_runs(RunSource(name="jobs", location=str(tmp_path)))
+    (tmp_path / "rank.jsonl").write_text(json.dumps({"event": "heartbeat"}))
+    with pytest.raises(SourceError, match=r"rank.jsonl line 1 has no `run_id`"):
+        read_runs(RunSource(name="jobs", location=str(tmp_path)))
+
+
+def moment(kind: str, clock: str, **fields: Any) -> dict[str, Any]:
+    return {"event": kind, "run_id": "r", "at": f"2026-07-01T{clock}Z", **fields}
+
+
+def test_an_attempt_that_ends_before_it_starts(tmp_path: Path) -> None:
+    said = refusal(tmp_path, START, moment("attempt_ended", "09:00:00"), moment("attempt_started", "10:00:00"))
+    assert said == (
+        "line 2 has `at` 2026-07-01T09:00:00Z: attempt 1 of run 'r' ends before it starts at "
+        "2026-07-01T10:00:00Z; mend the times."
+    )
+
+
+def test_a_run_that_ends_before_it_starts(tmp_path: Path) -> None:
+    said = refusal(tmp_path, moment("run_ended", "09:00:00"), START)
+    assert said.startswith("line 1 has `at` 2026-07-01T09:00:00Z: run 'r' ends before it starts")
+
+
+def test_a_resource_that_leaves_before_it_joins(tmp_path: Path) -> None:
+    said = refusal(
+        tmp_path,
+        START,
+        moment("resource_joined", "11:00:00", resource="i-1"),
+        moment("resource_left", "10:30:00", resource="i-1"),
+        moment("resource_left", "12:00:00", resource="i-1"),
+    )
+    assert said == (
+        "line 3 has `at` 2026-07-01T10:30:00Z: resource_left of 'i-1' in attempt 1 of run 'r' comes before its "
+        "start at 2026-07-01T11:00:00Z; mend the times."
+    )
+
+
+def test_a_resource_that_only_leaves_is_passed_over(tmp_path: Path) -> None:
+    # The file of the process that saw it join may be lost.
+    (tmp_path / "rank.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in (START, moment("resource_left", "12:00:00", resource="i-1")))
+    )
+    records = read_runs(RunSource(name="jobs", location=str(tmp_path)))
+    assert records.tables["tracker_resource"].is_empty()
+    (warning,) = records.warnings
+    assert warning == "Run 'r' attempt 1 has resource_left of 'i-1' without its start; it is passed over."
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8b\x08\x00broken", b"not gzip at all"])
+def test_a_broken_gzip_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "rank.jsonl.gz").write_bytes(content)
+    with pytest.raises(SourceError, match=r"rank\.jsonl\.gz is no whole gzip file \(.*\); write it again\."):
+        read_runs(RunSource(name="jobs", location=str(tmp_path)))
+
+
+def test_a_truncated_gzip_file(tmp_path: Path) -> None:
+    import gzip
+
+    whole = gzip.compress(b"".join(json.dumps({**GOOD, "step": step}).encode() + b"\n" for step in range(999)))
+    (tmp_path / "rank.jsonl.gz").write_bytes(whole[:-200])
+    with pytest.raises(SourceError, match="is no whole gzip file"):
+        read_runs(RunSource(name="jobs", location=str(tmp_path)))
+
+
+def test_a_line_without_end(tmp_path: Path) -> None:
+    (tmp_path / "rank.jsonl").write_bytes(b'{"event": "' + b"x" * (20 << 20))
+    with pytest.raises(SourceError, match=r"has a line of over 16 MiB; write one event a line\."):
+        read_runs(RunSource(name="jobs", location=str(tmp_path)))
+
+
+def test_a_folder_of_something_else_or_none(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(SourceError, match=r"holds no event file, only such as notes\.txt; name them \.jsonl"):
+        read_runs(RunSource(name="jobs", location=str(tmp_path)))
+    with pytest.raises(SourceError, match="missing"):
+        read_runs(RunSource(name="jobs", location=str(tmp_path / "missing")))
