@@ -45,6 +45,7 @@ def connect(
         config["temp_directory"] = str(spill)
     connection = duckdb.connect(":memory:", config=config)
     connection.execute("set timezone = 'UTC'")
+    connection.execute("set enable_progress_bar = false")
     return connection
 
 

@@ -55,7 +55,7 @@ def test_each_engine_and_framework_has_one_home(package: str, home: tuple[str, .
     assert [path for path in strays if not path.startswith(home)] == []
 
 
-@pytest.mark.parametrize("package", ["great_expectations", "boto3", "pyspark", "deltalake", "altair"])
+@pytest.mark.parametrize("package", ["great_expectations", "boto3", "pyspark", "deltalake"])
 def test_heavy_libraries_are_imported_where_they_are_used(package: str) -> None:
     assert [path.name for path in MODULES if uses(path, package, top_only=True)] == []
 
@@ -108,6 +108,19 @@ def test_every_table_has_its_twin_and_keeps_to_it(model) -> None:
     elif model.kind == "reference":
         with model.path.open(encoding="utf-8", newline="") as file:
             assert next(csv.reader(file)) == [column.name for column in contract.columns]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.key)
+def test_checks_read_only_what_is_built_before(model) -> None:
+    below: set[str] = set()
+
+    def collect(name: str) -> None:
+        for wanted in load_catalog()[name].inputs if name in load_catalog() else ():
+            below.add(wanted)
+            collect(wanted)
+
+    collect(model.name)
+    assert set(load_contract(model.key).reads) <= below
 
 
 def test_every_contract_has_its_table() -> None:

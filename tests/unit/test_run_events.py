@@ -405,3 +405,13 @@ def test_a_run_belongs_to_one_source(tmp_path: Path) -> None:
     assert read_all([one]).tables["tracker_run"].height == 1
     with pytest.raises(SourceError, match=r"'llama8b-42' is recorded by the .* sources one and two"):
         read_all([one, two])
+
+
+def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:
+    # Over 50,000 events of a kind and several MiB, so that no piece ends with a line.
+    steps = range(60_000)
+    told = [event("evaluation", "10:00:00.5", metric="loss", value=step, step=step) for step in steps]
+    for step, line in enumerate(told):
+        line["at"] = f"2026-07-{1 + step // 3600:02}T10:{step // 60 % 60:02}:{step % 60:02}Z"
+    records = read(tmp_path, text(event("run_started", "10:00:00"), *told))
+    assert records.tables["tracker_evaluation"]["value"].sort().to_list() == [float(step) for step in steps]
