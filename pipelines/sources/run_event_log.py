@@ -46,7 +46,7 @@ class EventLog:
     def __init__(self, store: Store):
         self._store = store
         self._keys: list[str] = []
-        self._rows: dict[str, dict[str, list[Any]]] = {}
+        self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._frames: dict[str, list[pl.DataFrame]] = {}
         self._seen: dict[tuple[str, int], list[int]] = {}
         self._strange: Counter[tuple[str, str]] = Counter()
@@ -69,8 +69,7 @@ class EventLog:
     def frame(self, kind: str) -> pl.DataFrame:
         """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""
         self._flush(kind)
-        schema = {**BASE, **{name: form.dtype for name, form in FIELDS[kind].items()}}
-        return pl.concat([pl.DataFrame(schema=schema), *self._frames.get(kind, ())])
+        return pl.concat([pl.DataFrame(schema=_schema(kind)), *self._frames.get(kind, ())])
 
     def ordered(self, kind: str) -> pl.DataFrame:
         """The events of one kind by run and time, equal times by content: no order of delivery shows."""
@@ -117,7 +116,8 @@ class EventLog:
 
     def _take(self, event: Event, file_no: int, line_no: int) -> None:
         kind, run_id, attempt, at, values, strange = event
-        self._strange.update((kind, field) for field in strange)
+        for field in strange:
+            self._strange[kind, field] += 1
         fields = FIELDS.get(kind)
         if fields is None:
             self._unknown[kind] += 1
@@ -133,20 +133,19 @@ class EventLog:
             span[0] = at
         if fields is None or kind in _KEEPS_NOTHING:
             return
-        if (rows := self._rows.get(kind)) is None:
-            rows = self._rows[kind] = {name: [] for name in (*BASE, *fields)}
-        for column, value in zip(BASE, (run_id, attempt, at, file_no, line_no), strict=True):
-            rows[column].append(value)
-        for column in fields:
-            rows[column].append(values.get(column))
-        if len(rows["at"]) >= _FLUSH_ROWS:
+        rows = self._rows.setdefault(kind, [])
+        rows.append((run_id, attempt, at, file_no, line_no, *map(values.get, fields)))
+        if len(rows) >= _FLUSH_ROWS:
             self._flush(kind)
 
     def _flush(self, kind: str) -> None:
         if kind in self._rows:
-            types = {**BASE, **{name: form.dtype for name, form in FIELDS[kind].items()}}
-            rows = self._rows.pop(kind)
-            self._frames.setdefault(kind, []).append(pl.DataFrame(rows, schema=types))
+            columns = zip(_schema(kind), zip(*self._rows.pop(kind), strict=True), strict=True)
+            self._frames.setdefault(kind, []).append(pl.DataFrame(dict(columns), schema=_schema(kind)))
+
+
+def _schema(kind: str) -> dict[str, type[pl.DataType]]:
+    return {**BASE, **{name: form.dtype for name, form in FIELDS[kind].items()}}
 
 
 def event_files(store: Store) -> tuple[list[Object], list[str]]:

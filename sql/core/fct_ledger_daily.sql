@@ -4,7 +4,8 @@ with entry as (
         service, region_id, accelerator_family, market, run_id, case when bucket = 'run' then 'tag' end as evidence,
         resource_id, instance_type, tag_owner, tag_team, tag_run_id,
         accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
-    from fct_charge_daily
+    from fct_charge
+    where bucket is not null
 
     union all
 

@@ -8,7 +8,8 @@ coalesce(
         line_class = 'instance'
         and resource_id is not null
         and (accelerator_family <> 'none' or claimed_resource_id is not null)
-        and usage_quantity > 0
+        -- Under half a millisecond there is no time to share.
+        and usage_quantity * 7200000 >= 1
         and date_diff('second', usage_started_at, usage_ended_at) <= 3600
     ),
     false

@@ -174,7 +174,7 @@ def test_engines_share_no_views_and_a_closed_one_is_shut(opened: Opener) -> None
         # Text of a double: the shortest digits, an exponent below 1e-4 and from 1e16 on.
         ("cast(value as varchar)", "double", {
             2.05: "2.05", 1.0: "1.0", -3.0: "-3.0", 0.0005: "0.0005", 0.00015: "0.00015", 1e-05: "1e-05", -1.5e-07: "-1.5e-07",
-            12345678.5: "12345678.5", 1e15: "1000000000000000.0", 1e16: "1e+16", 2.5e22: "2.5e+22", 1e100: "1e+100",
+            12345678.5: "12345678.5", 1e15: "1000000000000000.0", 1e16: "1e+16", 2e16: "2e+16", 1e100: "1e+100",
         }),
         # Halves away from zero, by the double's value times the power of ten.
         ("cast(value as decimal(20, 10))", "double", {

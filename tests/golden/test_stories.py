@@ -28,7 +28,8 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_figures_are_as_derived_by_hand(story: Told) -> None:
-    assert differences(story.builder, read_expected(story.folder)) == []
+    wrong = differences(story.builder, read_expected(story.folder))
+    assert not wrong, "\n".join(wrong)
 
 
 def test_pieces_sum_to_their_line_on_every_basis(story: Told) -> None:

@@ -45,6 +45,8 @@ def open_tables(builder: Builder) -> Engine:
     for model in builder.catalog.ordered:
         if model.stored:
             engine.view(model.name, builder.lake.files(model.key))
+        elif model.layer == "core":
+            engine.view_sql(model.name, model.text)
     return engine
 
 
