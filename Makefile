@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LINES ?= 2000000
 
-.PHONY: demo test test-spark check bench lock clean
+.PHONY: demo test test-spark test-wheel check bench lock clean
 
 demo: $(VENV)/.base
 	$(BIN)/trainledger demo
@@ -14,6 +14,14 @@ test: $(VENV)/.dev
 
 test-spark: $(VENV)/.spark
 	$(BIN)/python -m pytest -m spark
+
+# The wheel alone, in an empty environment and an empty folder, passes the demo too.
+test-wheel: $(BIN)/uv
+	rm -rf dist .wheel-test
+	$(BIN)/uv build --quiet --wheel --out-dir dist
+	$(BIN)/uv venv --quiet --python $(BIN)/python .wheel-test/venv
+	$(BIN)/uv pip install --quiet --python .wheel-test/venv/bin/python -c requirements.lock dist/*.whl
+	mkdir .wheel-test/empty && cd .wheel-test/empty && ../venv/bin/trainledger demo
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -46,4 +54,4 @@ lock: $(BIN)/uv
 		--no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
 
 clean:
-	rm -rf $(VENV) dist trainledger-demo
+	rm -rf $(VENV) dist .wheel-test trainledger-demo

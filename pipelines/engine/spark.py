@@ -49,6 +49,9 @@ _LOCAL = {**_LOOPBACK, "spark.sql.shuffle.partitions": "4", "spark.driver.memory
 # What Spark writes into `_metadata.file_path` is a URI; a plus sign in it is no blank.
 _FILENAME = "url_decode(replace(regexp_replace(_metadata.file_path, '^file:/+', '/'), '+', '%2B'))"
 
+_JVM_MESSAGE = re.compile(r"^(?:: |Caused by: )[\w.$]+: (\[.+)$", re.MULTILINE)
+_LINE = re.compile(r"(.+)")
+
 _lock = threading.Lock()
 _running: dict[str, SparkSession] = {}
 
@@ -183,4 +186,7 @@ def _sentence() -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """What went wrong: below a bare "an error occurred" of the bridge stands the message with Spark's error class."""
+    text = str(error).strip()
+    found = _JVM_MESSAGE.search(text) or _LINE.search(text)
+    return found[1] if found else type(error).__name__

@@ -1,0 +1,24 @@
+"""The documents say what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pipelines.sources.run_event_fields import FIELDS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_event_and_field_is_documented() -> None:
+    text = (ROOT / "docs" / "run-events.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", text))
+    fields = {field for forms in FIELDS.values() for field in forms}
+    assert set(FIELDS) | fields <= named
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert targets
+    assert [target for target in targets if not (ROOT / target).exists()] == []
