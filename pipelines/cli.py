@@ -90,13 +90,23 @@ def _settings(config: Path | None) -> Settings:
 def main() -> None:
     """Run the command and leave with its exit code."""
     try:
-        app()
+        # Accepted after the command as well, where people add it.
+        app(args=[word for word in sys.argv[1:] if word != "--debug"])
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        known = isinstance(error, TrainledgerError)
-        Console().error(str(error) if known else f"Unexpected {type(error).__name__}: {error}; run again with --debug.")
-        raise SystemExit(error.exit_code if known else 1) from None
+        sentence, code = _explained(error)
+        Console().error(sentence)
+        raise SystemExit(code) from None
     except KeyboardInterrupt:
         Console().error("Stopped; the next build goes on from here.")
         raise SystemExit(130) from None
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """An error as one sentence, and the exit code it leaves with."""
+    if isinstance(error, TrainledgerError):
+        return str(error), error.exit_code
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}; check its permissions and the disk.", UsageError.exit_code
+    return f"Unexpected {type(error).__name__}: {error}; run again with --debug.", 1

@@ -150,13 +150,16 @@ def query(settings: Settings, sql: str | None, form: Form, console: Console) -> 
             try:
                 frame = engine.query(sql)
             except TrainledgerError as error:
-                raise UsageError(f"{error}; `trainledger query` alone lists the marts.") from None
-    if form == "json":
-        sys.stdout.write(frame.write_json() + "\n")
-    elif form == "csv":
-        sys.stdout.write(frame.write_csv())
-    else:
+                sentence = str(error).rstrip(".!")
+                raise UsageError(f"{sentence}; `trainledger query` alone lists the marts.") from None
+    if form == "table":
         console.table(frame)
+        return
+    try:
+        text = frame.write_json() + "\n" if form == "json" else frame.write_csv()
+    except pl.exceptions.PolarsError as error:
+        raise UsageError(f"--{form} cannot hold a column ({error}); cast it to varchar.") from None
+    sys.stdout.write(text)
 
 
 def published_of(warehouse: Warehouse) -> Publication:

@@ -78,9 +78,14 @@ class DuckDBEngine(Engine):
 
     def query(self, sql: str) -> pl.DataFrame:
         try:
-            return self._connection.sql(sql).pl()
+            relation = self._connection.sql(sql)
+            if relation is None:
+                raise EngineError("That statement gives no rows; write one SELECT.")
+            return relation.pl()
         except duckdb.Error as error:
             raise EngineError(_first_line(error)) from error
+        except pl.exceptions.PolarsError as error:
+            raise EngineError(f"A column cannot be shown ({error}); cast it to varchar.") from error
 
     def close(self) -> None:
         self._connection.close()

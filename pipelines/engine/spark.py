@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import re
 import shutil
 import tempfile
@@ -75,14 +74,11 @@ class SparkEngine(Engine):
 
     def view(self, name: str, files: Sequence[Path]) -> None:
         with _sentence():
-            self._read(files).createOrReplaceTempView(view_name(name))
+            self._name(name, files)
 
     def scan_files(self, name: str, files: Sequence[Path]) -> None:
         with _sentence():
-            rows = self._read(files).selectExpr(
-                "*", "_metadata.row_index as file_row_number", f"{_FILENAME} as filename"
-            )
-            rows.createOrReplaceTempView(view_name(name))
+            self._name(name, files, "_metadata.row_index as file_row_number", f"{_FILENAME} as filename")
 
     def view_sql(self, name: str, sql: str) -> None:
         with _sentence():
@@ -100,7 +96,7 @@ class SparkEngine(Engine):
                 rows = self._select(sql, in_one_piece=True)
                 rows.write.mode("overwrite").option("compression", "zstd").parquet(_uri(folder))
             (part,) = folder.glob("part-*.parquet")
-            os.replace(part, out)
+            part.replace(out)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -120,10 +116,12 @@ class SparkEngine(Engine):
             raise EngineError("Spark: this engine is closed.")
         return self._session
 
-    def _read(self, files: Sequence[Path]) -> DataFrame:
+    def _name(self, name: str, files: Sequence[Path], *more: str) -> None:
         if not files:
             raise ValueError("a view needs at least one file")
-        return self._spark.read.parquet(*map(_pattern, files))
+        rows = self._spark.read.parquet(*map(_pattern, files))
+        columns = [_naive(column, kind) for column, kind in rows.dtypes]
+        rows.selectExpr(*columns, *more).createOrReplaceTempView(view_name(name))
 
     def _select(self, sql: str, *, in_one_piece: bool = False) -> DataFrame:
         return self._spark.sql(spark_sql(sql, in_one_piece=in_one_piece))
@@ -161,6 +159,12 @@ def _start(master: str) -> SparkSession:
             raise EngineError(
                 f"Spark did not start on {master} ({said[-1]}); check the master and that Java 17 is on the path."
             ) from error
+
+
+def _naive(column: str, kind: str) -> str:
+    """A column as it is; an instant, as AWS writes times, as a naive UTC time."""
+    name = "`" + column.replace("`", "``") + "`"
+    return f"cast({name} as timestamp_ntz) as {name}" if kind == "timestamp" else name
 
 
 def _uri(path: Path) -> str:

@@ -72,7 +72,7 @@ def view_name(name: str) -> str:
     return name.replace(".", "__")
 
 
-def _in_one_piece(tree: exp.Expression) -> exp.Expression:
+def _in_one_piece(tree: exp.Expr) -> exp.Expr:
     """Rows are gathered below the ORDER BY: sorted first, their order would not outlive the gathering."""
     if not isinstance(tree, exp.Select):
         order = tree.args.get("order")
@@ -96,24 +96,24 @@ def _schemaless_column(column: exp.Column) -> exp.Column:
     return column
 
 
-def _date_diff(node: exp.DateDiff) -> exp.Expression:
+def _date_diff(node: exp.DateDiff) -> exp.Expr:
     return _filled(_DATE_DIFF.format(unit=node.text("unit").upper()), since=node.expression, until=node.this)
 
 
-def _extreme(node: exp.ArgMax | exp.ArgMin) -> exp.Expression:
+def _extreme(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
     function = "MAX_BY" if isinstance(node, exp.ArgMax) else "MIN_BY"
     return _filled(_EXTREME.format(function=function), value=node.this, measure=node.expression)
 
 
-def _quotient(node: exp.Div) -> exp.Expression:
+def _quotient(node: exp.Div) -> exp.Expr:
     return _filled(_QUOTIENT, part=node.this, whole=node.expression)
 
 
-def _mean(node: exp.Avg) -> exp.Expression:
+def _mean(node: exp.Avg) -> exp.Expr:
     return _filled(_MEAN, value=node.this)
 
 
-def _cast(node: exp.Cast) -> exp.Expression:
+def _cast(node: exp.Cast) -> exp.Expr:
     """Spark converts doubles and decimals in its own way; the rest is alike."""
     value, kind = node.this, node.to
     name = kind.sql("spark")
@@ -135,7 +135,7 @@ def _cast(node: exp.Cast) -> exp.Expression:
     return _filled(f"CASE {branches} ELSE CAST(:value AS {name}) END", value=value)
 
 
-def _is_double(node: exp.Expression | None) -> bool | None:
+def _is_double(node: exp.Expr | None) -> bool | None:
     """Whether an expression is a double; None where that depends on its columns."""
     if (isinstance(node, exp.Cast) and node.is_type(exp.DataType.Type.DOUBLE)) or isinstance(node, _DOUBLES):
         return True
@@ -153,14 +153,14 @@ def _is_double(node: exp.Expression | None) -> bool | None:
     return True if True in found else None if None in found else False
 
 
-def _filled(template: str, **parts: exp.Expression) -> exp.Expression:
-    def fill(node: exp.Expression) -> exp.Expression:
+def _filled(template: str, **parts: exp.Expr) -> exp.Expr:
+    def fill(node: exp.Expr) -> exp.Expr:
         return parts[node.name].copy() if isinstance(node, exp.Placeholder) else node
 
     return sqlglot.parse_one(template, read="spark").transform(fill)
 
 
-_REWRITES: dict[type[exp.Expression], Callable] = {
+_REWRITES: dict[type[exp.Expr], Callable] = {
     exp.Table: _schemaless,
     exp.Column: _schemaless_column,
     exp.DateDiff: _date_diff,

@@ -37,12 +37,13 @@ MACHINES = {
 }
 OTHER_USAGE = (
     "USW2-EBS:VolumeUsage.gp3", "USW2-NatGateway-Bytes", "DataTransfer-Out-Bytes", "USE1-AWS-In-Bytes",
-    "Requests-Tier1", "USW2-TrainWarmPool:ml.trn1.32xlarge", "ComputeSP:1yrAllUpfront", "USW2-DedicatedUsage:g9x.2xlarge",
-    "USW2-Reservation:p4d.24xlarge", "HeavyUsage:p4d.24xlarge",
+    "Requests-Tier1", "USW2-TrainWarmPool:ml.trn1.32xlarge", "ComputeSP:1yrAllUpfront",
+    "USW2-DedicatedUsage:g9x.2xlarge", "USW2-Reservation:p4d.24xlarge", "HeavyUsage:p4d.24xlarge",
 )  # fmt: skip
 CHARGES = (
     "Usage", "DiscountedUsage", "SavingsPlanCoveredUsage", "SavingsPlanNegation", "SavingsPlanRecurringFee",
-    "SavingsPlanUpfrontFee", "RIFee", "Fee", "Tax", "Credit", "Refund", "EdpDiscount", "SomeNewDiscount", "SomethingNew",
+    "SavingsPlanUpfrontFee", "RIFee", "Fee", "Tax", "Credit", "Refund", "EdpDiscount", "SomeNewDiscount",
+    "SomethingNew",
 )  # fmt: skip
 MONEY = (
     "line_item_net_unblended_cost", "pricing_public_on_demand_cost",
@@ -63,14 +64,14 @@ def write_bill(root: Path, seed: int = 7) -> Path:
     lines = [_instance_line(draw, machine, hour) for machine in MACHINES for hour in range(HOURS) for _ in (0, 1)]
     lines += [_other_line(draw, charge) for charge in CHARGES * 12]
     lines += [_block_fee(draw, "cr-0b10c"), _block_fee(draw, None)]
-    doubles = dict.fromkeys(MONEY, pa.float64())
+    doubles: dict[str, pa.DataType] = dict.fromkeys(MONEY, pa.float64())
     half = len(lines) // 2
     parts = {"part-1.snappy.parquet": lines[:half], "part-2.snappy.parquet": lines[half:]}
     return cur2_export(root, {name: parquet(part, doubles) for name, part in parts.items()}, month=MONTH)
 
 
-def _line(draw: random.Random, **given: object) -> dict[str, object]:
-    started = given.pop("at", FIRST_HOUR + timedelta(hours=draw.randrange(-40, 40)))
+def _line(draw: random.Random, at: datetime | None = None, **given: object) -> dict[str, object]:
+    started = at or FIRST_HOUR + timedelta(hours=draw.randrange(-40, 40))
     payer = draw.choice(("000011112222", "000099998888"))
     money = {name: draw.choice(FEES) for name in MONEY}
     if payer == "000099998888":
@@ -176,9 +177,10 @@ ATTEMPTS = (
 )  # fmt: skip
 # run, attempt, resource, from, to, accelerators.
 STAYS = (
-    ("run-a", 1, "i-0a", 4.0, 119.6, None), ("run-a", 2, "i-0a", 124.5, 301.0, None), ("run-b", 1, "i-0c", 9.0, 310.2, 16),
-    ("run-c", 1, "i-0b", 2.0, None, 3), ("run-c", 2, "i-0b", 60.0, None, 3), ("run-d", 1, "i-0b", 31.0, 199.0, 7),
-    ("run-e", 1, "i-0e", 101.0, 401.0, 8), ("run-e", 1, "i-0a", 300.5, 333.3, 8), ("run-h", 1, "i-0d", 0.0, 90.0, None),
+    ("run-a", 1, "i-0a", 4.0, 119.6, None), ("run-a", 2, "i-0a", 124.5, 301.0, None),
+    ("run-b", 1, "i-0c", 9.0, 310.2, 16), ("run-c", 1, "i-0b", 2.0, None, 3), ("run-c", 2, "i-0b", 60.0, None, 3),
+    ("run-d", 1, "i-0b", 31.0, 199.0, 7), ("run-e", 1, "i-0e", 101.0, 401.0, 8), ("run-e", 1, "i-0a", 300.5, 333.3, 8),
+    ("run-h", 1, "i-0d", 0.0, 90.0, None),
 )  # fmt: skip
 PHASES = ("provision", "compile", "train")
 
@@ -196,7 +198,8 @@ def _tracker() -> dict[str, pl.DataFrame]:
         [
             (
                 run_id, "events", "llama-8b", "corp-v3", 9.1e9, None, 8192, 256, "bf16", "3f2c1", "eval_loss", target,
-                "min" if target != 2.05 else "max", None, "exp-1", "nlp", None, None, status, at(0), moment_or_none(ended), at(470),
+                "min" if target != 2.05 else "max", None, "exp-1", "nlp", None, None, status,
+                at(0), moment_or_none(ended), at(470),
             )
             for run_id, target, status, ended in RUNS
         ],

@@ -40,7 +40,8 @@ def two_files(tmp_path: Path) -> list[Path]:
     schema = {"id": pl.Int64, "at": pl.Datetime("ms"), "cost": pl.Decimal(20, 10), "name": pl.String}
     first = [(1, datetime(2026, 7, 1, 12, 0, 0, 250_000), Decimal("0.0000000001"), "x"), (2, None, None, None)]
     pl.DataFrame(first, schema, orient="row").write_parquet(files[0])
-    pl.DataFrame([(3, datetime(2026, 7, 2), Decimal("9999999999.9999999999"), "y")], schema, orient="row").write_parquet(files[1])
+    second = [(3, datetime(2026, 7, 2), Decimal("9999999999.9999999999"), "y")]
+    pl.DataFrame(second, schema, orient="row").write_parquet(files[1])
     return files
 
 
@@ -58,6 +59,15 @@ def test_a_scan_tells_the_file_and_place_of_each_row(engine: Engine, two_files: 
     rows = engine.query("select id, filename, file_row_number from charge order by id")
     assert rows.rows() == [(1, str(two_files[0]), 0), (2, str(two_files[0]), 1), (3, str(two_files[1]), 0)]
     assert rows.schema["file_row_number"] == pl.Int64
+
+
+def test_instants_are_read_as_naive_utc(engine: Engine, tmp_path: Path) -> None:
+    noon = datetime(2026, 7, 1, 12)
+    pq.write_table(pa.table({"at": pa.array([noon], pa.timestamp("ms", "UTC"))}), tmp_path / "1.parquet")
+    engine.view("moment", [tmp_path / "1.parquet"])
+    rows = engine.query("select at, timestamp '2026-07-01 12:00:00' = at as is_noon from moment")
+    assert rows.schema["at"] == pl.Datetime("us")
+    assert rows.rows() == [(noon, True)]
 
 
 def test_no_files_are_no_view(engine: Engine) -> None:
@@ -87,7 +97,8 @@ def test_columns_are_told_without_running(engine: Engine) -> None:
 def test_a_written_file_has_the_rows_in_order_and_nothing_lies_beside_it(engine: Engine, tmp_path: Path) -> None:
     # More rows than one partition or vector holds, and enough groups that hashing would mix them.
     numbers = tmp_path / "numbers.parquet"
-    pl.DataFrame({"n": pl.int_range(20_000, eager=True)}).with_columns(key=(pl.col("n") * 7919) % 20_000).write_parquet(numbers)
+    n = pl.int_range(20_000, eager=True)
+    pl.DataFrame({"n": n, "key": (n * 7919) % 20_000}).write_parquet(numbers)
     engine.view("numbers", [numbers])
     out = tmp_path / "out" / "table.parquet"
     engine.write("select key, max(n) as n from numbers group by key order by key desc", out)
@@ -173,8 +184,9 @@ def test_engines_share_no_views_and_a_closed_one_is_shut(opened: Opener) -> None
     [
         # Text of a double: the shortest digits, an exponent below 1e-4 and from 1e16 on.
         ("cast(value as varchar)", "double", {
-            2.05: "2.05", 1.0: "1.0", -3.0: "-3.0", 0.0005: "0.0005", 0.00015: "0.00015", 1e-05: "1e-05", -1.5e-07: "-1.5e-07",
-            12345678.5: "12345678.5", 1e15: "1000000000000000.0", 1e16: "1e+16", 2e16: "2e+16", 1e100: "1e+100",
+            2.05: "2.05", 1.0: "1.0", -3.0: "-3.0", 0.0005: "0.0005", 0.00015: "0.00015", 1e-05: "1e-05",
+            -1.5e-07: "-1.5e-07", 12345678.5: "12345678.5", 1e15: "1000000000000000.0",
+            1e16: "1e+16", 2e16: "2e+16", 1e100: "1e+100",
         }),
         # Halves away from zero, by the double's value times the power of ten.
         ("cast(value as decimal(20, 10))", "double", {
@@ -234,7 +246,8 @@ def test_expressions_mean_the_same(engine: Engine) -> None:
 def test_rows_group_and_join_the_same(engine: Engine) -> None:
     engine.view_sql("entry", """
         select * from (values
-            ('a', 1, cast(0.1 as decimal(20, 10)), 'x'), ('a', 2, 0.2, null), ('b', 3, null, 'y'), (null, 4, 9999999999.9, 'z')
+            ('a', 1, cast(0.1 as decimal(20, 10)), 'x'), ('a', 2, 0.2, null),
+            ('b', 3, null, 'y'), (null, 4, 9999999999.9, 'z')
         ) as given(name, place, cost, reason)
     """)  # fmt: skip
     grouped = """

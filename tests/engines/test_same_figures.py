@@ -31,7 +31,7 @@ def test_spark_makes_the_same_table(house: House, model) -> None:
 
 
 def types(file: Path) -> list[tuple[str, pa.DataType]]:
-    """Columns and types in order. Spark may call a column `required` that DuckDB calls `optional`; readers do not care."""
+    """Columns and types in order. What Spark calls `required` DuckDB calls `optional`; readers do not care."""
     return [(field.name, field.type) for field in pq.read_schema(file)]
 
 
