@@ -29,16 +29,17 @@ def demo(out: Path, console: Console) -> None:
         console.note(f"Generating a bill and training runs in {out} …")
         write_demo(out)
     settings = load_settings(out / "trainledger.toml")
-    build(settings, console)
-    report(settings, out / "report.html", console)
+    page = out / "report.html"
+    if build(settings, console) or not page.is_file():
+        report(settings, page, console)
     _three_figures(settings, console)
-    console.say(f"Report:    {out / 'report.html'}")
+    console.say(f"Report:    {page}")
     console.say(f"Marts:     {Path(settings.warehouse.location) / DATABASE}   (schema mart, any DuckDB client)")
     console.say(f"Try:       trainledger query --config {out / 'trainledger.toml'}")
 
 
-def build(settings: Settings, console: Console) -> Publication:
-    """Bring the warehouse up to date and publish; does nothing when nothing changed.
+def build(settings: Settings, console: Console) -> bool:
+    """Bring the warehouse up to date and publish; False when nothing changed and nothing was done.
 
     Raises the first failure of a step: CheckError, SourceError or UsageError.
     """
@@ -50,7 +51,7 @@ def build(settings: Settings, console: Console) -> Publication:
     planned = plan(warehouse)
     if planned.publication and planned.is_current:
         console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
-        return planned.publication
+        return False
     if not planned.months:
         raise SourceError(
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
@@ -58,12 +59,15 @@ def build(settings: Settings, console: Console) -> Publication:
     _run_job(settings, planned.changed or planned.months, console)
     published = warehouse.lake.current()
     assert published is not None
-    warned = sum(not check["passed"] for check in published.checks)
+    warned = [check for check in published.checks if not check["passed"]]
+    for check in warned[:5]:
+        when = f" {check['period']}" if check["period"] else ""
+        console.note(f"Warning: {check['title']}: {check['unexpected_count']} rows of {check['table']}{when}.")
     console.say(
-        f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks passed or "
-        f"warned ({warned} warnings)."
+        f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks, "
+        f"{len(warned)} with a warning."
     )
-    return published
+    return True
 
 
 def _run_job(settings: Settings, months: tuple[str, ...], console: Console) -> None:
