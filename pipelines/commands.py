@@ -14,7 +14,7 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageError
 from pipelines.lake import Publication
 from pipelines.models.catalog import load_catalog
-from pipelines.models.publish import DATABASE
+from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
 
@@ -43,22 +43,23 @@ def build(settings: Settings, console: Console) -> bool:
 
     Raises the first failure of a step: CheckError, SourceError or UsageError.
     """
-    from pipelines.models.publish import plan
-
     if not settings.billing:
         raise UsageError("The configuration names no bill; add a [[billing]] source (README, 'Your own bill').")
     warehouse = Warehouse(settings)
     planned = plan(warehouse)
     if planned.publication and planned.is_current:
+        if not is_copied(warehouse, planned.publication):
+            # A build was killed between its publication and the copy of it.
+            with warehouse.lake.lock():
+                write_copy(warehouse, planned.publication)
         console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
         return False
     if not planned.months:
         raise SourceError(
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
         )
-    _run_job(settings, planned.changed or planned.months, console)
-    published = warehouse.lake.current()
-    assert published is not None
+    _run_job(settings, console)
+    published = published_of(warehouse)
     warned = [check for check in published.checks if not check["passed"]]
     for check in warned[:5]:
         when = f" {check['period']}" if check["period"] else ""
@@ -70,7 +71,7 @@ def build(settings: Settings, console: Console) -> bool:
     return True
 
 
-def _run_job(settings: Settings, months: tuple[str, ...], console: Console) -> None:
+def _run_job(settings: Settings, console: Console) -> None:
     """Run the main job in this process; the failed step's own error is raised again."""
     import dagster as dg
 
@@ -79,18 +80,28 @@ def _run_job(settings: Settings, months: tuple[str, ...], console: Console) -> N
     from pipelines.defs.partitions import month_range_tags
     from pipelines.defs.resources import open_ledger
 
-    with open_ledger(settings) as ledger, console.steps(len(load_catalog().ordered) + 3) as steps:
+    with open_ledger(settings) as ledger, console.steps(_step_count()) as steps:
+        if ledger.plan.is_current:
+            # Another build ended between this one's look at the sources and its turn.
+            return
         ledger.notify = steps.step
         job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def(REFRESH.name)
         with dg.DagsterInstance.ephemeral() as instance:
             result = job.execute_in_process(
                 instance=instance,
-                tags=month_range_tags(months),
+                tags=month_range_tags(ledger.plan.asked),
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
                 raise_on_error=False,
             )
     if not result.success:
-        raise ledger.failed or CheckError("The build did not finish; run it again with --debug to see why.")
+        # What failed first is the cause; steps beside it may fail of it.
+        unknown = CheckError("The build did not finish; run it again with --debug to see why.")
+        raise next(iter(ledger.failures.values()), unknown)
+
+
+def _step_count() -> int:
+    """Every table that is written, and the bill, the training runs and the publication."""
+    return sum(model.stored for model in load_catalog().ordered) + 3
 
 
 def check(settings: Settings, console: Console) -> None:
@@ -175,16 +186,15 @@ def published_of(warehouse: Warehouse) -> Publication:
 
 
 def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]:
-    return warehouse.lake.files(key, version=published.tables[key]["version"])
+    return warehouse.lake.named_files(key, published.tables[key]["files"])
 
 
 def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
     """An engine with the published marts, as `mart_x` and as `mart.mart_x`."""
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
-    for model in load_catalog().layer("marts"):
-        if model.key in published.tables:
-            engine.view(model.name, _files(warehouse, published, model.key))
-            engine.view_sql(f"mart.{model.name}", f"select * from main.{model.name}")
+    for name, files in mart_files(warehouse, published).items():
+        engine.view(name, files)
+        engine.view_sql(f"mart.{name}", f"select * from main.{name}")
     return engine
 
 

@@ -6,6 +6,7 @@ The only module that reads the environment; everything else takes arguments.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +18,8 @@ from pipelines.errors import UsageError
 
 CONFIG_NAME = "trainledger.toml"
 DEMO_FOLDER = "trainledger-demo"
+# delta-rs takes these for something else than part of a folder's name, or panics.
+_UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
 STANDARD_TAGS: dict[str, tuple[str, ...]] = {
     "run_id": ("run_id", "RunId"),
     "owner": ("owner", "Owner"),
@@ -139,11 +142,17 @@ def load_settings(config: Path | None = None) -> Settings:
     except ValidationError as error:
         raise UsageError(_first_mistake(error, path, content)) from None
     base = path.parent
+    warehouse = _anchored(settings.warehouse, base)
+    if found := _UNADDRESSABLE.search(warehouse.location):
+        raise UsageError(
+            f"{path}: key 'warehouse.location': {warehouse.location} holds {found[0]!r}, which the address of a "
+            "Delta table cannot; choose another folder."
+        )
     billing = tuple(_anchored(source, base) for source in settings.billing)
     _refuse_same_bill(billing, path)
     return settings.model_copy(
         update={
-            "warehouse": _anchored(settings.warehouse, base),
+            "warehouse": warehouse,
             "billing": billing,
             "runs": tuple(_anchored(source, base) for source in settings.runs),
         }

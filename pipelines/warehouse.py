@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 from pipelines.errors import UsageError
@@ -21,7 +22,7 @@ class Warehouse:
         self.store: Store = open_store(
             place.location, endpoint_url=place.endpoint_url, region=place.region, profile=place.profile
         )
-        self.work = _work_folder(place.location)
+        self.work = _work_folder(place.location, place.endpoint_url)
         try:
             self.work.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -32,18 +33,29 @@ class Warehouse:
         self.bill = RawBill(self.work / "raw", settings)
 
     @property
+    def staging(self) -> Path:
+        """Where what is being made lies until it is whole."""
+        return self.work / "staging"
+
+    @property
     def spill(self) -> Path:
         """Where the engine may write what memory cannot hold."""
-        return self.work / "staging" / "spill"
+        return self.staging / "spill"
 
     def staged(self, key: str, period: str | None) -> Path:
         """Where a table's fresh file waits for its checks."""
-        path = self.work / "staging" / f"{key}.{period or 'whole'}.parquet"
+        path = self.staging / f"{key}.{period or 'whole'}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
+    def sweep(self) -> None:
+        """Remove what a killed build left half made; only the build that holds the lock may."""
+        shutil.rmtree(self.staging, ignore_errors=True)
 
-def _work_folder(location: str) -> Path:
+
+def _work_folder(location: str, endpoint_url: str | None) -> Path:
     if not location.startswith("s3://"):
         return Path(location)
-    return Path.home() / ".cache" / "trainledger" / hashlib.sha256(location.encode()).hexdigest()[:16]
+    # Two stores may each have a bucket of this name.
+    place = hashlib.sha256(f"{endpoint_url or ''} {location}".encode()).hexdigest()[:16]
+    return Path.home() / ".cache" / "trainledger" / place

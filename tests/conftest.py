@@ -3,8 +3,12 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from support.small_company import Company
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -44,3 +48,14 @@ def s3_endpoint(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     reset = urllib.request.Request(f"{s3_server}/moto-api/reset", method="POST")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(reset).close()
     return s3_server
+
+
+@pytest.fixture(scope="session")
+def built_company(tmp_path_factory: pytest.TempPathFactory) -> Company:
+    """A small company, built once for the whole run; a test takes a copy of it."""
+    from support.ledgers import build_warehouse
+    from support.small_company import found
+
+    company = found(tmp_path_factory.mktemp("built"))
+    build_warehouse(company.config)
+    return company

@@ -7,10 +7,10 @@ import dagster as dg
 
 from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
-from pipelines.errors import TrainledgerError, UnreachableError
+from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
 from pipelines.models.catalog import BILL, GIVEN, RAW_TABLES, THIS_MONTH, Model, load_catalog
-from pipelines.models.publish import code_revision, publish
+from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
 
@@ -21,17 +21,29 @@ POOL = "warehouse"
 
 
 @contextmanager
-def step(ledger: Ledger, what: str) -> Iterator[None]:
-    """Tell the ledger that a step is done, or why it failed; a failure says its one sentence, untried again."""
+def step(ledger: Ledger, what: str) -> Iterator[Plan]:
+    """Tell the ledger that a step is done, or why it failed; a failure says its one sentence, untried again.
+
+    Gives the plan, which the first step looks up before anything is read: what arrives after is for the next run.
+    """
     try:
-        yield
+        yield ledger.plan
     except Exception as error:
-        # What failed first is the cause; steps beside it may fail of it.
-        ledger.failed = ledger.failed or error
+        ledger.failures[what] = error
         if not isinstance(error, TrainledgerError) or isinstance(error, UnreachableError):
             raise
         raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}, allow_retries=False) from error
+    ledger.failures.pop(what, None)
     ledger.notify(what)
+
+
+def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:
+    """The delivered months among those a run asks for; UsageError when there is none."""
+    months = [month for month in context.partition_keys if month in planned.months]
+    if not months:
+        asked, delivered = ", ".join(context.partition_keys), ", ".join(planned.months) or "none"
+        raise UsageError(f"No billing source delivers {asked}; ask for a delivered month ({delivered}).")
+    return months
 
 
 def asset_key(table: str) -> dg.AssetKey:
@@ -50,9 +62,10 @@ def asset_key(table: str) -> dg.AssetKey:
     description="AWS charges as delivered, one billing month at a time. One row per bill line.",
 )
 def aws_cur_line_item(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
-    with step(ledger, "bill"):
+    with step(ledger, "bill") as planned:
         bill = ledger.builder.warehouse.bill
-        stored = [raw for month in context.partition_keys for raw in bill.ingest(month)]
+        stored = [raw for month in months_of(context, planned) for raw in bill.ingest(month)]
+        drop_undelivered(ledger.builder, planned)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": sum(raw.line_count for raw in stored),
@@ -120,15 +133,13 @@ def materialise(
     if not model.stored:
         yield dg.MaterializeResult(metadata={"computed": "where it is read"})
         return
-    periods = [None]
-    if model.grain == "month":
-        periods = [month for month in context.partition_keys if month in ledger.plan.months]
     built: list[Built] = []
-    with step(ledger, model.key):
+    with step(ledger, model.key) as planned:
         try:
-            built += [ledger.builder.build(model.name, period) for period in periods]
+            for period in months_of(context, planned) if model.grain == "month" else [None]:
+                built.append(ledger.builder.build(model.name, period))
         except FailedChecks as failed:
-            yield from check_results([failed.built])
+            yield from check_results([*built, failed.built])
             raise
     yield from check_results(built)
     yield dg.MaterializeResult(metadata=_metadata(built))
@@ -176,8 +187,8 @@ def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
     pool=POOL,
 )
 def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
-    with step(ledger, "publication"):
-        published = publish(ledger.builder, ledger.plan)
+    with step(ledger, "publication") as planned:
+        published = publish(ledger.builder, planned)
     return dg.MaterializeResult(metadata={"publication": published.number})
 
 

@@ -2,16 +2,23 @@
 
 import dagster as dg
 
-from pipelines.defs.partitions import BILLING_MONTHS, month_range_tags
+from pipelines.defs.partitions import month_range_tags
 from pipelines.models.publish import plan
 from pipelines.settings import load_settings
 from pipelines.warehouse import Warehouse
+
+RUN_KEY = "dagster/run_key"
+UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+]
 
 # In process: each step of the multiprocess executor pays seconds of imports.
 REFRESH = dg.define_asset_job(
     "refresh",
     selection=dg.AssetSelection.all(),
-    partitions_def=BILLING_MONTHS,
     executor_def=dg.in_process_executor,
     description="Bring every table of the changed billing months up to date, check them and publish.",
 )
@@ -37,9 +44,11 @@ def refresh_schedule(cron: str) -> dg.ScheduleDefinition:
             return dg.SkipReason("No source has delivered a billing month yet.")
         if planned.is_current:
             return dg.SkipReason("Nothing changed since the newest publication.")
-        tick = context.scheduled_execution_time.date().isoformat()
-        return dg.RunRequest(
-            run_key=f"{tick}-{planned.digest}", tags=month_range_tags(planned.changed or planned.months)
-        )
+        # Dagster tells requests of one tick apart by this key; runs of earlier ticks are looked up here.
+        key = f"{planned.publication.number if planned.publication else 0}-{planned.digest}"
+        under_way = dg.RunsFilter(tags={RUN_KEY: key}, statuses=UNFINISHED)
+        if context.instance.get_runs(under_way, limit=1):
+            return dg.SkipReason("A run for these changes is under way.")
+        return dg.RunRequest(run_key=key, tags=month_range_tags(planned.asked))
 
     return daily_refresh

@@ -13,12 +13,15 @@ from pipelines.warehouse import Warehouse
 
 
 class Ledger:
-    """A builder, the plan it follows, and how a run tells whoever waits for it what happened."""
+    """A builder, the plan it follows, and how a run tells whoever waits for it what happened.
 
-    def __init__(self, settings: Settings):
-        self.builder = Builder(Warehouse(settings))
+    `failures` are the steps that failed and did not succeed since, the first one first.
+    """
+
+    def __init__(self, builder: Builder):
+        self.builder = builder
         self.notify: Callable[[str], None] = lambda what: None
-        self.failed: Exception | None = None
+        self.failures: dict[str, Exception] = {}
 
     @cached_property
     def plan(self) -> Plan:
@@ -29,9 +32,10 @@ class Ledger:
 @contextmanager
 def open_ledger(settings: Settings) -> Iterator[Ledger]:
     """The ledger, locked against other builds; BuildBusy names the one that holds it."""
-    ledger = Ledger(settings)
-    with ledger.builder.lake.lock():
-        yield ledger
+    builder = Builder(Warehouse(settings))
+    with builder.lake.lock():
+        builder.warehouse.sweep()
+        yield Ledger(builder)
 
 
 @dg.resource(description="The warehouse of trainledger.toml ($TRAINLEDGER_CONFIG), locked for the run.")

@@ -132,10 +132,13 @@ def _start(master: str) -> SparkSession:
     with warnings.catch_warnings():
         # Polars reads what Spark gives; the pandas Spark warns of is never used.
         warnings.simplefilter("ignore", FutureWarning)
-        from pyspark import SparkConf, SparkContext
-        from pyspark.java_gateway import launch_gateway
-        from pyspark.logger import PySparkLogger
-        from pyspark.sql import SparkSession
+        try:
+            from pyspark import SparkConf, SparkContext
+            from pyspark.java_gateway import launch_gateway
+            from pyspark.logger import PySparkLogger
+            from pyspark.sql import SparkSession
+        except ImportError:
+            raise EngineError("Spark is not installed; install trainledger with its spark extra.") from None
 
         # Spark logs every refused SELECT on the console before it raises.
         PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -155,9 +158,10 @@ def _start(master: str) -> SparkSession:
             context = SparkContext(conf=conf, gateway=gateway)
             return SparkSession(context)
         except Exception as error:
-            said = log.read_text(errors="replace").strip().splitlines() or [_first_line(error)]
+            lines = [line for line in log.read_text(errors="replace").splitlines() if line[:1].strip()]
+            said = lines[-1] if lines else _first_line(error)
             raise EngineError(
-                f"Spark did not start on {master} ({said[-1]}); check the master and that Java 17 is on the path."
+                f"Spark did not start on {master} ({said}); check the master and that Java 17 is on the path."
             ) from error
 
 

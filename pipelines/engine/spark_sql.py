@@ -10,6 +10,8 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
+from pipelines.errors import EngineError
+
 # Counts the borders of a unit between two moments, as DuckDB does; Spark counts the whole units.
 _DATE_DIFF = "TIMESTAMPDIFF({unit}, DATE_TRUNC('{unit}', :since), DATE_TRUNC('{unit}', :until))"
 # A row whose value is null is no candidate.
@@ -50,18 +52,18 @@ _EXACT = (*_WHOLE, exp.Cast, exp.Literal, exp.Null, exp.Predicate)
 def spark_sql(sql: str, *, in_one_piece: bool = False) -> str:
     """A SELECT in DuckDB's dialect as Spark SQL; with `in_one_piece` its rows are one ordered partition.
 
-    Raises sqlglot's SqlglotError for text it cannot read or knows no Spark words for.
+    Raises sqlglot's SqlglotError for text it cannot read or knows no Spark words for, EngineError for a statement
+    that is no SELECT.
     """
     tree = sqlglot.parse_one(sql, read="duckdb")
+    if not isinstance(tree, exp.Query):
+        raise EngineError("That statement gives no rows; write one SELECT.")
     # From the leaves up, so that what stands inside is settled when the outside looks at it.
     for node in reversed(list(tree.find_all(*_REWRITES))):
-        new = _REWRITES[type(node)](node) if type(node) in _REWRITES else None
-        if new is node or new is None:
-            continue
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
+        # By the type itself: a TRY_CAST is a CAST to sqlglot.
+        rewrite = _REWRITES.get(type(node))
+        if rewrite:
+            node.replace(rewrite(node))
     if in_one_piece:
         tree = _in_one_piece(tree)
     return tree.sql(dialect="spark", unsupported_level=sqlglot.ErrorLevel.RAISE)
@@ -75,10 +77,10 @@ def view_name(name: str) -> str:
 def _in_one_piece(tree: exp.Expr) -> exp.Expr:
     """Rows are gathered below the ORDER BY: sorted first, their order would not outlive the gathering."""
     if not isinstance(tree, exp.Select):
-        order = tree.args.get("order")
-        tree.set("order", None)
+        tail = {name: tree.args.pop(name) for name in ("order", "limit", "offset") if tree.args.get(name)}
         tree = exp.select("*").from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("rows"))))
-        tree.set("order", order)
+        for name, part in tail.items():
+            tree.set(name, part)
     return tree.hint("REPARTITION(1)")
 
 

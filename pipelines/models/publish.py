@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 
 from pipelines import __version__
 from pipelines.lake import Publication
@@ -33,6 +34,11 @@ class Plan:
     def is_current(self) -> bool:
         """Whether the newest publication was made from exactly these inputs by this code."""
         return self.publication is not None and self.publication.inputs == self.inputs
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The months a run must ask for: the changed ones, or all when something else changed."""
+        return self.changed or self.months
 
     @property
     def digest(self) -> str:
@@ -91,10 +97,18 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
     )
 
 
+def drop_undelivered(builder: Builder, planned: Plan) -> None:
+    """Take a month that no source delivers any more out of the tables; their earlier versions keep it."""
+    for model in builder.catalog.ordered:
+        if model.stored and model.grain == "month":
+            for month in set(builder.lake.periods(model.key)) - set(planned.months):
+                builder.lake.drop(model.key, month)
+
+
 def publish(builder: Builder, planned: Plan) -> Publication:
     """Make the tables of a finished build visible together, with what they were made from.
 
-    Raises CheckError when a table is not up to date with its inputs: a publication never mixes two builds.
+    Returns the newest publication where it already shows just that. Raises CheckError when a table is not up to date with its inputs: a publication never mixes two builds.
     """
     lake = builder.lake
     built = [builder.confirm(name, period) for name, period in _steps(builder, planned.months)]
@@ -107,17 +121,24 @@ def publish(builder: Builder, planned: Plan) -> Publication:
         for model in builder.catalog.ordered
         if model.stored
     }
+    if planned.publication and planned.is_current and planned.publication.tables == tables:
+        return planned.publication
     publication = lake.publish(
         {
             "code_revision": code_revision(),
             "inputs": planned.inputs,
             "tables": tables,
             "checks": [
-                {"table": made.table, "period": made.period, **asdict(check)} for made in built for check in made.checks
+                *(
+                    {"table": made.table, "period": made.period, **asdict(check)}
+                    for made in built
+                    for check in made.checks
+                ),
+                *_doubts(builder, planned.months),
             ],
         }
     )
-    write_copy(builder.warehouse)
+    write_copy(builder.warehouse, publication)
     return publication
 
 
@@ -141,15 +162,31 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
         yield {"table": table, "period": period, **asdict(doubt)}
 
 
-def write_copy(warehouse: Warehouse) -> None:
+def mart_files(warehouse: Warehouse, publication: Publication) -> dict[str, list[Path]]:
+    """The files of every mart of a publication, by the mart's name."""
+    return {
+        model.name: warehouse.lake.named_files(model.key, publication.tables[model.key]["files"])
+        for model in load_catalog().layer("marts")
+        if model.key in publication.tables
+    }
+
+
+def write_copy(warehouse: Warehouse, publication: Publication) -> None:
     """Replace `marts.duckdb`, the disposable read-only copy for DuckDB and BI clients."""
     from pipelines.engine.duckdb import write_database
 
-    marts = {model.name: warehouse.lake.files(model.key) for model in load_catalog().layer("marts")}
-    local = warehouse.work / DATABASE
-    write_database(local, "mart", marts)
+    fresh = warehouse.staging / DATABASE
+    fresh.parent.mkdir(parents=True, exist_ok=True)
+    write_database(fresh, "mart", mart_files(warehouse, publication))
     if warehouse.settings.warehouse.location.startswith("s3://"):
-        warehouse.store.upload(local, DATABASE)
+        warehouse.store.upload(fresh, DATABASE)
+    fresh.replace(warehouse.work / DATABASE)
+
+
+def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
+    """Whether `marts.duckdb` is of this publication, as far as this machine knows."""
+    copy = warehouse.work / DATABASE
+    return copy.is_file() and copy.stat().st_mtime >= publication.published_at.timestamp()
 
 
 def _steps(builder: Builder, months: tuple[str, ...]) -> list[tuple[str, str | None]]:

@@ -9,8 +9,10 @@ when a suite is made and never before.
 from __future__ import annotations
 
 import re
+import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -27,11 +29,27 @@ GX_SEVERITIES = {"error": "critical", "warn": "warning"}
 @cache
 def great_expectations() -> ModuleType:
     """The library, imported without the warnings other packages print on the way."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _spark_out_of_sight():
         warnings.simplefilter("ignore")
         import great_expectations
         import great_expectations.expectations
     return great_expectations
+
+
+@contextmanager
+def _spark_out_of_sight() -> Iterator[None]:
+    """Great Expectations imports Spark where it finds it, which takes seconds and is of no use to us.
+
+    Worse, Spark Connect takes a process without a main file, such as a Dagster run, for its own tests and ends it.
+    """
+    hidden = [name for name in ("pyspark", "pyspark.sql.connect") if name not in sys.modules]
+    # None makes an import fail as if the module were not installed.
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 def suite(table: str, checks: Iterable[Check]) -> ExpectationSuite:

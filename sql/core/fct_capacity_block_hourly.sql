@@ -28,7 +28,6 @@ block_hour as (
         line.resource_id,
         line.usage_started_at as hour_started_at,
         line.line_class = 'capacity_unused' as is_unused,
-        max(line.accelerator_count) as accelerator_count,
         cast(round(sum(line.usage_quantity) * 3600000) as bigint) as billed_ms
     from fct_apportioned_charge as line
     left join declared on declared.resource_id = line.resource_id
@@ -54,7 +53,6 @@ select
     cut.resource_id,
     coalesce(cut.hour_started_at, fee.usage_started_at) as hour_started_at,
     coalesce(cut.is_unused, true) as is_unused,
-    case when cut.is_unused then ratio(cut.accelerator_count * cut.billed_ms, 3600000) else 0 end as unused_accelerator_hours,
     piece_usd(fee.list_cost_usd, cut.upto_ms - cut.billed_ms, cut.upto_ms, cut.whole_ms) as list_cost_usd,
     case when cut.block_id is null then fee.effective_cost_usd
         else piece_usd(fee.effective_cost_usd, cut.upto_ms - cut.billed_ms, cut.upto_ms, cut.whole_ms) end as effective_cost_usd,

@@ -9,7 +9,6 @@ select
     cast(block.hour_started_at as date) as usage_date,
     block.hour_started_at,
     share.run_id, share.attempt_no, share.evidence, share.started_ms, share.ended_ms,
-    block.unused_accelerator_hours,
     case when share.share_no is null then block.list_cost_usd
         else piece_usd(block.list_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as list_cost_usd,
     case when share.share_no is null then block.effective_cost_usd

@@ -33,7 +33,8 @@ bucketed as (
     select
         *,
         case
-            when is_shared_out then null
+            -- An unused hour of a Capacity Block takes its part of the fee, and keeps what it costs itself.
+            when is_shared_out and line_class <> 'capacity_unused' then null
             when line_class = 'capacity_unused' then 'capacity_unused'
             when effective_rule in ('savings_plan_unused', 'reservation_unused') then 'commitment_unused'
             when line_class = 'warm_pool' then 'idle'

@@ -20,7 +20,7 @@ with entry as (
     select billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_currency, bucket, charge_category,
         service, region_id, accelerator_family, market, run_id, evidence,
         case when bucket in ('idle', 'unattributed') then resource_id end, instance_type, null, null, null,
-        unused_accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
+        0 as accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_capacity_block_piece
 )
 

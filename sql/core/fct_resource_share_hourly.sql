@@ -30,13 +30,26 @@ stay as (
         and claim.ended_ms > hour.window_started_ms
 ),
 
+-- What a run says of itself beats a tag or a guess for the same time: a node keeps its tag when it is used again.
+standing as (
+    select stay.*
+    from stay
+    anti join stay as better
+        on stay.evidence in ('tag', 'type_match')
+        and better.evidence not in ('tag', 'type_match')
+        and better.resource_id = stay.resource_id
+        and better.hour_ms = stay.hour_ms
+        and better.started_ms < stay.ended_ms
+        and better.ended_ms > stay.started_ms
+),
+
 measured as (
     select
         *,
         least((ended_ms - started_ms) * used_count, billed_units) as claimed_units,
         sum(least((ended_ms - started_ms) * used_count, billed_units))
             over (partition by resource_id, hour_ms) as all_claimed_units
-    from stay
+    from standing
 ),
 
 cut as (

@@ -8,8 +8,7 @@ with line as (
         cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
         coalesce(bill_invoice_id, '') as invoice_id,
         regexp_extract(line_item_usage_type, '(^|-)([A-Za-z]+):', 2) as usage_kind,
-        coalesce(product_instance_type,
-            nullif(regexp_extract(line_item_usage_type, ':((ml\.)?[a-z][a-z0-9-]*\.[a-z0-9-]+)$', 1), '')) as instance_type
+        coalesce(product_instance_type, nullif(regexp_extract(line_item_usage_type, ':((ml\.)?[a-z][a-z0-9-]*\.[a-z0-9-]+)$', 1), '')) as instance_type
     from aws_cur_line_item
 ),
 
@@ -43,7 +42,8 @@ classified as (
         end as charge_category,
         case
             when line_item_operation in ('EKSPod-EC2', 'ECSTask-EC2') then 'split_child'
-            when kind_class = 'instance' and coalesce(rule.effective_rule, '') not in ('as_billed', 'reservation', 'savings_plan') then 'other'
+            -- Only usage has hours: a negation, a tax or a credit may name the same usage type.
+            when kind_class <> 'block_fee' and (rule.charge_category is distinct from 'Usage' or rule.effective_rule = 'zero') then 'other'
             else coalesce(kind_class, 'other')
         end as line_class,
         coalesce(accelerator.accelerator_family,
@@ -87,7 +87,7 @@ costed as (
             else coalesce(line_item_unblended_cost, 0)
         end as billed_cost,
         case
-            when list_rule = 'zero' then 0
+            when list_rule = 'zero' or line_class = 'split_child' then 0
             when list_rule = 'none' or line_item_operation like '%:CB' then null
             when pricing_term = 'Spot' then nullif(pricing_public_on_demand_cost, 0)
             else pricing_public_on_demand_cost

@@ -1,147 +1,31 @@
-"""One good ledger, and the command line at work on a copy of it that a test has spoiled."""
-
 from __future__ import annotations
 
-import json
 import shutil
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.bills import instance_hour, write_config, write_events, write_export
-from support.ledgers import build_warehouse
-
-from pipelines.cli import main
-
-MONTH = "2026-07"
-# Six hours of one GPU node, of which one run uses the first two.
-HOURS = [instance_hour(f"{MONTH}-01T{hour:02d}", "i-1", "p5.48xlarge", "55.04") for hour in range(6)]
-COST_OF_THE_RUN = "110.08"
-
-
-def run_events(run_id: str = "good", **joined: Any) -> list[dict[str, Any]]:
-    """A run of two hours on the node; `joined` overrides fields of its resource_joined."""
-    common = {"run_id": run_id, "attempt": 1, "resource": "i-1"}
-    return [
-        {"event": "run_started", "run_id": run_id, "at": f"{MONTH}-01T00:00:00Z", "model": "m", "dataset": "d"},
-        {"event": "attempt_started", "run_id": run_id, "attempt": 1, "at": f"{MONTH}-01T00:00:00Z"},
-        {
-            "event": "resource_joined",
-            **common,
-            "at": f"{MONTH}-01T00:00:00Z",
-            "instance_type": "p5.48xlarge",
-            "account_id": "000033334444",
-            **joined,
-        },
-        {"event": "resource_left", **common, "at": f"{MONTH}-01T02:00:00Z"},
-        {"event": "attempt_ended", "run_id": run_id, "attempt": 1, "at": f"{MONTH}-01T02:00:00Z", "reason": "completed"},
-        {"event": "run_ended", "run_id": run_id, "at": f"{MONTH}-01T02:00:00Z", "status": "completed"},
-    ]
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command said and how it left."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def error(self) -> str:
-        """Its one sentence of error."""
-        assert "Traceback" not in self.err + self.out
-        (line,) = (line for line in self.err.splitlines() if line.startswith("Error: "))
-        assert self.err.endswith(f"{line}\n"), "the error is not the last thing said"
-        assert line.endswith("."), line
-        return line.removeprefix("Error: ")
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """A folder with an export of one month, run events, a configuration and a warehouse once published."""
-
-    root: Path
-    capsys: pytest.CaptureFixture[str]
-    monkeypatch: pytest.MonkeyPatch
-
-    @property
-    def config(self) -> Path:
-        return self.root / "trainledger.toml"
-
-    @property
-    def manifest(self) -> Path:
-        return self.root / f"export/metadata/BILLING_PERIOD={MONTH}/export-Manifest.json"
-
-    @property
-    def bill(self) -> Path:
-        return next((self.root / "export/data").rglob("export-00001.csv.gz"))
-
-    @property
-    def events(self) -> Path:
-        return self.root / "runs/events.jsonl"
-
-    def restate(self, *lines: dict[str, str]) -> None:
-        """Deliver the month again with these lines."""
-        write_export(self.root, {MONTH: lines}, execution="20260802T000000Z-second")
-
-    def respoil(self, content: bytes) -> None:
-        """Deliver the month's file again with this content."""
-        self.bill.write_bytes(content)
-        manifest = json.loads(self.manifest.read_text())
-        self.manifest.write_text(json.dumps({**manifest, "executionId": "second"}))
-
-    def record(self, *events: dict[str, Any] | str | bytes) -> Path:
-        """Write these lines to one more event file."""
-        path = self.root / "runs/more.jsonl"
-        lines = [json.dumps(event) if isinstance(event, dict) else event for event in events]
-        path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines))
-        return path
-
-    def say(self, *arguments: str) -> Said:
-        """Run a command in this process."""
-        self.capsys.readouterr()
-        self.monkeypatch.setattr(sys, "argv", ["trainledger", *arguments, "--config", str(self.config)])
-        code: Any = 0
-        try:
-            main()
-        except SystemExit as left:
-            code = left.code or 0
-        spoken = self.capsys.readouterr()
-        return Said(code, spoken.out, spoken.err)
-
-    def refused(self, code: int) -> str:
-        """Build: it leaves with `code`, says one sentence, and the last good publication still answers."""
-        said = self.say("build")
-        assert said.code == code, said.err
-        self.still_answers()
-        return said.error
-
-    def still_answers(self) -> None:
-        """Nothing but the first publication is there, and it is whole."""
-        answer = self.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
-        assert answer.out.splitlines()[1:] == [f"good,{COST_OF_THE_RUN}00000000"], answer.err
-        assert [path.name for path in (self.root / "warehouse/publications").glob("*.json")] == ["000001.json"]
+from support.spoiled import Ledger, write_ledger
 
 
 @pytest.fixture(scope="session")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The good ledger, built once."""
-    root = tmp_path_factory.mktemp("published")
-    export = write_export(root, {MONTH: HOURS})
-    write_events(root / "runs", run_events())
-    build_warehouse(write_config(root, billing=export.relative_to(root), runs="runs"))
-    return root
+    return write_ledger(tmp_path_factory.mktemp("published"))
 
 
 @pytest.fixture
-def ledger(
+def dagster_ledger(
     published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Ledger]:
-    """A copy of the good ledger to spoil."""
+) -> Ledger:
+    """A copy of the good ledger to spoil; `build` runs its Dagster job."""
     root = tmp_path / "ledger"
     shutil.copytree(published, root)
-    yield Ledger(root, capsys, monkeypatch)
+    untouched = shutil.copy(root / "trainledger.toml", root / "untouched.toml")
+    return Ledger(root, Path(untouched), capsys, monkeypatch)
+
+
+@pytest.fixture
+def ledger(dagster_ledger: Ledger) -> Ledger:
+    """A copy of the good ledger to spoil; `build` goes without Dagster."""
+    dagster_ledger.without_dagster()
+    return dagster_ledger

@@ -63,10 +63,10 @@ def test_a_scan_tells_the_file_and_place_of_each_row(engine: Engine, two_files: 
 
 def test_instants_are_read_as_naive_utc(engine: Engine, tmp_path: Path) -> None:
     noon = datetime(2026, 7, 1, 12)
-    pq.write_table(pa.table({"at": pa.array([noon], pa.timestamp("ms", "UTC"))}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"started_at": pa.array([noon], pa.timestamp("ms", "UTC"))}), tmp_path / "1.parquet")
     engine.view("moment", [tmp_path / "1.parquet"])
-    rows = engine.query("select at, timestamp '2026-07-01 12:00:00' = at as is_noon from moment")
-    assert rows.schema["at"] == pl.Datetime("us")
+    rows = engine.query("select started_at, started_at = timestamp '2026-07-01 12:00:00' as is_noon from moment")
+    assert rows.schema["started_at"] == pl.Datetime("us")
     assert rows.rows() == [(noon, True)]
 
 
@@ -108,8 +108,11 @@ def test_a_written_file_has_the_rows_in_order_and_nothing_lies_beside_it(engine:
 
 def test_a_union_is_written_in_order_with_nulls_last(engine: Engine, tmp_path: Path) -> None:
     out = tmp_path / "table.parquet"
-    engine.write("select 2 as n union all select null union all select 1 order by n", out)
+    union = "select 2 as n union all select null union all select 1 order by n"
+    engine.write(union, out)
     assert pl.read_parquet(out)["n"].to_list() == [1, 2, None]
+    engine.write(f"{union} limit 2", out)
+    assert pl.read_parquet(out)["n"].to_list() == [1, 2]
 
 
 def test_an_empty_table_is_a_file_with_its_columns(engine: Engine, tmp_path: Path) -> None:
@@ -157,6 +160,11 @@ def test_a_wrong_select_is_one_sentence(engine: Engine) -> None:
         with pytest.raises(EngineError) as caught:
             engine.query(select)
         assert "\n" not in str(caught.value)
+
+
+def test_only_a_select_is_run(engine: Engine) -> None:
+    with pytest.raises(EngineError, match="write one SELECT"):
+        engine.query("create table kept as select 1 as n")
 
 
 def test_a_file_that_is_no_parquet_is_one_sentence(engine: Engine, tmp_path: Path) -> None:

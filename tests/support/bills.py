@@ -7,7 +7,12 @@ import gzip
 import io
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+
+HOUR = timedelta(hours=1)
+MS = timedelta(milliseconds=1)
 
 # What every CUR 2.0 line has; a test states only what differs.
 ORDINARY_LINE = {
@@ -95,8 +100,6 @@ def instance_hour(
     hour: str, resource: str, instance_type: str, rate: str, hours: str = "1", **more: str
 ) -> dict[str, str]:
     """An on-demand instance-hour line: `hour` as YYYY-MM-DDTHH, `rate` in USD an hour, `hours` used of it."""
-    from decimal import Decimal
-
     day, clock = hour.split("T")
     start = f"{day}T{clock}:00:00.000Z"
     cost = str(Decimal(rate) * Decimal(hours))
@@ -113,6 +116,54 @@ def instance_hour(
         "product_instance_type": instance_type,
         **more,
     }
+
+
+def instance_time(
+    resource: str, instance_type: str, rate: str, started_at: datetime, lasts: timedelta, **more: str
+) -> list[dict[str, str]]:
+    """The lines of an instance billed by the second from `started_at`, one a clock hour, at `rate` USD an hour."""
+    lines = []
+    ended_at = started_at + lasts
+    hour = started_at.replace(minute=0, second=0, microsecond=0)
+    while hour < ended_at:
+        billed = min(ended_at, hour + HOUR) - max(started_at, hour)
+        # AWS writes amounts to ten places.
+        hours = (Decimal(billed // MS) / 3_600_000).quantize(Decimal("1e-10"))
+        lines.append(instance_hour(f"{hour:%Y-%m-%dT%H}", resource, instance_type, rate, str(hours), **more))
+        hour += HOUR
+    return lines
+
+
+def one_attempt(
+    run_id: str,
+    nodes: Sequence[str],
+    instance_type: str,
+    started_at: datetime,
+    lasts: timedelta,
+    inside: Sequence[Mapping[str, object]] = (),
+    **run: object,
+) -> list[dict[str, object]]:
+    """Events of a run that completes in one attempt on `nodes`; `inside` are its other events, each with an `at`."""
+    began, ended = moment(started_at), moment(started_at + lasts)
+    told: list[dict[str, object]] = [
+        {"event": "run_started", "at": began, **run},
+        {"event": "attempt_started", "attempt": 1, "at": began},
+    ]
+    for node in nodes:
+        place = {"attempt": 1, "resource": node}
+        told.append({"event": "resource_joined", "at": began, "instance_type": instance_type, **place})
+        told.append({"event": "resource_left", "at": ended, **place})
+    told += [{"attempt": 1, **event} for event in inside]
+    told += [
+        {"event": "attempt_ended", "attempt": 1, "at": ended, "reason": "completed"},
+        {"event": "run_ended", "at": ended, "status": "completed"},
+    ]
+    return [{"run_id": run_id, **event} for event in told]
+
+
+def moment(at: datetime) -> str:
+    """A naive UTC time as run events write it, to the millisecond."""
+    return at.isoformat(timespec="milliseconds") + "Z"
 
 
 def write_events(root: Path, events: Sequence[Mapping[str, object]], name: str = "events.jsonl") -> Path:

@@ -17,7 +17,7 @@ BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 LINE = "source_name, source_file, source_row"
 
 # Every apportioned line with what its pieces come to; a line nobody apportions has none to compare.
-_PIECES = f"""
+LINES_THAT_DO_NOT_SUM = f"""
 with piece as (
     select {LINE}, {", ".join(BASES)} from fct_charge_piece
     union all
@@ -38,7 +38,7 @@ where line.line_class <> 'capacity_unused'
 
 def lines_that_do_not_sum(engine: Engine) -> list[dict[str, object]]:
     """Bill lines whose pieces do not come to the line exactly, on any basis."""
-    return engine.query(_PIECES).to_dicts()
+    return engine.query(LINES_THAT_DO_NOT_SUM).to_dicts()
 
 
 def ledger_totals(engine: Engine) -> dict[tuple[str, str, str], Decimal]:

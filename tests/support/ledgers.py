@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -9,24 +10,30 @@ import polars as pl
 from pipelines.commands import open_marts, published_of
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
-from pipelines.models.publish import plan, publish
+from pipelines.models.publish import drop_undelivered, plan, publish
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
 
 
 def build_warehouse(config: Path) -> Builder:
     """Ingest, build every table in order and publish; the same calls the Dagster assets make."""
-    settings: Settings = load_settings(config)
+    return build_with(load_settings(config))
+
+
+def build_with(settings: Settings, after: Callable[[Builder, str], None] = lambda builder, table: None) -> Builder:
+    """`build_warehouse` for settings that are loaded already; `after` hears of each table as it is done."""
     builder = Builder(Warehouse(settings))
     with builder.lake.lock():
         planned = plan(builder.warehouse)
         for month in planned.months:
             builder.warehouse.bill.ingest(month)
+        drop_undelivered(builder, planned)
         builder.read_runs()
         for model in builder.catalog.ordered:
             if model.stored:
                 for period in planned.months if model.grain == "month" else (None,):
                     builder.build(model.name, period)
+                after(builder, model.name)
         publish(builder, planned)
     return builder
 

@@ -1,0 +1,181 @@
+"""Bills that are not what they claim to be: one sentence with file, row and mend; the last publication answers on."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from support.bills import instance_hour
+from support.cur_exports import CUR2_LINE, parquet
+from support.ledgers import build_with
+from support.spoiled import HOURS, MONTH, Ledger
+
+from pipelines import commands
+from pipelines.models.build import Builder
+
+BILL = r"export/data/BILLING_PERIOD=2026-07/\S+/export-00001\.csv\.gz"
+MANIFEST = r"export/metadata/BILLING_PERIOD=2026-07/export-Manifest\.json"
+LINE = HOURS[0]
+
+
+def text_of(ledger: Ledger) -> str:
+    return gzip.decompress(ledger.bill.read_bytes()).decode()
+
+
+def packed(text: str) -> bytes:
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def with_row(ledger: Ledger, number: int, change: Callable[[str], str]) -> bytes:
+    """The file with row `number` (the header is 1) changed."""
+    rows = text_of(ledger).splitlines()
+    rows[number - 1] = change(rows[number - 1])
+    return packed("\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(lambda x: x.bill.read_bytes()[:-30], rf"{BILL} is cut short or damaged", id="truncated"),
+        pytest.param(lambda x: b"", rf"{BILL} is empty; have it delivered again", id="empty"),
+        pytest.param(lambda x: packed(""), rf"{BILL} is empty, without even a header", id="empty inside"),
+        pytest.param(lambda x: b"hello", rf"{BILL} has no column bill_payer_account_id", id="something else"),
+        pytest.param(lambda x: b"PAR1 and no more", rf"{BILL} is no whole Parquet file", id="truncated Parquet"),
+        pytest.param(
+            lambda x: packed(text_of(x).replace("line_item_unblended_cost", "cost")),
+            rf"{BILL} has no column line_item_unblended_cost",
+            id="without the cost",
+        ),
+        pytest.param(
+            lambda x: with_row(x, 3, lambda row: row + ",one more"),
+            rf"{BILL}, row 3 \(the header is row 1\): \d+ values under \d+ columns",
+            id="ragged",
+        ),
+    ],
+)
+def test_a_file_that_is_no_bill(ledger: Ledger, content: Callable[[Ledger], bytes], said: str) -> None:
+    ledger.respoil(content(ledger))
+    assert re.search(said, ledger.refused(3))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "wanted"),
+    [
+        ("line_item_unblended_cost", "55,04", "number below 10 billion"),
+        ("line_item_unblended_cost", "NaN", "number below 10 billion"),
+        ("line_item_unblended_cost", "1e30", "number below 10 billion"),
+        ("line_item_usage_amount", "an hour", "number below 10 billion"),
+        ("line_item_usage_start_date", "yesterday", "ISO timestamp"),
+    ],
+)
+def test_a_value_of_the_wrong_type(ledger: Ledger, column: str, value: str, wanted: str) -> None:
+    ledger.restate(LINE, {**HOURS[1], column: value})
+    said = ledger.refused(3)
+    assert re.search(
+        BILL + rf", row 3 \(the header is row 1\), column {column}: '{value}' is not an? {wanted}; mend", said
+    )
+
+
+def test_a_parquet_column_of_the_wrong_type(ledger: Ledger) -> None:
+    import pyarrow as pa
+
+    ledger.respoil(parquet([{**CUR2_LINE, "line_item_unblended_cost": True}], {"line_item_unblended_cost": pa.bool_()}))
+    said = ledger.refused(3)
+    assert re.search(BILL, said)
+    assert "line_item_unblended_cost" in said and "bool" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"dataFiles": [', "is not JSON"),
+        ("", "is not JSON"),
+        ("[]", "is not a JSON object"),
+        ('{"executionId": "x"}', "has no list dataFiles or reportKeys"),
+        ('{"executionId": "x", "dataFiles": "all"}', "has no list dataFiles or reportKeys"),
+        ('{"executionId": "x", "dataFiles": ["s3://b/export/../../../etc/passwd"]}', "is no plain path"),
+        ('{"executionId": "x", "dataFiles": ["file:///etc/passwd"]}', "is not an S3 address"),
+        ('{"dataFiles": []}', "neither executionId nor assemblyId"),
+    ],
+)
+def test_a_manifest_that_is_none(ledger: Ledger, text: str, said: str) -> None:
+    ledger.manifest.write_text(text)
+    assert re.search(rf"{MANIFEST}.* {said}", ledger.refused(3))
+
+
+def test_a_manifest_names_a_file_that_is_not_there(ledger: Ledger) -> None:
+    ledger.respoil(ledger.bill.read_bytes())
+    ledger.bill.unlink()
+    assert re.search(rf"{MANIFEST} names \S+/{BILL}, which is not there; wait", ledger.refused(3))
+
+
+def test_an_export_without_manifests(ledger: Ledger) -> None:
+    ledger.manifest.unlink()
+    assert "export holds no billing manifest; point location at" in ledger.refused(3)
+
+
+def test_two_exports_in_one_folder(ledger: Ledger) -> None:
+    other = ledger.manifest.with_name("other-Manifest.json")
+    other.write_text(json.dumps({"executionId": "x", "dataFiles": []}))
+    assert re.search(r"export holds 2 exports \(export, other\); give each its own", ledger.refused(3))
+
+
+def test_an_export_that_is_gone(ledger: Ledger) -> None:
+    ledger.configure('"export"', '"exports"')
+    assert re.search(r"exports cannot be listed: No such file or directory; check", ledger.refused(3))
+
+
+def test_a_focus_export(ledger: Ledger) -> None:
+    ledger.configure('location = "export"', 'location = "export"\nkind = "focus"')
+    assert "is a FOCUS export, which cannot be read yet" in ledger.refused(3)
+
+
+def test_a_bill_in_another_currency(ledger: Ledger) -> None:
+    ledger.restate(*HOURS, {**LINE, "line_item_currency_code": "NOK"})
+    said = ledger.refused(1)
+    assert "stg_aws__invoice_total 2026-07: billing_currency is one of USD fails" in said
+    assert "payer_account_id=000011112222" in said and "billing_currency=NOK" in said
+
+
+@pytest.mark.parametrize("resource", ["i-9", ""])
+def test_an_accelerator_that_nobody_has_listed(ledger: Ledger, resource: str) -> None:
+    """Whether or not the bill names the resource, the type stops the build by name."""
+    ledger.restate(*HOURS, instance_hour(f"{MONTH}-01T00", resource, "p99.48xlarge", "99"))
+    said = ledger.refused(1)
+    assert "accelerator type missing from ref instance type" in said
+    assert "instance_type=p99.48xlarge" in said
+
+
+def test_a_month_that_does_not_tie_to_its_bill_is_not_published(ledger: Ledger) -> None:
+    """Two cents leave the ledger between its build and the reconciliation: a cent is let pass, no more."""
+
+    def spoil(builder: Builder, table: str) -> None:
+        if table == "fct_ledger_daily":
+            (path,) = builder.lake.files("core/fct_ledger_daily")
+            frame = pl.read_parquet(path)
+            lost = pl.when(pl.int_range(pl.len()) == 0).then(Decimal("0.02")).otherwise(Decimal(0))
+            cheaper = (pl.col("billed_cost_usd") - lost).cast(frame.schema["billed_cost_usd"])
+            frame.with_columns(cheaper).write_parquet(path)
+
+    ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2"})
+    ledger.monkeypatch.setattr(commands, "_run_job", lambda settings, *_: build_with(settings, spoil))
+    said = ledger.refused(1)
+    assert "mart_invoice_reconciliation_monthly: bill and ledger differ by more than a cent" in said
+    # Seven hours at 55.04.
+    assert "billed_cost_usd=385.2800000000" in said and "ledger_cost_usd=385.2600000000" in said
+
+
+def test_a_line_of_next_to_no_time_is_no_reason_to_stop(ledger: Ledger) -> None:
+    """A charge without a millisecond of use cannot be shared out; it is kept whole, and no run explains it."""
+    ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2", "line_item_usage_amount": "0.0000001"})
+    assert ledger.say("build").code == 0
+    answer = ledger.say("query", "select resource_id, effective_cost_usd from mart_unattributed_cost_daily", "--csv")
+    rows = list(csv.reader(io.StringIO(answer.out)))[1:]
+    assert [(resource, Decimal(cost)) for resource, cost in rows] == [("i-2", Decimal("55.04"))]

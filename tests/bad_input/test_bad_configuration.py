@@ -1,0 +1,218 @@
+"""Mistakes in the configuration, places that cannot be reached or written, and questions that are none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.spoiled import Ledger
+
+from pipelines.cli import main
+
+ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('location = "warehouse"', 'locaton = "warehouse"', r"unknown key 'warehouse\.locaton'"),
+        ("[warehouse]", "[werehouse]", r"unknown key 'werehouse'"),
+        ("[warehouse]", "[warehouse", r"is not valid TOML: .*line 1"),
+        ('name = "payer"', "", r", \[\[billing\]\] number 1: key 'name': it is missing"),
+        ('name = "payer"', 'name = "pay/er"', r", \[\[billing\]\] pay/er: key 'name': use letters, digits"),
+        ('name = "payer"', 'name = "payer"\nkind = "cur3"', r", \[\[billing\]\] payer: key 'kind': .*'cur2'"),
+        ('"export"', '""', r", \[\[billing\]\] payer: key 'location': write a folder or s3://"),
+        ('"export"', "5", r", \[\[billing\]\] payer: key 'location': write text in quotes"),
+        ('"warehouse"', '"warehouse"\nengine = "oracle"', r"key 'warehouse\.engine': .*'duckdb' or 'spark'"),
+        (
+            '"warehouse"',
+            '"warehouse"\nmemory_limit = "lots"',
+            r"key 'warehouse\.memory_limit': write a size such as 2GB",
+        ),
+        ('"warehouse"', '"warehouse"\nthreads = 0', r"key 'warehouse\.threads'"),
+        ("[[billing]]", "[billing]", r"billing is not a list; write its heading in double brackets"),
+        ("[warehouse]", '[tags]\nrunid = ["x"]\n\n[warehouse]', r"unknown key 'tags\.runid'"),
+        ("[warehouse]", '[tags]\nrun_id = "x"\n\n[warehouse]', r"key 'tags\.run_id': write a list in brackets"),
+        ("[warehouse]", '[schedule]\ncron = "daily"\n\n[warehouse]', r"key 'schedule\.cron': write a cron line"),
+    ],
+)
+def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: str) -> None:
+    ledger.configure(old, new)
+    assert re.search(rf"{re.escape(str(ledger.config))}.*{said}", ledger.refused(2))
+
+
+@pytest.mark.parametrize(
+    ("name", "location", "said"),
+    [
+        ("payer", "elsewhere", r"\[\[billing\]\] name 'payer' is used twice"),
+        ("again", "./export", r"\[\[billing\]\] payer and again have the same location, so its bill would count twice"),
+    ],
+)
+def test_two_bills_that_are_one(ledger: Ledger, name: str, location: str, said: str) -> None:
+    ledger.config.write_text(ledger.config.read_text() + ANOTHER_BILL.format(name=name, location=location))
+    assert re.search(rf"{re.escape(str(ledger.config))}: {said}", ledger.refused(2))
+
+
+def test_no_bill_at_all(ledger: Ledger) -> None:
+    ledger.config.write_text('[warehouse]\nlocation = "warehouse"\n')
+    assert "names no bill; add a [[billing]] source" in ledger.refused(2)
+
+
+def test_a_file_that_is_not_there(ledger: Ledger) -> None:
+    ledger.config.unlink()
+    assert f"{ledger.config} does not exist; give --config the path" in ledger.refused(2)
+
+
+def test_a_file_that_is_not_text(ledger: Ledger) -> None:
+    ledger.config.write_bytes(b"\xff\xfe\x00")
+    assert f"{ledger.config} is not valid TOML" in ledger.refused(2)
+
+
+def test_a_kind_of_runs_that_is_not_read(ledger: Ledger) -> None:
+    ledger.configure('kind = "events"', 'kind = "notebook"')
+    assert "[[runs]] jobs: kind 'notebook' is not read; write events." == ledger.refused(2)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("TRAINLEDGER_WAREHOUSE__ENGINE", "oracle", r"environment variable TRAINLEDGER_WAREHOUSE__ENGINE: key"),
+        ("TRAINLEDGER_BILLING", "payer", r"The environment overrides .* with what is no JSON: .*\"billing\""),
+    ],
+)
+def test_the_environment_is_named_when_it_is_at_fault(ledger: Ledger, variable: str, value: str, said: str) -> None:
+    ledger.monkeypatch.setenv(variable, value)
+    failed = ledger.say("build")
+    assert failed.code == 2
+    assert re.search(said, failed.error)
+    ledger.monkeypatch.delenv(variable)
+    ledger.still_answers()
+
+
+@pytest.mark.parametrize(("location", "held"), [("runs [1]", "["), ("a%20b", "%20"), ("a|b", "|"), ("a^b", "^")])
+def test_a_folder_whose_name_no_table_can_have(ledger: Ledger, location: str, held: str) -> None:
+    ledger.configure('"warehouse"', f'"{location}"')
+    assert f"key 'warehouse.location': {ledger.root / location} holds '{held}', which the address" in ledger.refused(2)
+
+
+@pytest.mark.parametrize("location", ["taken", "taken/below"])
+def test_a_warehouse_that_cannot_be_made(ledger: Ledger, location: str) -> None:
+    (ledger.root / "taken").write_text("a file")
+    ledger.configure('"warehouse"', f'"{location}"')
+    assert re.search(
+        rf"{location} cannot be made \(.*\); choose another location under \[warehouse\]", ledger.refused(2)
+    )
+
+
+def test_a_warehouse_that_cannot_be_written(ledger: Ledger) -> None:
+    """The folder of raw bills is a file: the same to the system as a folder that may not be written."""
+    (ledger.root / "other").mkdir()
+    (ledger.root / "other/raw").write_text("a file")
+    ledger.configure('"warehouse"', '"other"')
+    assert re.search(r"other/raw.*; check its permissions and the disk", ledger.refused(2))
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("gs://bucket/export", "gs://bucket/export is neither a folder nor s3://bucket/prefix; change `location`."),
+        ("s3://", "s3:// names no bucket; write s3://bucket/prefix."),
+    ],
+)
+def test_a_location_of_another_kind(ledger: Ledger, location: str, said: str) -> None:
+    ledger.configure('"export"', f'"{location}"')
+    assert said == ledger.refused(2)
+
+
+@pytest.mark.parametrize("place", ["export", "runs", "warehouse"])
+def test_a_bucket_that_is_not_there(ledger: Ledger, s3_endpoint: str, place: str) -> None:
+    ledger.configure(f'"{place}"', f'"s3://nobody-made-this/{place}"\nendpoint_url = "{s3_endpoint}"')
+    assert re.search(r"s3://nobody-made-this/.*: there is no such bucket; check `location`", ledger.refused(3))
+
+
+def test_a_store_that_does_not_answer(ledger: Ledger, s3_endpoint: str) -> None:
+    # Port 9 discards what it gets, where anything listens at all.
+    ledger.configure('"export"', '"s3://somewhere/export"\nendpoint_url = "http://127.0.0.1:9"')
+    assert re.search(
+        r"s3://somewhere/export.* did not answer .*; check the network and endpoint_url", ledger.refused(3)
+    )
+
+
+def test_an_endpoint_that_is_no_address(ledger: Ledger, s3_endpoint: str) -> None:
+    ledger.configure('"export"', '"s3://somewhere/export"\nendpoint_url = "127.0.0.1:9"')
+    assert re.search(
+        r"s3://somewhere/export: Invalid endpoint: .*; check profile, region and endpoint_url", ledger.refused(2)
+    )
+
+
+def test_a_build_beside_another(ledger: Ledger) -> None:
+    from pipelines.commands import Warehouse, load_settings
+
+    with Warehouse(load_settings(ledger.config)).lake.lock():
+        assert re.search(r"warehouse is being built by process \d+ on .*; wait for it to end", ledger.refused(2))
+
+
+def test_nothing_published_yet(ledger: Ledger) -> None:
+    ledger.configure('"warehouse"', '"fresh"')
+    for command in (["query", "select 1"], ["report"], ["check"]):
+        said = ledger.say(*command)
+        assert (said.code, said.error) == (
+            2,
+            f"{ledger.root / 'fresh'} holds no publication yet; run `trainledger build` first.",
+        )
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("selec 1", 'syntax error at or near "selec"'),
+        ("select nothing from mart_run_cost", 'Referenced column "nothing" not found'),
+        ("select * from mart_run_costs", "Table with name mart_run_costs does not exist"),
+        ("drop view mart_run_cost", "gives no rows; write one SELECT"),
+        ("", "gives no rows; write one SELECT"),
+        ("select interval 1 day", "cast it to varchar"),
+    ],
+)
+def test_a_question_that_is_none(ledger: Ledger, sql: str, said: str) -> None:
+    asked = ledger.say("query", sql)
+    assert asked.code == 2
+    assert said in asked.error
+    ledger.still_answers()
+
+
+def test_a_question_whose_answer_fits_no_csv(ledger: Ledger) -> None:
+    asked = ledger.say("query", "select [1, 2] as pair", "--csv")
+    assert (asked.code, "--csv cannot hold a column" in asked.error) == (2, True)
+
+
+def test_a_report_that_cannot_be_written(ledger: Ledger) -> None:
+    (ledger.root / "taken").write_text("a file")
+    asked = ledger.say("report", "--out", str(ledger.root / "taken/report.html"))
+    assert asked.code == 2
+    assert re.search(r"taken/report\.html cannot be written \(.*\); choose another file with --out", asked.error)
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["query", "--nothing"], ["query", "--csv", "--json", "select 1"]])
+def test_wrong_usage(ledger: Ledger, arguments: list[str]) -> None:
+    assert ledger.say(*arguments).code == 2
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(ledger: Ledger) -> None:
+    from pipelines.errors import UsageError
+
+    for arguments in (["--debug", "query", "selec 1"], ["query", "selec 1", "--debug"]):
+        with pytest.raises(UsageError):
+            ledger.say(*arguments)
+
+
+def test_a_folder_without_configuration_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TRAINLEDGER_CONFIG", raising=False)
+    monkeypatch.setattr("sys.argv", ["trainledger", "build"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert "No trainledger.toml here; write one" in capsys.readouterr().err

@@ -1,0 +1,124 @@
+"""Run events that are none, or that cannot be true: one sentence with file, line and mend."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from support.bills import instance_hour
+from support.spoiled import HOURS, MONTH, Ledger, run_events
+
+DAY = f"{MONTH}-01T"
+
+
+def event(kind: str, clock: str, /, **fields: Any) -> dict[str, Any]:
+    return {"event": kind, "run_id": "x", "at": f"{DAY}{clock}Z", **fields}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"event": oops}', r"is not JSON \(.*\); mend or remove the line"),
+        ("[" * 100_000, r"is JSON too deep"),
+        ("[1]", r"is not a JSON object; write one event a line"),
+        (b"\xff\xfe", r"is not UTF-8 text"),
+        ({"event": "heartbeat", "at": f"{DAY}00:00:00Z"}, r"has no `run_id`; every event needs one"),
+        ({"event": "heartbeat", "run_id": "x"}, r"has no `at`; every event needs one"),
+        ({"event": "heartbeat", "run_id": "x", "at": f"{DAY}00:00:00"}, r'has `at` ".*"; write RFC 3339 with its zone'),
+        (event("resource_joined", "00:00:00"), r"is `resource_joined` without `resource`; add it"),
+        (event("heartbeat", "00:00:00", attempt=0), r"has `attempt` 0; number attempts from 1"),
+        (event("run_ended", "00:00:00", status="fine"), r'has `status` "fine"; write one of completed, failed'),
+        (event("epoch_completed", "00:00:00", epoch=2.97), r"has `epoch` 2.97; write a whole number"),
+    ],
+)
+def test_a_line_that_is_no_event(ledger: Ledger, line: str | bytes | dict[str, Any], said: str) -> None:
+    ledger.record(event("run_started", "00:00:00"), line)
+    assert re.search(rf"runs/more\.jsonl line 2 {said}", ledger.refused(3))
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        (
+            [event("attempt_started", "02:00:00"), event("attempt_ended", "01:00:00")],
+            r"line 2 has `at` 2026-07-01T01:00:00Z: attempt 1 of run 'x' ends before it starts at 2026-07-01T02:00:00Z",
+        ),
+        (
+            [event("run_started", "02:00:00"), event("run_ended", "01:00:00", status="completed")],
+            r"line 2 has `at` 2026-07-01T01:00:00Z: run 'x' ends before it starts at 2026-07-01T02:00:00Z",
+        ),
+        (
+            [event("resource_joined", "02:00:00", resource="i-1"), event("resource_left", "01:00:00", resource="i-1")],
+            r"line 2 has `at` 2026-07-01T01:00:00Z: resource_left of 'i-1' .* comes before its start",
+        ),
+    ],
+)
+def test_what_ends_before_it_starts(ledger: Ledger, events: list[dict[str, Any]], said: str) -> None:
+    ledger.record(*events)
+    assert re.search(rf"runs/more\.jsonl {said}.*; mend the times", ledger.refused(3))
+
+
+def test_a_file_that_is_no_gzip_file(ledger: Ledger) -> None:
+    (ledger.root / "runs/more.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00 and no more")
+    assert re.search(r"runs/more\.jsonl\.gz is no whole gzip file .*; write it again", ledger.refused(3))
+
+
+def test_a_folder_that_is_gone(ledger: Ledger) -> None:
+    ledger.configure('"runs"', '"run"')
+    assert re.search(r"run cannot be listed: No such file or directory; check", ledger.refused(3))
+
+
+def test_a_folder_of_something_else(ledger: Ledger) -> None:
+    ledger.events.rename(ledger.events.with_suffix(".json"))
+    assert re.search(r"runs holds no event file, only such as events\.json; name them \.jsonl", ledger.refused(3))
+
+
+def test_one_run_in_two_sources(ledger: Ledger) -> None:
+    ledger.config.write_text(ledger.config.read_text() + '\n[[runs]]\nname = "again"\nlocation = "runs"\n')
+    assert "Run 'good' is recorded by the [[runs]] sources again and jobs; leave it to one" in ledger.refused(3)
+
+
+@pytest.mark.parametrize(
+    ("other", "used"),
+    [(run_events("other"), 16), (run_events("other", resource="i-7", accelerators_used=9), 9)],
+    ids=["two runs on one node", "more than the node has"],
+)
+def test_more_accelerators_than_there_are(ledger: Ledger, other: list[dict[str, Any]], used: int) -> None:
+    if used == 9:
+        other = [{**told, "resource": "i-7"} if "resource" in told else told for told in other]
+    ledger.record(*other)
+    said = ledger.refused(1)
+    assert "stg_tracker__resource: runs hold more accelerators than the resource has" in said
+    assert f"used={used}, available=8" in said and "other attempt 1" in said
+
+
+def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
+    """The node was billed half an hour in each hour; two runs say they had it for half of the second hour each."""
+    half_hours = [instance_hour(f"{DAY}{hour:02d}", "i-2", "p5.48xlarge", "55.04", hours="0.5") for hour in range(3)]
+    ledger.restate(*HOURS, *half_hours)
+    for run_id, joined, left in (("a", "01:00:00", "01:30:00"), ("b", "01:30:00", "02:00:00")):
+        common = {"run_id": run_id, "attempt": 1, "resource": "i-2"}
+        told = [
+            event("resource_joined", joined, **common, instance_type="p5.48xlarge"),
+            event("resource_left", left, **common),
+        ]
+        ledger.record(*told).rename(ledger.root / f"runs/{run_id}.jsonl")
+    said = ledger.refused(1)
+    assert "fct_resource_share_hourly 2026-07: runs claim more time than the bill has" in said
+    assert "resource_id=i-2, hour_started_at=2026-07-01T01:00:00" in said
+
+
+def test_what_is_odd_but_harmless_becomes_a_warning(ledger: Ledger) -> None:
+    torn = ledger.record(
+        event("heartbeat", "00:00:00", run_id="good"), event("coffee_break", "00:10:00", run_id="good")
+    )
+    torn.write_bytes(torn.read_bytes() + b'{"event":"heartbeat","run_')
+    assert ledger.say("build").code == 0
+    record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
+    doubts = [row["doubt"] for check in record["checks"] for row in check["sample"] if "doubt" in row]
+    assert any("more.jsonl ends in the middle of line 3" in doubt for doubt in doubts)
+    assert any("unknown kind 'coffee_break'" in doubt for doubt in doubts)
+    answer = ledger.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
+    assert answer.out.splitlines()[1:] == ["good,110.0800000000"]

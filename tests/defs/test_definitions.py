@@ -1,0 +1,82 @@
+"""What Dagster is told: every table an asset with its checks, one job, one schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pipelines.definitions import assemble, defs
+from pipelines.models.catalog import RAW_TABLES, load_catalog
+from pipelines.quality.contract import load_contract
+
+KEYS = Path(__file__).with_name("asset_keys.txt")
+MODELS = load_catalog().ordered
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return defs.resolve_asset_graph()
+
+
+def test_the_definitions_hold_together() -> None:
+    dg.Definitions.validate_loadable(defs)
+
+
+def test_asset_keys_are_the_ones_known(graph) -> None:
+    keys = sorted(key.to_user_string() for key in graph.get_all_asset_keys())
+    # Keys are public: others build on them. A new table is one more line in the file.
+    assert keys == KEYS.read_text().split()
+
+
+def test_every_table_is_an_asset(graph) -> None:
+    tables = {model.key for model in MODELS} | {f"raw/{name}" for name in (*RAW_TABLES, "aws_cur_line_item")}
+    assert {key.to_user_string() for key in graph.get_all_asset_keys()} == tables | {"publication"}
+
+
+def test_every_asset_says_what_it_is_and_whose(graph) -> None:
+    for key in graph.get_all_asset_keys():
+        node = graph.get(key)
+        assert node.description and node.description.endswith("."), key
+        assert node.owners and all(owner.startswith("team:") for owner in node.owners), key
+        assert node.kinds, key
+        assert node.pools == {"warehouse"}, key
+
+
+def test_assets_rest_on_what_their_models_read(graph) -> None:
+    for model in MODELS:
+        above = {key.path[-1] for key in graph.get(dg.AssetKey(model.key.split("/"))).parent_keys}
+        assert above == set(model.inputs) - {"this_month"}, model.key
+    marts = {model.name for model in load_catalog().layer("marts")}
+    assert {key.path[-1] for key in graph.get(dg.AssetKey("publication")).parent_keys} == marts
+
+
+def test_what_is_replaced_by_month_has_months_as_partitions(graph) -> None:
+    monthly = {model.key for model in MODELS if model.grain == "month"} | {"raw/aws_cur_line_item"}
+    partitioned = {key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).is_partitioned}
+    assert partitioned == monthly
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model.stored], ids=lambda model: model.key)
+def test_every_expectation_is_a_check_and_errors_block(graph, model) -> None:
+    key = dg.AssetKey(model.key.split("/"))
+    specs = {spec.name: spec for spec in (graph.get_check_spec(k) for k in graph.get(key).check_keys)}
+    contract = load_contract(model.key)
+    assert {name: spec.blocking for name, spec in specs.items()} == {
+        check.name: check.severity == "error" for check in contract.checks
+    }
+    assert all(specs[check.name].description == check.title for check in contract.checks)
+
+
+def test_both_severities_are_in_use() -> None:
+    severities = {check.severity for model in MODELS for check in load_contract(model.key).checks}
+    assert severities == {"error", "warn"}
+
+
+def test_the_schedule_is_the_configured_one_and_on() -> None:
+    schedule = assemble(cron="0 3 * * *").resolve_schedule_def("daily_refresh")
+    assert schedule.cron_schedule == "0 3 * * *"
+    assert schedule.execution_timezone == "UTC"
+    assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+    assert schedule.job.name == "refresh"

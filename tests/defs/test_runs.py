@@ -1,0 +1,219 @@
+"""The main job, run in process: months, checks that stop it, and what the schedule asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from support.ledgers import build_warehouse
+from support.small_company import AUGUST, JULY, Company
+
+from pipelines.definitions import assemble, defs
+from pipelines.defs.partitions import month_range_tags
+from pipelines.defs.resources import open_ledger
+from pipelines.lake import Publication
+from pipelines.settings import load_settings
+from pipelines.warehouse import Warehouse
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+OVERBOOKED = "runs_hold_more_accelerators_than_the_resource_has"
+RESOURCE = dg.AssetKey(["staging", "stg_tracker__resource"])
+
+
+@pytest.fixture
+def company(built_company: Company, tmp_path: Path) -> Company:
+    return built_company.copy(tmp_path)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def refresh(company: Company, instance: dg.DagsterInstance, *months: str) -> dg.ExecuteInProcessResult:
+    """Run the main job for the months from the first to the last of `months`, as the schedule asks for it."""
+    with open_ledger(load_settings(company.config)) as ledger:
+        job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
+        return job.execute_in_process(
+            instance=instance, tags=month_range_tags(months), run_config=QUIET, raise_on_error=False
+        )
+
+
+def published(company: Company) -> Publication:
+    publication = Warehouse(load_settings(company.config)).lake.current()
+    assert publication is not None
+    return publication
+
+
+def materialised(result: dg.ExecuteInProcessResult) -> set[str]:
+    return {event.asset_key.to_user_string() for event in result.get_asset_materialization_events()}
+
+
+def metadata(result: dg.ExecuteInProcessResult, key: str) -> dict[str, object]:
+    """The metadata of an asset's newest materialisation in a run."""
+    events = [e for e in result.get_asset_materialization_events() if e.asset_key.to_user_string() == key]
+    return {name: value.value for name, value in events[-1].materialization.metadata.items()}
+
+
+def below(key: dg.AssetKey) -> set[str]:
+    """An asset and everything that rests on it."""
+    graph, found, waiting = defs.resolve_asset_graph(), set(), [key]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += graph.get(one).child_keys
+    return {one.to_user_string() for one in found}
+
+
+def test_a_run_over_a_range_of_months_brings_all_up_to_date(company: Company, instance: dg.DagsterInstance) -> None:
+    company.deliver(JULY, "50.00")
+    company.deliver(AUGUST, "20.00")
+    result = refresh(company, instance, JULY, AUGUST)
+    assert result.success
+    assert materialised(result) == {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
+    for key in (["raw", "aws_cur_line_item"], ["core", "fct_charge_piece"]):
+        assert instance.get_materialized_partitions(dg.AssetKey(key)) == {JULY, AUGUST}
+    assert published(company).number == 2
+
+
+def test_an_asset_says_how_many_rows_and_dollars_it_holds(company: Company, instance: dg.DagsterInstance) -> None:
+    company.deliver(JULY, "50.00")
+    result = refresh(company, instance, JULY)
+    bill = metadata(result, "raw/aws_cur_line_item")
+    # July is two hours of one instance.
+    assert (bill["dagster/row_count"], bill["billed_cost_usd"]) == (2, "100.00 USD")
+    pieces = metadata(result, "core/fct_charge_piece")
+    assert (pieces["effective_cost_usd"], pieces["unchanged"]) == ("100.00 USD", 0)
+    # A mart holds all months: two hours at 50.00 and four at 21.50.
+    runs = metadata(result, "marts/mart_run_cost")
+    assert (runs["dagster/row_count"], runs["effective_cost_usd"]) == (2, "186.00 USD")
+    assert metadata(result, "publication")["publication"] == 2
+
+
+def test_a_run_with_nothing_new_publishes_nothing(company: Company, instance: dg.DagsterInstance) -> None:
+    result = refresh(company, instance, JULY, AUGUST)
+    assert result.success
+    assert metadata(result, "publication")["publication"] == 1
+    assert metadata(result, "core/fct_charge_piece")["unchanged"] == 2
+    assert published(company).number == 1
+
+
+def test_a_month_nobody_delivers_is_refused_in_words(company: Company, instance: dg.DagsterInstance) -> None:
+    result = refresh(company, instance, "2020-02")
+    assert not result.success
+    (failed,) = [e for e in result.get_step_failure_events() if e.step_key == "raw__aws_cur_line_item"]
+    said = failed.step_failure_data.user_failure_data.description
+    assert said == "No billing source delivers 2020-02; ask for a delivered month (2026-07, 2026-08)."
+
+
+def test_a_failing_error_check_stops_what_is_below_and_the_publication(
+    built_company: Company, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    company = built_company.copy(tmp_path, events=True)
+    before, copy = published(company), (company.warehouse / "marts.duckdb").read_bytes()
+    company.overbook()
+    company.deliver(AUGUST, "20.00")
+    result = refresh(company, instance, JULY, AUGUST)
+    assert not result.success
+
+    (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
+    assert (failed.asset_key, failed.check_name) == (RESOURCE, OVERBOOKED)
+    assert failed.severity == dg.AssetCheckSeverity.ERROR
+    assert failed.metadata["failing_row_count"].value == 1
+    # Both runs hold all 8 GPUs of the instance from 10:00 on.
+    (row,) = failed.metadata["failing_rows"].value
+    assert (row["resource_id"], row["used"], row["available"]) == ("i-gpu", 16, 8)
+    assert row["held_by"] == "gpu-1 attempt 1, gpu-2 attempt 1"
+
+    stopped = below(RESOURCE)
+    assert {"marts/mart_run_cost", "publication"} < stopped
+    assert materialised(result).isdisjoint(stopped)
+    # What does not rest on it went on.
+    assert "staging/stg_aws__invoice_total" in materialised(result)
+    assert published(company) == before
+    assert (company.warehouse / "marts.duckdb").read_bytes() == copy
+
+
+def test_a_failure_is_one_sentence_not_tried_again(
+    built_company: Company, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    company = built_company.copy(tmp_path, events=True)
+    (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
+    result = refresh(company, instance, JULY, AUGUST)
+    (failed,) = result.get_step_failure_events()
+    said = failed.step_failure_data.user_failure_data
+    assert "broken.jsonl" in said.description and "\n" not in said.description
+    assert said.metadata["exit_code"].value == 3
+    assert not any(event.is_step_up_for_retry for event in result.all_events)
+
+
+@pytest.fixture
+def tick(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callable[[Company], dg.RunRequest | str]:
+    """What the schedule asks for, or why it asks for nothing."""
+
+    def evaluate(company: Company) -> dg.RunRequest | str:
+        monkeypatch.setenv("TRAINLEDGER_CONFIG", str(company.config))
+        schedule = defs.resolve_schedule_def("daily_refresh")
+        with dg.build_schedule_context(instance, datetime(2026, 9, 30, 5, 30, tzinfo=UTC)) as context:
+            asked = schedule.evaluate_tick(context)
+        return asked.run_requests[0] if asked.run_requests else str(asked.skip_message)
+
+    return evaluate
+
+
+def months(request: dg.RunRequest | str) -> tuple[str, str]:
+    assert isinstance(request, dg.RunRequest), request
+    asked = month_range_tags((JULY,)).keys()
+    return tuple(request.tags[name] for name in asked)
+
+
+def test_the_schedule_asks_for_nothing_when_nothing_changed(company: Company, tick) -> None:
+    assert tick(company) == "Nothing changed since the newest publication."
+
+
+def test_the_schedule_asks_for_the_months_that_changed(company: Company, tick) -> None:
+    company.deliver(AUGUST, "20.00")
+    assert months(tick(company)) == (AUGUST, AUGUST)
+    company.deliver(AUGUST, "21.50")
+    # July is long closed by the end of September, and restated all the same.
+    company.deliver(JULY, "50.00")
+    assert months(tick(company)) == (JULY, JULY)
+
+
+def test_the_schedule_asks_for_every_month_when_runs_changed(built_company: Company, tmp_path: Path, tick) -> None:
+    assert months(tick(built_company.copy(tmp_path, events=True))) == (JULY, AUGUST)
+
+
+def test_the_schedule_waits_for_the_run_it_asked_for(company: Company, instance: dg.DagsterInstance, tick) -> None:
+    company.deliver(AUGUST, "20.00")
+    asked = tick(company)
+    job = defs.resolve_job_def("refresh")
+    run = instance.create_run_for_job(job, tags={"dagster/run_key": asked.run_key}, status=dg.DagsterRunStatus.QUEUED)
+    assert tick(company) == "A run for these changes is under way."
+    # What is delivered meanwhile gets a run of its own.
+    company.deliver(JULY, "50.00")
+    assert tick(company).run_key != asked.run_key
+    company.deliver(JULY, "55.04")
+    # A run that failed is asked for again.
+    instance.report_run_failed(run)
+    assert tick(company).run_key == asked.run_key
+
+
+def test_the_schedule_asks_again_for_what_was_published_before(company: Company, tick) -> None:
+    company.deliver(AUGUST, "20.00")
+    first = tick(company)
+    build_warehouse(company.config)
+    company.deliver(AUGUST, "21.50")
+    build_warehouse(company.config)
+    company.deliver(AUGUST, "20.00")
+    assert tick(company).run_key != first.run_key
+
+
+def test_the_schedule_waits_for_a_first_delivery(tmp_path: Path, tick) -> None:
+    (tmp_path / "trainledger.toml").write_text('[warehouse]\nlocation = "warehouse"\n')
+    assert tick(Company(tmp_path, tmp_path)) == "No source has delivered a billing month yet."

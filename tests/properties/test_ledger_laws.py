@@ -1,0 +1,97 @@
+"""Laws of the ledger, for any bill and any runs, through the real SQL."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.lab import LINE, Lab
+from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
+from support.random_ledgers import MONTH, Stay, any_bill, any_stays, shared_machine, split, tracker
+
+# The same examples on every machine; each runs a dozen models.
+FEW = settings(max_examples=20, deadline=None, derandomize=True, database=None)
+Bill = list[dict[str, str]]
+
+
+def lab(folder: str, bill: Bill, stays: Sequence[Stay]) -> Lab:
+    return Lab(Path(folder), {MONTH: bill}, tracker(stays))
+
+
+@FEW
+@given(any_bill, any_stays)
+def test_cost_is_conserved_line_by_line_and_invoice_by_invoice(bill: Bill, stays: list[Stay]) -> None:
+    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+        pieces = ("fct_apportioned_charge", "fct_charge_piece", "fct_capacity_block_piece")
+        assert made.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
+        ledger = made.ask(
+            "select payer_account_id, sum(billed_cost_usd) from fct_ledger_daily group by 1", "fct_ledger_daily"
+        )
+        assert dict(ledger) == billed(bill)
+        basis = "sum(effective_cost_usd), count(*) filter (where bucket is null)"
+        lines = made.ask("select sum(effective_cost_usd), 0 from stg_aws__line_item", "stg_aws__line_item")
+        assert made.ask(f"select {basis} from fct_ledger_daily", "fct_ledger_daily") == lines
+
+
+def billed(bill: Bill) -> dict[str, Decimal]:
+    """Invoiced USD by payer, added up by Decimal alone."""
+    total: dict[str, Decimal] = defaultdict(Decimal)
+    offset: dict[str, Decimal] = defaultdict(Decimal)
+    for line in bill:
+        told = {**LINE, **line}
+        cost = Decimal(told["line_item_unblended_cost"])
+        total[told["bill_payer_account_id"]] += cost
+        if told["line_item_line_item_type"] in ("SavingsPlanCoveredUsage", "SavingsPlanNegation"):
+            offset[told["bill_payer_account_id"]] += cost
+    # Where a plan's usage and its negation cancel to under half a cent, both count nothing.
+    return {payer: amount - (offset[payer] if abs(offset[payer]) < Decimal("0.005") else 0) for payer, amount in total.items()}
+
+
+@FEW
+@given(shared_machine())
+def test_runs_within_capacity_leave_no_negative_idle_and_lose_no_hour(shared: tuple[Bill, list[Stay]]) -> None:
+    bill, stays = shared
+    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+        share = "select * from fct_resource_share_hourly where upper_units < lower_units or is_fitted"
+        assert made.ask(share, "fct_resource_share_hourly") == []
+        lost = made.ask(
+            "select line.source_row from fct_apportioned_charge as line left join ("
+            "select source_row, sum(accelerator_hours) as hours from fct_charge_piece group by 1) as piece "
+            "using (source_row) where piece.hours is distinct from line.usage_quantity * line.accelerator_count",
+            "fct_apportioned_charge",
+            "fct_charge_piece",
+        )
+        assert lost == []
+
+
+@FEW
+@given(shared_machine(), st.data())
+def test_splitting_a_stay_changes_no_total(shared: tuple[Bill, list[Stay]], data: st.DataObject) -> None:
+    bill, stays = shared
+    chosen = data.draw(st.sampled_from(stays))
+    halves = split(chosen, data.draw(st.integers(chosen.started_ms + 1, chosen.ended_ms - 1)))
+    whole = totals(bill, stays)
+    assert totals(bill, [stay for stay in stays if stay is not chosen] + halves) == whole
+
+
+def totals(bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
+    sums = ", ".join(f"sum({name})" for name in ("accelerator_hours", *BASES))
+    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+        return made.ask(f"select bucket, run_id, {sums} from fct_ledger_daily group by 1, 2 order by 1, 2", "fct_ledger_daily")
+
+
+@FEW
+@given(any_bill, any_stays, st.randoms(use_true_random=False))
+def test_order_of_lines_does_not_matter(bill: Bill, stays: list[Stay], random) -> None:
+    shuffled = random.sample(bill, len(bill))
+    assert ledger(shuffled, stays) == ledger(bill, stays)
+
+
+def ledger(bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
+    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+        return made.ask("select * from fct_ledger_daily", "fct_ledger_daily")

@@ -1,0 +1,163 @@
+"""The real models over made-up rows: SQL and transforms as the builder runs them, without checks, commits or marts."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+
+from pipelines import house
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.catalog import BILL, RAW_TABLES, THIS_MONTH, Model, load_catalog
+from pipelines.quality.contract import load_contract
+from pipelines.sources.run_tracker import SCHEMAS
+from support.bills import next_month
+
+OURS = ("source_name", "delivery_id", "billing_period", "source_file", "tag_run_id", "tag_owner", "tag_team")
+# What every made-up line has unless it says otherwise.
+LINE = {
+    "source_name": "payer",
+    "delivery_id": "d-1",
+    "source_file": "part-1",
+    "bill_invoice_id": "INV-1",
+    "bill_payer_account_id": "000011112222",
+    "line_item_currency_code": "USD",
+    "line_item_line_item_type": "Usage",
+    "line_item_operation": "RunInstances",
+    "line_item_product_code": "AmazonEC2",
+    "line_item_usage_account_id": "000033334444",
+}
+
+
+class Lab:
+    """Makes any table of the house from bill lines and run records, once each.
+
+    `lines` are rows of the normalised bill by month (YYYY-MM), as text; `runs` are rows of the tracker tables.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        lines: Mapping[str, Sequence[Mapping[str, str]]],
+        runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    ):
+        self.months = tuple(sorted(lines))
+        self._root = root
+        self._engine = DuckDBEngine(threads=1)
+        self._made: dict[tuple[str, str | None], Path] = {}
+        for month, rows in lines.items():
+            self._keep(BILL, month, _bill(month, rows))
+        for name in RAW_TABLES:
+            self._keep(name, None, pl.DataFrame(list(runs.get(name, ())), schema=SCHEMAS[name]))
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.close()
+
+    def ask(self, sql: str, *names: str) -> list[tuple]:
+        """The rows of a SELECT over the named tables, all months."""
+        for name in names:
+            model = load_catalog()[name]
+            files = [self._file(model, month) for month in self._slices(model)]
+            self._engine.view(name, files)
+        return self._engine.query(sql).rows()
+
+    def _slices(self, model: Model) -> tuple[str | None, ...]:
+        return self.months if model.grain == "month" else (None,)
+
+    def _file(self, model: Model, month: str | None) -> Path:
+        if (model.name, month) not in self._made:
+            for name in model.inputs:
+                self._prepare(name, month)
+            # Views are named once more when all inputs are made, for making them moved the names.
+            for name in model.inputs:
+                self._show(name, month)
+            self._made[model.name, month] = self._make(model, month)
+        return self._made[model.name, month]
+
+    def _prepare(self, name: str, month: str | None) -> None:
+        if name in load_catalog():
+            model = load_catalog()[name]
+            for wanted in self._slices(model) if month is None else (month if model.grain == "month" else None,):
+                self._file(model, wanted)
+
+    def _show(self, name: str, month: str | None) -> None:
+        if name == BILL:
+            self._engine.view_sql(name, _typed_bill(self._made[name, month]))
+        elif name == THIS_MONTH:
+            self._engine.view_sql(name, _month(str(month)))
+        elif name in RAW_TABLES:
+            self._engine.view(name, [self._made[name, None]])
+        else:
+            model = load_catalog()[name]
+            wanted = self._slices(model) if month is None else (month if model.grain == "month" else None,)
+            self._engine.view(name, [self._made[name, period] for period in wanted])
+
+    def _make(self, model: Model, month: str | None) -> Path:
+        source = model.text if model.kind == "sql" else "select * from made"
+        if model.kind == "reference":
+            self._engine.view("made", [_reference(model.path)])
+        if model.kind == "transform":
+            given = {name: self._engine.query(f"select * from {name}") for name in model.inputs}
+            self._engine.view("made", [self._keep(f"{model.name}.made", month, model.transform(given))])
+        contract = load_contract(model.key)
+        columns = ", ".join(f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in contract.columns)
+        order = ", ".join(f'"{name}"' for name in contract.key or [c.name for c in contract.columns])
+        out = self._path(model.name, month)
+        self._engine.write(f"select {columns} from ({source}) as rows order by {order}", out)
+        return out
+
+    def _keep(self, name: str, month: str | None, frame: pl.DataFrame) -> Path:
+        path = self._path(name, month)
+        frame.write_parquet(path)
+        self._made[name, month] = path
+        return path
+
+    def _path(self, name: str, month: str | None) -> Path:
+        return self._root / f"{name}.{month or 'whole'}.parquet"
+
+
+@cache
+def _columns() -> dict[str, str]:
+    with (house.REFERENCE / "ref_cur_column.csv").open(encoding="utf-8", newline="") as file:
+        told = {row["column_name"]: row["type"] for row in csv.DictReader(file)}
+    typed = {name: kind for name, kind in told.items() if kind != "TAGS"}
+    return {**dict.fromkeys(OURS, "VARCHAR"), "source_row": "BIGINT", **typed}
+
+
+def _bill(month: str, lines: Sequence[Mapping[str, str]]) -> pl.DataFrame:
+    start = {"billing_period": month, "bill_billing_period_start_date": f"{month}-01 00:00:00"}
+    rows = [{**LINE, **start, "source_row": str(number), **line} for number, line in enumerate(lines)]
+    return pl.DataFrame(rows, schema=dict.fromkeys(_columns(), pl.String))
+
+
+def _typed_bill(file: Path) -> str:
+    columns = ", ".join(f'cast("{name}" as {kind}) as "{name}"' for name, kind in _columns().items())
+    return f"select {columns} from read_parquet('{file}')"
+
+
+def _month(month: str) -> str:
+    return (
+        f"select '{month}' as billing_period, timestamp '{month}-01 00:00:00' as started_at, "
+        f"timestamp '{next_month(month)}-01 00:00:00' as ended_at"
+    )
+
+
+@cache
+def _reference(path: Path) -> Path:
+    """A list as Parquet, written once for all examples."""
+    out = Path(_kept().name) / f"{path.stem}.parquet"
+    pl.read_csv(path, infer_schema=False).write_parquet(out)
+    return out
+
+
+@cache
+def _kept() -> TemporaryDirectory[str]:
+    return TemporaryDirectory()

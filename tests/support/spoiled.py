@@ -1,0 +1,153 @@
+"""A good ledger, and the command line at work on a copy of it that a test has spoiled."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bills import instance_hour, write_config, write_events, write_export
+from support.ledgers import build_warehouse, build_with
+
+from pipelines import commands
+from pipelines.cli import main
+
+MONTH = "2026-07"
+# Six hours of one GPU node, of which one run uses the first two.
+HOURS = [instance_hour(f"{MONTH}-01T{hour:02d}", "i-1", "p5.48xlarge", "55.04") for hour in range(6)]
+COST_OF_THE_RUN = "110.0800000000"
+
+
+def run_events(run_id: str = "good", **joined: Any) -> list[dict[str, Any]]:
+    """A run of two hours on the node; `joined` overrides fields of its resource_joined."""
+    common = {"run_id": run_id, "attempt": 1, "resource": "i-1"}
+    return [
+        {"event": "run_started", "run_id": run_id, "at": f"{MONTH}-01T00:00:00Z", "model": "m", "dataset": "d"},
+        {"event": "attempt_started", "run_id": run_id, "attempt": 1, "at": f"{MONTH}-01T00:00:00Z"},
+        {
+            "event": "resource_joined",
+            **common,
+            "at": f"{MONTH}-01T00:00:00Z",
+            "instance_type": "p5.48xlarge",
+            "account_id": "000033334444",
+            **joined,
+        },
+        {"event": "resource_left", **common, "at": f"{MONTH}-01T02:00:00Z"},
+        {
+            "event": "attempt_ended",
+            "run_id": run_id,
+            "attempt": 1,
+            "at": f"{MONTH}-01T02:00:00Z",
+            "reason": "completed",
+        },
+        {"event": "run_ended", "run_id": run_id, "at": f"{MONTH}-01T02:00:00Z", "status": "completed"},
+    ]
+
+
+def write_ledger(root: Path) -> Path:
+    """Write and publish the good ledger below `root`; returns `root`."""
+    write_export(root, {MONTH: HOURS})
+    write_events(root / "runs", run_events())
+    build_warehouse(write_config(root, billing="export", runs="runs"))
+    return root
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said and how it left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """Its one sentence of error."""
+        assert "Traceback" not in self.err + self.out
+        (line,) = (line for line in self.err.splitlines() if line.startswith("Error: "))
+        assert self.err.endswith(f"{line}\n"), "the error is not the last thing said"
+        assert line.endswith("."), line
+        return line.removeprefix("Error: ")
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A folder with an export of one month, run events, a configuration and a warehouse once published."""
+
+    root: Path
+    untouched: Path
+    capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch
+
+    @property
+    def config(self) -> Path:
+        return self.root / "trainledger.toml"
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / f"export/metadata/BILLING_PERIOD={MONTH}/export-Manifest.json"
+
+    @property
+    def bill(self) -> Path:
+        return next((self.root / "export/data").rglob("export-00001.csv.gz"))
+
+    @property
+    def events(self) -> Path:
+        return self.root / "runs/events.jsonl"
+
+    def restate(self, *lines: dict[str, str]) -> None:
+        """Deliver the month again with these lines."""
+        write_export(self.root, {MONTH: lines}, execution="20260802T000000Z-second")
+
+    def respoil(self, content: bytes) -> None:
+        """Deliver the month's file again with this content."""
+        self.bill.write_bytes(content)
+        manifest = json.loads(self.manifest.read_text())
+        self.manifest.write_text(json.dumps({**manifest, "executionId": "second"}))
+
+    def record(self, *events: dict[str, Any] | str | bytes) -> Path:
+        """Write these lines to one more event file."""
+        path = self.root / "runs/more.jsonl"
+        lines = [json.dumps(event) if isinstance(event, dict) else event for event in events]
+        path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines))
+        return path
+
+    def say(self, *arguments: str, config: Path | None = None) -> Said:
+        """Run a command in this process."""
+        self.capsys.readouterr()
+        place = str(config or self.config)
+        self.monkeypatch.setattr(sys, "argv", ["trainledger", *arguments, "--config", place])
+        code: Any = 0
+        try:
+            main()
+        except SystemExit as left:
+            code = left.code or 0
+        spoken = self.capsys.readouterr()
+        return Said(code, spoken.out, spoken.err)
+
+    def without_dagster(self) -> None:
+        """Have `build` make the same calls its Dagster assets make, without their seconds of start-up."""
+        self.monkeypatch.setattr(commands, "_run_job", lambda settings, *_: build_with(settings))
+
+    def configure(self, old: str, new: str) -> None:
+        """Put `new` in the place of `old` in the configuration."""
+        text = self.config.read_text()
+        assert text.count(old) == 1
+        self.config.write_text(text.replace(old, new))
+
+    def refused(self, code: int) -> str:
+        """Build: it leaves with `code`, says one sentence, and the last good publication still answers."""
+        said = self.say("build")
+        assert said.code == code, said.err
+        self.still_answers()
+        return said.error
+
+    def still_answers(self) -> None:
+        """Nothing but the first publication is there, and it is whole."""
+        sql = "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost"
+        answer = self.say("query", sql, "--csv", config=self.untouched)
+        assert answer.out.splitlines()[1:] == [f"good,{COST_OF_THE_RUN}"], answer.err
+        assert [path.name for path in (self.root / "warehouse/publications").glob("*.json")] == ["000001.json"]

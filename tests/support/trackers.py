@@ -1,0 +1,41 @@
+"""Run events through the staging models alone: no bill, no build, no checks but the one a test asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from support.bills import write_events
+
+from pipelines import house
+from pipelines.engine import Engine
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.catalog import load_catalog
+from pipelines.quality.contract import load_contract
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import read_runs
+
+
+def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
+    """An engine with the staging tables of these events."""
+    runs = write_events(root / "runs", events)
+    engine = DuckDBEngine()
+    for table, frame in read_runs(RunSource(name="jobs", location=str(runs))).tables.items():
+        frame.write_parquet(root / f"{table}.parquet")
+        engine.view(table, [root / f"{table}.parquet"])
+    types = house.REFERENCE / "ref_instance_type.csv"
+    engine.view_sql(
+        "ref_instance_type",
+        f"select * replace (cast(accelerator_count as bigint) as accelerator_count) from read_csv('{types}', all_varchar = true)",
+    )
+    for model in load_catalog().ordered:
+        if model.name.startswith("stg_tracker__"):
+            engine.view_sql(model.name, model.text)
+    return engine
+
+
+def failing_rows(engine: Engine, table: str, check: str) -> list[dict[str, Any]]:
+    """The rows that the `rows` check of a staging table finds."""
+    (found,) = (made for made in load_contract(f"staging/{table}").checks if made.name == check)
+    return engine.query(found.query.format(batch=table)).rows(named=True)

@@ -1,0 +1,210 @@
+"""Publishing: readers see one build or the next, a kill costs nothing, two builds do not meet, nothing new is free."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+from support.ledgers import build_warehouse
+from support.small_company import AUGUST, JULY, Company, found
+
+from pipelines import commands
+from pipelines.console import Console
+from pipelines.settings import load_settings
+from pipelines.storage import LocalStore, Object
+
+TESTS = Path(__file__).resolve().parents[1]
+ROOT = TESTS.parent
+
+
+@pytest.fixture
+def company(built_company: Company, tmp_path: Path) -> Company:
+    return built_company.copy(tmp_path)
+
+
+def start_build(company: Company) -> subprocess.Popen:
+    """`trainledger build` in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipelines", "build", "--config", company.config],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_step(build: subprocess.Popen, number: int) -> None:
+    """Return when a build has said that its step of this number is done."""
+    assert build.stderr is not None
+    for line in build.stderr:
+        if line.startswith(f"[{number}/"):
+            return
+    raise AssertionError(f"the build ended before step {number}")
+
+
+def records(company: Company) -> list[dict]:
+    return [json.loads(path.read_text()) for path in sorted(company.warehouse.glob("publications/*.json"))]
+
+
+def mart_bytes(company: Company) -> dict[str, bytes]:
+    """The mart files of the newest publication, by name, as they lie on the disk."""
+    tables = records(company)[-1]["tables"]
+    files = [
+        company.warehouse / "tables" / key / name
+        for key, table in tables.items()
+        if key.startswith("marts/")
+        for name in table["files"]
+    ]
+    return {f"{file.parent.name}/{file.name}": file.read_bytes() for file in files}
+
+
+def test_a_reader_never_errs_and_never_sees_two_builds(company: Company) -> None:
+    reader = subprocess.Popen(
+        [sys.executable, TESTS / "support" / "reader.py", company.warehouse],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "reading\n", reader.communicate()[1]
+    # As first delivered: 110.08 + 4 x 21.50, or 196.08.
+    costs = [Decimal("196.08")]
+    for month, rate in ((AUGUST, "20.00"), (JULY, "50.00"), (JULY, "55.04")):
+        company.deliver(month, rate)
+        build_warehouse(company.config)
+        costs.append({"20.00": Decimal("190.08"), "50.00": Decimal("180.00"), "55.04": Decimal("190.08")}[rate])
+        # Let the reader meet the publication it leads to.
+        time.sleep(0.3)
+    told, errors = reader.communicate()
+    assert (reader.returncode, errors) == (0, "")
+    saw = json.loads(told)
+    assert saw["reads"] > 20
+    # Every answer is of one publication, the marts agree in it, and publications come in order.
+    answers = [(number, Decimal(runs), Decimal(ledger)) for number, runs, ledger in saw["seen"]]
+    assert answers == [(number, cost, cost) for number, cost in enumerate(costs, start=1)]
+    copies = [(Decimal(runs), Decimal(ledger)) for runs, ledger in saw["copies"]]
+    assert copies == [(cost, cost) for cost in costs]
+
+
+def test_a_build_killed_anywhere_comes_to_the_same_marts(built_company: Company, tmp_path: Path) -> None:
+    company = found(tmp_path)
+    seed = random.randrange(1_000_000)
+    moment = random.Random(seed)
+    # Each build gets some steps further than the one before, and is killed at no particular point of a step.
+    for step in (1, 11, 21):
+        build = start_build(company)
+        wait_for_step(build, moment.randint(step, step + 9))
+        time.sleep(moment.uniform(0, 0.2))
+        build.kill()
+        build.communicate()
+        assert records(company) == [], f"seed {seed}"
+    build = start_build(company)
+    _, errors = build.communicate()
+    assert build.returncode == 0, f"seed {seed}: {errors}"
+    (record,) = records(company)
+    (undisturbed,) = records(built_company)
+    assert {key: table["files"] for key, table in record["tables"].items()} == {
+        key: table["files"] for key, table in undisturbed["tables"].items()
+    }, f"seed {seed}"
+    assert mart_bytes(company) == mart_bytes(built_company), f"seed {seed}"
+
+
+def test_a_build_killed_after_its_publication_leaves_a_copy_that_is_mended(company: Company) -> None:
+    company.deliver(AUGUST, "20.00")
+    copy = company.warehouse / "marts.duckdb"
+    before = copy.read_bytes(), copy.stat().st_mtime_ns
+    build_warehouse(company.config)
+    # The kill came before the copy: it is still of the first publication.
+    copy.write_bytes(before[0])
+    os.utime(copy, ns=(before[1], before[1]))
+    commands.build(load_settings(company.config), Console())
+    assert len(records(company)) == 2
+    from support.reader import copied
+
+    assert set(copied(company.warehouse)) == {"190.0800000000"}
+
+
+def test_of_two_builds_at_once_one_is_told_who_holds_the_warehouse(company: Company) -> None:
+    company.deliver(AUGUST, "20.00")
+    first = start_build(company)
+    wait_for_step(first, 1)
+    # Held in the middle for as long as the second one takes.
+    first.send_signal(signal.SIGSTOP)
+    second = start_build(company)
+    told, error = second.communicate()
+    first.send_signal(signal.SIGCONT)
+    assert (second.returncode, told) == (2, "")
+    assert error.startswith(f"Error: {company.warehouse} is being built by process {first.pid} on ")
+    assert error.count("\n") == 1 and "Traceback" not in error
+    told, error = first.communicate()
+    assert first.returncode == 0, error
+    assert told.startswith("Published 2: ")
+    # It is as if the second had never been: all is up to date.
+    build_warehouse(company.config)
+    assert len(records(company)) == 2
+
+
+def test_a_build_of_nothing_new_looks_once_and_does_nothing(
+    company: Company, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def state() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in company.root.rglob("*") if path.is_file()}
+
+    listings, reads, before = [], [], state()
+    plain_list, plain_open = LocalStore.list, LocalStore.open
+
+    def list_counted(self: LocalStore, prefix: str = "") -> list[Object]:
+        listings.append(self.location)
+        return plain_list(self, prefix)
+
+    def open_counted(self: LocalStore, key: str) -> BinaryIO:
+        reads.append(self.location)
+        return plain_open(self, key)
+
+    monkeypatch.setattr(LocalStore, "list", list_counted)
+    monkeypatch.setattr(LocalStore, "open", open_counted)
+    assert commands.build(load_settings(company.config), Console()) is False
+    assert capsys.readouterr().out == "Nothing changed since publication 1; nothing was done.\n"
+    assert state() == before
+    assert sorted(listings) == sorted(map(str, (company.export, company.events, company.warehouse)))
+    # Of the sources nothing is read, of the warehouse only the publication record.
+    assert reads == [str(company.warehouse)]
+
+
+def test_earlier_publications_stay_readable(company: Company) -> None:
+    from support.reader import published
+
+    first = records(company)[0]
+    company.deliver(AUGUST, "20.00")
+    build_warehouse(company.config)
+    company.deliver(AUGUST, "19.00")
+    build_warehouse(company.config)
+    answers = [set(published(company.warehouse, record)) for record in records(company)]
+    assert answers == [{"196.0800000000"}, {"190.0800000000"}, {"186.0800000000"}]
+    assert records(company)[0] == first
+
+
+def test_a_month_that_is_undelivered_leaves_the_marts(company: Company) -> None:
+    import shutil
+
+    from support.reader import published
+
+    for folder in ("data", "metadata"):
+        shutil.rmtree(company.export / folder / f"BILLING_PERIOD={AUGUST}")
+    commands.build(load_settings(company.config), Console())
+    record = records(company)[-1]
+    # Only the GPU run's month is left: 2 hours at 55.04.
+    assert record["number"] == 2
+    assert [delivery["billing_period"] for delivery in record["inputs"]["deliveries"]] == [JULY]
+    assert set(published(company.warehouse, record)) == {"110.0800000000"}
+    assert set(published(company.warehouse, records(company)[0])) == {"196.0800000000"}
