@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from datetime import UTC
 from pathlib import Path
@@ -35,7 +36,7 @@ def demo(out: Path, console: Console) -> None:
     _three_figures(settings, console)
     console.say(f"Report:    {page}")
     console.say(f"Marts:     {Path(settings.warehouse.location) / DATABASE}   (schema mart, any DuckDB client)")
-    console.say(f"Try:       trainledger query --config {out / 'trainledger.toml'}")
+    console.say(f"Try:       trainledger query --config {shlex.quote(str(out / 'trainledger.toml'))}")
 
 
 def build(settings: Settings, console: Console) -> bool:

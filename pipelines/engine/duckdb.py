@@ -93,9 +93,7 @@ class DuckDBEngine(Engine):
     def _view(self, name: str, relation: str) -> None:
         # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
         instants = [
-            row[0]
-            for row in self._run(f"describe select * from {relation}")
-            if row[1] == "TIMESTAMP WITH TIME ZONE"
+            row[0] for row in self._run(f"describe select * from {relation}") if row[1] == "TIMESTAMP WITH TIME ZONE"
         ]
         naive = ", ".join(f'make_timestamp(epoch_us("{column}")) as "{column}"' for column in instants)
         self.view_sql(name, f"select * {f'replace ({naive}) ' if naive else ''}from {relation}")

@@ -54,11 +54,14 @@ class FailedChecks(CheckError):
     def __init__(self, built: Built):
         self.built = built
         first = built.failures[0]
-        rows = f", first: {_row_words(first.sample[0])}" if first.sample else ""
         where = built.table + (f" {built.period}" if built.period else "")
+        count = "1 row" if first.unexpected_count == 1 else f"{first.unexpected_count} rows"
+        # A name in a row may be of any length.
+        row = ", ".join(f"{name}={str(value)[:80]}" for row in first.sample[:1] for name, value in row.items())
+        shown = f", first: {row}" if row else ""
         more = f" ({len(built.failures) - 1} more checks failed)" if len(built.failures) > 1 else ""
         super().__init__(
-            f"{where}: {first.title} fails for {first.unexpected_count} rows{rows}{more}; "
+            f"{where}: {first.title} fails for {count}{shown}{more}; correct it at its source and build again, "
             "the last good publication stays."
         )
 
@@ -244,7 +247,3 @@ def _month_select(period: str | None) -> str:
         f"select '{period}' as billing_period, timestamp '{first} 00:00:00' as started_at, "
         f"timestamp '{after} 00:00:00' as ended_at"
     )
-
-
-def _row_words(row: dict[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in row.items())

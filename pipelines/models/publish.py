@@ -98,7 +98,7 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
 
 
 def drop_undelivered(builder: Builder, planned: Plan) -> None:
-    """Take a month that no source delivers any more out of the tables; their earlier versions keep it."""
+    """Take a month out of the tables that no configured source has delivered; their earlier versions keep it."""
     for model in builder.catalog.ordered:
         if model.stored and model.grain == "month":
             for month in set(builder.lake.periods(model.key)) - set(planned.months):
@@ -108,7 +108,8 @@ def drop_undelivered(builder: Builder, planned: Plan) -> None:
 def publish(builder: Builder, planned: Plan) -> Publication:
     """Make the tables of a finished build visible together, with what they were made from.
 
-    Returns the newest publication where it already shows just that. Raises CheckError when a table is not up to date with its inputs: a publication never mixes two builds.
+    Returns the newest publication where it shows just that already. Raises CheckError when a table is not up to
+    date with its inputs: a publication never mixes two builds.
     """
     lake = builder.lake
     built = [builder.confirm(name, period) for name, period in _steps(builder, planned.months)]
@@ -139,6 +140,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
         }
     )
     write_copy(builder.warehouse, publication)
+    builder.warehouse.bill.forget_superseded()
     return publication
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Container
 from functools import cached_property
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from pipelines.sources.aws_cur import (
     list_deliveries,
     raw_select,
 )
+from pipelines.sources.cur_delivery import load
 
 
 class RawBill:
@@ -30,8 +33,15 @@ class RawBill:
 
     @cached_property
     def deliveries(self) -> list[Delivery]:
-        """The current delivery of every month of every source, by source and month."""
-        return [delivery for source in self._sources.values() for delivery in list_deliveries(source, self._raw_root)]
+        """The current delivery of every month of every source, by source and month.
+
+        A month whose manifest is gone, as buckets forget old months, stays as it was last delivered here.
+        """
+        found = []
+        for source in self._sources.values():
+            listed = {delivery.billing_period: delivery for delivery in list_deliveries(source, self._raw_root)}
+            found += sorted((self._kept(source.name, besides=listed) | listed).items())
+        return [delivery for _, delivery in found]
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
         """Bring what the sources deliver for a month into the raw store; what is there already stays."""
@@ -59,6 +69,20 @@ class RawBill:
         for view, files in select.views.items():
             engine.scan_files(view, files)
         engine.view_sql(name, select.sql)
+
+    def forget_superseded(self) -> None:
+        """Remove stored deliveries that a newer one of the same month has replaced."""
+        for delivery in self.deliveries:
+            current = delivery.folder(self._raw_root)
+            for folder in current.parent.glob("*/"):
+                if folder != current and current.is_dir():
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    def _kept(self, source: str, besides: Container[str]) -> dict[str, Delivery]:
+        """The delivery in the raw store of each month of a source, months in `besides` left out."""
+        months = [month for month in (self._raw_root / source).glob("*/") if month.name not in besides]
+        stored = [raw for month in months for folder in month.glob("*/") if (raw := load(folder))]
+        return {raw.delivery.billing_period: raw.delivery for raw in stored}
 
     def _select(self, period: str | None) -> RawSelect:
         if period is None:

@@ -53,7 +53,8 @@ select
     cut.resource_id,
     coalesce(cut.hour_started_at, fee.usage_started_at) as hour_started_at,
     coalesce(cut.is_unused, true) as is_unused,
-    piece_usd(fee.list_cost_usd, cut.upto_ms - cut.billed_ms, cut.upto_ms, cut.whole_ms) as list_cost_usd,
+    case when cut.block_id is null then fee.list_cost_usd
+        else piece_usd(fee.list_cost_usd, cut.upto_ms - cut.billed_ms, cut.upto_ms, cut.whole_ms) end as list_cost_usd,
     case when cut.block_id is null then fee.effective_cost_usd
         else piece_usd(fee.effective_cost_usd, cut.upto_ms - cut.billed_ms, cut.upto_ms, cut.whole_ms) end as effective_cost_usd,
     case when cut.block_id is null then fee.billed_cost_usd

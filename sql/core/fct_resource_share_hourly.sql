@@ -52,13 +52,14 @@ measured as (
     from standing
 ),
 
+-- A run's stays lie side by side, so that one stay told as two touching ones is cut at the same places.
 cut as (
     select
         *,
         sum(claimed_units) over (partition by resource_id, hour_ms
-            order by started_ms, run_id, attempt_no, ended_ms
+            order by run_id, attempt_no, started_ms, ended_ms
             rows between unbounded preceding and current row) as claimed_upto,
-        row_number() over (partition by resource_id, hour_ms order by started_ms, run_id, attempt_no, ended_ms) as share_no,
+        row_number() over (partition by resource_id, hour_ms order by run_id, attempt_no, started_ms, ended_ms) as share_no,
         -- Clocks differ by seconds: an excess within a minute is fitted to the bill; more than that stays
         -- as negative idle, which is an error the checks name.
         all_claimed_units > billed_units and all_claimed_units <= billed_units + 60000 * capacity_count as is_fitted

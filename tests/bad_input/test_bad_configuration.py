@@ -71,7 +71,7 @@ def test_a_file_that_is_not_text(ledger: Ledger) -> None:
 
 def test_a_kind_of_runs_that_is_not_read(ledger: Ledger) -> None:
     ledger.configure('kind = "events"', 'kind = "notebook"')
-    assert "[[runs]] jobs: kind 'notebook' is not read; write events." == ledger.refused(2)
+    assert ledger.refused(2) == "[[runs]] jobs: kind 'notebook' is not read; write events."
 
 
 @pytest.mark.parametrize(

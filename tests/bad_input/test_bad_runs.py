@@ -122,3 +122,10 @@ def test_what_is_odd_but_harmless_becomes_a_warning(ledger: Ledger) -> None:
     assert any("unknown kind 'coffee_break'" in doubt for doubt in doubts)
     answer = ledger.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
     assert answer.out.splitlines()[1:] == ["good,110.0800000000"]
+
+
+def test_a_hostile_name_stays_within_its_sentence(ledger: Ledger) -> None:
+    ledger.record(*run_events("two\nlines \x1b[31m" + "r" * 10_000))
+    said = ledger.refused(1)
+    assert r"two\nlines \x1b[31mrrr" in said
+    assert len(said) < 1000

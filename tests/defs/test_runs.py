@@ -153,13 +153,20 @@ def test_a_failure_is_one_sentence_not_tried_again(
 
 
 @pytest.fixture
-def tick(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callable[[Company], dg.RunRequest | str]:
+def lasting() -> Iterator[dg.DagsterInstance]:
+    """An instance on disk, as a schedule has one."""
+    with dg.instance_for_test() as made:
+        yield made
+
+
+@pytest.fixture
+def tick(lasting: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callable[[Company], dg.RunRequest | str]:
     """What the schedule asks for, or why it asks for nothing."""
 
     def evaluate(company: Company) -> dg.RunRequest | str:
         monkeypatch.setenv("TRAINLEDGER_CONFIG", str(company.config))
         schedule = defs.resolve_schedule_def("daily_refresh")
-        with dg.build_schedule_context(instance, datetime(2026, 9, 30, 5, 30, tzinfo=UTC)) as context:
+        with dg.build_schedule_context(lasting, datetime(2026, 9, 30, 5, 30, tzinfo=UTC)) as context:
             asked = schedule.evaluate_tick(context)
         return asked.run_requests[0] if asked.run_requests else str(asked.skip_message)
 
@@ -189,18 +196,18 @@ def test_the_schedule_asks_for_every_month_when_runs_changed(built_company: Comp
     assert months(tick(built_company.copy(tmp_path, events=True))) == (JULY, AUGUST)
 
 
-def test_the_schedule_waits_for_the_run_it_asked_for(company: Company, instance: dg.DagsterInstance, tick) -> None:
+def test_the_schedule_waits_for_the_run_it_asked_for(company: Company, lasting: dg.DagsterInstance, tick) -> None:
     company.deliver(AUGUST, "20.00")
     asked = tick(company)
     job = defs.resolve_job_def("refresh")
-    run = instance.create_run_for_job(job, tags={"dagster/run_key": asked.run_key}, status=dg.DagsterRunStatus.QUEUED)
+    run = lasting.create_run_for_job(job, tags={"dagster/run_key": asked.run_key}, status=dg.DagsterRunStatus.STARTED)
     assert tick(company) == "A run for these changes is under way."
     # What is delivered meanwhile gets a run of its own.
     company.deliver(JULY, "50.00")
     assert tick(company).run_key != asked.run_key
     company.deliver(JULY, "55.04")
     # A run that failed is asked for again.
-    instance.report_run_failed(run)
+    lasting.report_run_failed(run)
     assert tick(company).run_key == asked.run_key
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from edge_inputs import write_bill, write_runs
+from edge_bill import write_bill
+from edge_runs import write_runs
 from support.bills import write_config
 
 from pipelines.demo import write_demo
+from pipelines.engine import Engine, open_engine
 from pipelines.models.build import Builder
 from pipelines.models.catalog import Model
 from pipelines.quality.contract import load_contract
+from pipelines.settings import Warehouse as Place
 from pipelines.settings import load_settings
 from pipelines.warehouse import Warehouse
 
@@ -59,6 +63,17 @@ class House:
         out.parent.mkdir(parents=True, exist_ok=True)
         builder._stage(model, load_contract(model.key), month, out)
         return out
+
+
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def opened(request: pytest.FixtureRequest) -> Callable[[], Engine]:
+    return lambda: open_engine(Place(engine=request.param))
+
+
+@pytest.fixture
+def engine(opened: Callable[[], Engine]) -> Iterator[Engine]:
+    with opened() as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,7 @@ COSTS = st.one_of(
     st.sampled_from(["0", "55.04", "-55.04", "0.0000000001", "-0.0000000003", "0.1", "1234567.8912345678"]),
     st.decimals(Decimal(-2000), Decimal(2000), places=10).map(str),
 )
+FEES = st.sampled_from(["0", "0.1", "36.00", "40.00", "1234.5678912345"])
 PARTS_OF_AN_HOUR = st.one_of(
     st.sampled_from(["1", "1", "0.25", "0.3333333333", "0.0002777778", "0"]),
     st.decimals(Decimal(0), Decimal(1), places=10).map(str),
@@ -108,6 +109,9 @@ def any_line(draw: st.DrawFn) -> dict[str, str]:
         line |= {"line_item_resource_id": resource} if resource else {}
         line |= {"reservation_reservation_a_r_n": BLOCK} if draw(st.booleans()) else {}
         charge = draw(st.sampled_from(CHARGES))
+    if charge == "SavingsPlanRecurringFee":
+        # One fee is divided by the other.
+        money |= {name: draw(FEES) for name in ("line_item_unblended_cost", "line_item_net_unblended_cost")}
     return {**line, **money, **payer, **tag, "line_item_line_item_type": charge}
 
 

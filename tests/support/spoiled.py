@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bills import instance_hour, write_config, write_events, write_export
-from support.ledgers import build_warehouse, build_with
 
 from pipelines import commands
 from pipelines.cli import main
+from support.bills import instance_hour, write_config, write_events, write_export
+from support.ledgers import build_warehouse, build_with
 
 MONTH = "2026-07"
 # Six hours of one GPU node, of which one run uses the first two.

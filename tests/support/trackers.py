@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from support.bills import write_events
-
 from pipelines import house
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
@@ -15,6 +13,7 @@ from pipelines.models.catalog import load_catalog
 from pipelines.quality.contract import load_contract
 from pipelines.settings import RunSource
 from pipelines.sources.run_tracker import read_runs
+from support.bills import write_events
 
 
 def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
@@ -25,10 +24,8 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
         frame.write_parquet(root / f"{table}.parquet")
         engine.view(table, [root / f"{table}.parquet"])
     types = house.REFERENCE / "ref_instance_type.csv"
-    engine.view_sql(
-        "ref_instance_type",
-        f"select * replace (cast(accelerator_count as bigint) as accelerator_count) from read_csv('{types}', all_varchar = true)",
-    )
+    typed = "select * replace (cast(accelerator_count as bigint) as accelerator_count)"
+    engine.view_sql("ref_instance_type", f"{typed} from read_csv('{types}', all_varchar = true)")
     for model in load_catalog().ordered:
         if model.name.startswith("stg_tracker__"):
             engine.view_sql(model.name, model.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import BinaryIO
 
 import pytest
 from support.ledgers import build_warehouse
+from support.reader import published
 from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines import commands
@@ -182,8 +184,6 @@ def test_a_build_of_nothing_new_looks_once_and_does_nothing(
 
 
 def test_earlier_publications_stay_readable(company: Company) -> None:
-    from support.reader import published
-
     first = records(company)[0]
     company.deliver(AUGUST, "20.00")
     build_warehouse(company.config)
@@ -194,17 +194,28 @@ def test_earlier_publications_stay_readable(company: Company) -> None:
     assert records(company)[0] == first
 
 
-def test_a_month_that_is_undelivered_leaves_the_marts(company: Company) -> None:
+def test_a_month_whose_files_are_gone_stays_as_it_was_delivered(company: Company) -> None:
+    """Buckets forget old months; what was read once is kept, and rebuilt from what is kept."""
     import shutil
-
-    from support.reader import published
 
     for folder in ("data", "metadata"):
         shutil.rmtree(company.export / folder / f"BILLING_PERIOD={AUGUST}")
+    company.deliver(JULY, "50.00")
     commands.build(load_settings(company.config), Console())
     record = records(company)[-1]
-    # Only the GPU run's month is left: 2 hours at 55.04.
     assert record["number"] == 2
+    assert [delivery["billing_period"] for delivery in record["inputs"]["deliveries"]] == [JULY, AUGUST]
+    # 2 hours at 50.00 in July, 4 at 21.50 in August.
+    assert set(published(company.warehouse, record)) == {"186.0000000000"}
+
+
+def test_a_month_of_a_source_that_is_configured_no_more_leaves_the_marts(company: Company) -> None:
+    config = Path(company.config)
+    config.write_text(config.read_text().replace('name = "payer"', 'name = "other-payer"'))
+    for folder in ("data", "metadata"):
+        shutil.rmtree(company.export / folder / f"BILLING_PERIOD={AUGUST}")
+    commands.build(load_settings(config), Console())
+    record = records(company)[-1]
     assert [delivery["billing_period"] for delivery in record["inputs"]["deliveries"]] == [JULY]
+    # Only the GPU run's month is left: 2 hours at 55.04.
     assert set(published(company.warehouse, record)) == {"110.0800000000"}
-    assert set(published(company.warehouse, records(company)[0])) == {"196.0800000000"}

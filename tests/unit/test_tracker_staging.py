@@ -156,7 +156,7 @@ HALF = {"accelerators_used": 4}
             stay("b", "10:30:00", "10:40:00", instance_type=None), 16, id="type known from the other run alone"
         ),
         pytest.param(
-            stay("b", "10:30:00", None) + [event("heartbeat", "10:45:00", "b", attempt=1)], 16, id="never left"
+            [*stay("b", "10:30:00", None), event("heartbeat", "10:45:00", "b", attempt=1)], 16, id="never left"
         ),
     ],
 )

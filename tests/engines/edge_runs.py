@@ -1,0 +1,122 @@
+"""The run log of the made-up month: runs that ended well, broke off, overlap, or are named by a tag alone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+from edge_bill import FIRST_HOUR, MACHINES
+
+
+def write_runs(root: Path) -> dict[str, Path]:
+    """The tracker's tables of a few runs, whole ones and ones that broke off, one Parquet file each."""
+    root.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for name, frame in _tracker().items():
+        files[f"tracker_{name}"] = root / f"tracker_{name}.parquet"
+        frame.write_parquet(files[f"tracker_{name}"])
+    return files
+
+
+def at(minutes: float) -> datetime:
+    """Minutes after the first hour; a third of a minute is twenty seconds, and 37 milliseconds are on top."""
+    return FIRST_HOUR + timedelta(minutes=minutes, milliseconds=37)
+
+
+# run, target value, status, ended at; a target is printed into the workload's name.
+RUNS = (
+    ("run-a", 2.05, "completed", 300.0), ("run-b", 2.05, "completed", 310.0), ("run-c", 0.0005, None, None),
+    ("run-d", 1e-05, "failed", 200.0), ("run-e", 12345678.5, "completed", 400.0), ("run-tagged", None, None, None),
+    ("run-h", 1e22, "killed", 90.0),
+)  # fmt: skip
+# run, attempt, from, to, end reason.
+ATTEMPTS = (
+    ("run-a", 1, 5.0, 120.0, "spot_interruption"), ("run-a", 2, 125.0, 300.0, "completed"),
+    ("run-b", 1, 10.0, 310.0, "completed"), ("run-c", 1, 3.3, None, None), ("run-c", 2, 61.0, None, None),
+    ("run-d", 1, 30.0, 200.0, "oom"), ("run-e", 1, 100.0, 400.0, "completed"), ("run-tagged", 1, 240.0, 470.0, None),
+)  # fmt: skip
+# run, attempt, resource, from, to, accelerators.
+STAYS = (
+    ("run-a", 1, "i-0a", 4.0, 119.6, None), ("run-a", 2, "i-0a", 124.5, 301.0, None),
+    ("run-b", 1, "i-0c", 9.0, 310.2, 16), ("run-c", 1, "i-0b", 2.0, None, 3), ("run-c", 2, "i-0b", 60.0, None, 3),
+    ("run-d", 1, "i-0b", 31.0, 199.0, 7), ("run-e", 1, "i-0e", 101.0, 401.0, 8), ("run-e", 1, "i-0a", 300.5, 333.3, 8),
+    ("run-h", 1, "i-0d", 0.0, 90.0, None),
+)  # fmt: skip
+PHASES = ("provision", "compile", "train")
+
+
+def _tracker() -> dict[str, pl.DataFrame]:
+    moment, text, whole, real = pl.Datetime("ms"), pl.String, pl.Int64, pl.Float64
+
+    def frame(rows: list[tuple], **columns: pl.DataType | type) -> pl.DataFrame:
+        return pl.DataFrame([(*row, "jobs") for row in rows], schema={**columns, "source_name": text}, orient="row")
+
+    def moment_or_none(minutes: float | None) -> datetime | None:
+        return None if minutes is None else at(minutes)
+
+    run = frame(
+        [
+            (
+                run_id, "events", "llama-8b", "corp-v3", 9.1e9, None, 8192, 256, "bf16", "3f2c1", "eval_loss", target,
+                "min" if target != 2.05 else "max", None, "exp-1", "nlp", None, None, status,
+                at(0), moment_or_none(ended), at(470),
+            )
+            for run_id, target, status, ended in RUNS
+        ],
+        run_id=text, source_system=text, model=text, dataset=text, dataset_tokens=real, dataset_samples=real,
+        seq_len=whole, global_batch_samples=whole, precision=text, code_revision=text, target_metric=text,
+        target_value=real, target_direction=text, purpose=text, experiment=text, team=text, owner=text,
+        parent_run_id=text, status=text, started_at=moment, ended_at=moment, last_seen_at=moment,
+    )  # fmt: skip
+    attempt = frame(
+        [(run_id, no, at(begin), moment_or_none(end), reason, at(465)) for run_id, no, begin, end, reason in ATTEMPTS],
+        run_id=text, attempt_no=whole, started_at=moment, ended_at=moment, end_reason=text, last_seen_at=moment,
+    )  # fmt: skip
+    resource = frame(
+        [
+            (
+                run_id, no, machine, MACHINES[machine][0], "000033334444", "us-west-2", used,
+                "cr-0b10c" if machine == "i-0e" else None, 0, "spot", at(begin), moment_or_none(end), "imds",
+            )
+            for run_id, no, machine, begin, end, used in STAYS
+        ],
+        run_id=text, attempt_no=whole, resource_id=text, instance_type=text, account_id=text, region_id=text,
+        accelerators_used=whole, reservation_id=text, node_rank=whole, market=text, joined_at=moment, left_at=moment,
+        evidence=text,
+    )  # fmt: skip
+    phase = frame(
+        [
+            (run_id, no, name, at(begin + 2 * step), at(begin + 2 * step + 2) if name != "train" else None)
+            for run_id, no, begin, _, _ in ATTEMPTS
+            for step, name in enumerate(PHASES)
+        ],
+        run_id=text, attempt_no=whole, phase=text, started_at=moment, ended_at=moment,
+    )  # fmt: skip
+    epoch = frame(
+        [
+            (run_id, no, index, at(begin + 6 + 35 * index), at(begin + 6 + 35 * (index + 1)), 100 * (index + 1),
+             1.1e8 * (index + 1), None, None)
+            for run_id, no, begin, _, _ in ATTEMPTS
+            for index in range(3)
+        ],
+        run_id=text, attempt_no=whole, epoch_index=whole, started_at=moment, completed_at=moment, step=whole,
+        tokens_seen=real, samples_seen=real, fraction=real,
+    )  # fmt: skip
+    checkpoint = frame(
+        [
+            (run_id, no, f"{no}-{index}", 50 * index, None, at(begin + 20 * index), at(begin + 20 * index + 1.3), 41.7,
+             98_304_000_000, None if index else True, index != 2, 0.7e8 * index)
+            for run_id, no, begin, _, _ in ATTEMPTS
+            for index in range(1, 4)
+        ],
+        run_id=text, attempt_no=whole, checkpoint_id=text, step=whole, uri=text, save_started_at=moment,
+        durable_at=moment, stall_seconds=real, bytes=whole, is_resumable=pl.Boolean, is_complete=pl.Boolean,
+        tokens_seen=real,
+    )  # fmt: skip
+    evaluation = frame(
+        [(run_id, 1, 100, "eval_loss", 2.05, "valid", at(150)) for run_id, *_ in RUNS],
+        run_id=text, attempt_no=whole, step=whole, metric=text, value=real, split=text, evaluated_at=moment,
+    )  # fmt: skip
+    frames = {"run": run, "attempt": attempt, "resource": resource, "phase": phase}
+    return {**frames, "epoch": epoch, "checkpoint": checkpoint, "evaluation": evaluation}

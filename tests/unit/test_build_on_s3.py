@@ -1,0 +1,125 @@
+"""The whole product on S3, a server on loopback: bill, run events and warehouse in buckets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+from support.small_company import AUGUST, Company, found
+
+from pipelines import commands
+from pipelines.console import Console
+from pipelines.lock import BuildBusy
+from pipelines.settings import Settings, load_settings
+from pipelines.warehouse import Warehouse
+
+# The one the manifests of `support.bills` name.
+BUCKET = "example-billing"
+LOCATION = f"s3://{BUCKET}/ledger"
+SUM = "select sum(effective_cost_usd) as cost from mart_run_cost"
+
+
+@pytest.fixture
+def s3(s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The S3 client of a machine whose home, and so whose cache, is empty."""
+    import boto3
+
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
+    client.create_bucket(Bucket=BUCKET)
+    return client
+
+
+@pytest.fixture
+def company(tmp_path: Path) -> Company:
+    return found(tmp_path / "company")
+
+
+def deliver(company: Company, s3: Any) -> None:
+    """Bring bucket and folder to the same state, as AWS and the training jobs write them."""
+    for folder in (company.export, company.events):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                s3.upload_file(str(path), BUCKET, path.relative_to(company.root).as_posix())
+
+
+def settings(company: Company, endpoint: str) -> Settings:
+    """The company's configuration with every location on S3."""
+    reach = f'endpoint_url = "{endpoint}"\nregion = "us-east-1"\n'
+    company.config.write_text(
+        f'[warehouse]\nlocation = "{LOCATION}"\n{reach}'
+        f'[[billing]]\nname = "payer"\nlocation = "s3://{BUCKET}/export"\n{reach}'
+        f'[[runs]]\nname = "jobs"\nkind = "events"\nlocation = "s3://{BUCKET}/events"\n{reach}'
+    )
+    return load_settings(company.config)
+
+
+def keys(s3: Any) -> dict[str, str]:
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix="ledger/")
+    return {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", ())}
+
+
+def test_a_ledger_on_s3_is_the_ledger_in_a_folder(
+    company: Company,
+    built_company: Company,
+    s3: Any,
+    s3_endpoint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    deliver(company, s3)
+    config = settings(company, s3_endpoint)
+    assert commands.build(config, Console()) is True
+
+    record = json.loads(s3.get_object(Bucket=BUCKET, Key="ledger/publications/000001.json")["Body"].read())
+    in_folder = json.loads((built_company.warehouse / "publications" / "000001.json").read_text())
+    # Files are named by their content, so the same names are the same bytes.
+    assert record["tables"] == in_folder["tables"]
+    for key, table in record["tables"].items():
+        assert {f"ledger/tables/{key}/{name}" for name in table["files"]} <= set(keys(s3))
+
+    s3.download_file(BUCKET, "ledger/marts.duckdb", str(tmp_path / "copy"))
+    with duckdb.connect(tmp_path / "copy", read_only=True) as copy:
+        assert str(copy.sql(SUM.replace("mart_run", "mart.mart_run")).fetchone()[0]) == "196.0800000000"
+    options = {"aws_endpoint_url": s3_endpoint, "aws_allow_http": "true", "aws_region": "us-east-1"}
+    delta = pl.scan_delta(f"{LOCATION}/tables/marts/mart_run_cost", storage_options=options).collect()
+    assert str(delta["effective_cost_usd"].sum()) == "196.0800000000"
+
+    # Built again, nothing is written.
+    before = keys(s3)
+    assert commands.build(config, Console()) is False
+    assert keys(s3) == before
+
+    # Another machine, which has never seen the ledger, reads it.
+    monkeypatch.setenv("HOME", str(tmp_path / "another"))
+    capsys.readouterr()
+    commands.query(config, SUM, "csv", Console())
+    assert capsys.readouterr().out == "cost\n196.0800000000\n"
+    commands.report(config, tmp_path / "report.html", Console())
+    assert "<html" in (tmp_path / "report.html").read_text()
+    commands.check(config, Console())
+
+    # It also goes on building it.
+    company.deliver(AUGUST, "20.00")
+    deliver(company, s3)
+    assert commands.build(config, Console()) is True
+    capsys.readouterr()
+    commands.query(config, SUM, "json", Console())
+    assert json.loads(capsys.readouterr().out) == [{"cost": "190.0800000000"}]
+    assert not any(key.startswith("ledger/locks/") for key in keys(s3))
+
+
+def test_a_second_machine_is_told_who_builds(company: Company, s3: Any, s3_endpoint: str) -> None:
+    deliver(company, s3)
+    config = settings(company, s3_endpoint)
+    with (
+        Warehouse(config).lake.lock(),
+        pytest.raises(BuildBusy, match=rf"{LOCATION} is being built by process \d+ on "),
+    ):
+        commands.build(config, Console())
+    assert not any(key.startswith("ledger/publications/") for key in keys(s3))
