@@ -59,6 +59,9 @@ class Console:
 
     def __init__(self) -> None:
         self._out = RichConsole(highlight=False)
+        if not self._out.is_terminal:
+            # A pipe is as wide as what is written to it.
+            self._out.width = 1_000_000
         self._err = RichConsole(stderr=True, highlight=False)
 
     def say(self, sentence: str) -> None:
@@ -86,9 +89,7 @@ class Console:
         """Print rows as a table; where they are too wide for the terminal, one block per row."""
         cells = [[cell_text(value) for value in row] for row in frame.rows()]
         if self._fits(frame.columns, cells):
-            # Piped output is as wide as its rows; a terminal is as wide as it is.
-            width = None if self._out.is_terminal else sum(map(len, frame.columns)) + 10_000
-            self._out.print(_grid(frame, cells, title), width=width, crop=False, overflow="ignore")
+            self._out.print(_grid(frame, cells, title))
             return
         width = max(map(len, frame.columns), default=0)
         for number, row in enumerate(cells, start=1):

@@ -34,7 +34,7 @@ _MEANING = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
 }
-# Deriving what must hold of a model of many CASEs takes hours and the whole heap (SPARK-33152).
+# Deriving what must hold of a model of many CASEs takes minutes and the whole heap (SPARK-33152).
 _PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
 _QUIET = {
     "spark.log.level": "ERROR",

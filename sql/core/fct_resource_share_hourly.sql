@@ -18,7 +18,7 @@ with claim as (
 
 stay as (
     select
-        hour.resource_id, hour.hour_ms, hour.billed_units, hour.billed_ms, hour.capacity_count,
+        hour.resource_id, hour.hour_ms, hour.billed_units, hour.capacity_count, hour.accelerator_family,
         claim.run_id, claim.attempt_no, claim.evidence,
         greatest(claim.started_ms, hour.window_started_ms) as started_ms,
         least(claim.ended_ms, hour.window_ended_ms) as ended_ms,
@@ -60,15 +60,17 @@ cut as (
             order by run_id, attempt_no, started_ms, ended_ms
             rows between unbounded preceding and current row) as claimed_upto,
         row_number() over (partition by resource_id, hour_ms order by run_id, attempt_no, started_ms, ended_ms) as share_no,
-        -- Clocks differ by seconds: an excess within a minute is fitted to the bill; more than that stays
-        -- as negative idle, which is an error the checks name.
-        all_claimed_units > billed_units and all_claimed_units <= billed_units + 60000 * capacity_count as is_fitted
+        -- Clocks differ by seconds: an excess within a minute is fitted to the bill, and runs on a node without
+        -- accelerators share it. More stays as negative idle, which is an error the checks name.
+        all_claimed_units > billed_units
+            and (all_claimed_units <= billed_units + 60000 * capacity_count or accelerator_family = 'none') as is_fitted,
+        (ended_ms - started_ms) * used_count > billed_units + 1000 * used_count as is_clipped
     from measured
 ),
 
 used as (
     select
-        resource_id, hour_ms, share_no, run_id, attempt_no, evidence, started_ms, ended_ms, all_claimed_units, is_fitted,
+        resource_id, hour_ms, share_no, run_id, attempt_no, evidence, started_ms, ended_ms, all_claimed_units, is_fitted, is_clipped,
         case when is_fitted then (claimed_upto - claimed_units) * billed_units // all_claimed_units
             else claimed_upto - claimed_units end as lower_units,
         case when is_fitted then claimed_upto * billed_units // all_claimed_units else claimed_upto end as upper_units
@@ -90,7 +92,7 @@ select
     hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, cast(used.share_no as bigint) as share_no,
     'run' as bucket, used.run_id, used.attempt_no, used.evidence, used.started_ms, used.ended_ms,
     cast(used.lower_units as bigint) as lower_units, cast(used.upper_units as bigint) as upper_units, hour.billed_units,
-    used.is_fitted
+    used.is_fitted or used.is_clipped as is_fitted
 from used
 join fct_resource_hourly as hour on hour.resource_id = used.resource_id and hour.hour_ms = used.hour_ms
 

@@ -11,7 +11,8 @@ select
     max(delivery_id) as delivery_id,
     max(bill_invoicing_entity) as invoice_issuer,
     count(*) as line_count,
-    sum(line_item_unblended_cost) as billed_cost_usd,
+    coalesce(sum(line_item_unblended_cost), 0) as billed_cost_usd,
+    count(*) filter (where line_item_unblended_cost is null) as line_without_cost_count,
     -- Net columns are filled only for a payer with discounts; decided per payer and month (facts 2.3).
     count(line_item_net_unblended_cost) + count(reservation_net_effective_cost)
         + count(savings_plan_net_savings_plan_effective_cost) as net_value_count,

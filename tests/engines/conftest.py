@@ -1,73 +1,23 @@
-"""Two small warehouses built by DuckDB, the reference that every other engine is held to."""
+"""An engine to ask, and two small warehouses to build again with another engine."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from edge_bill import write_bill
 from edge_runs import write_runs
+from reference_house import House
 from support.bills import write_config
 
 from pipelines.demo import write_demo
 from pipelines.engine import Engine, open_engine
-from pipelines.models.build import Builder
-from pipelines.models.catalog import Model
-from pipelines.quality.contract import load_contract
-from pipelines.settings import Warehouse as Place
-from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse
-
-
-class House:
-    """A warehouse with every table built by DuckDB, and the way to build one of them again elsewhere."""
-
-    def __init__(self, config: Path, tracker: dict[str, Path] | None = None):
-        self._settings = load_settings(config)
-        self._builder = Builder(Warehouse(self._settings))
-        self.months = sorted({delivery.billing_period for delivery in self._builder.warehouse.bill.deliveries})
-        self._scratch = config.parent / "scratch"
-        self._built: dict[tuple[str, str | None], Path] = {}
-        lake = self._builder.lake
-        with lake.lock():
-            if tracker is None:
-                self._builder.read_runs()
-            for name, file in (tracker or {}).items():
-                lake.commit(f"raw/{name}", [file], _fingerprint(name), None)
-            for model in self._builder.catalog.ordered:
-                for month in self.slices(model):
-                    made = self.build(model, month, "duckdb")
-                    self._built[model.key, month] = made
-                    if model.stored:
-                        twin = made.with_suffix(".commit")
-                        twin.hardlink_to(made)
-                        lake.commit(model.key, [twin], _fingerprint(f"{model.key} {month}"), month)
-
-    def slices(self, model: Model) -> list[str | None]:
-        """The months a model is made by, or None for the whole."""
-        return list(self.months) if model.grain == "month" else [None]
-
-    def reference(self, model: Model, month: str | None) -> Path:
-        """What DuckDB made of it."""
-        return self._built[model.key, month]
-
-    def build(self, model: Model, month: str | None, engine: str) -> Path:
-        """Make a table, or one month of it, with an engine and from what DuckDB made; nothing is checked or kept."""
-        place = self._settings.warehouse.model_copy(update={"engine": engine})
-        builder = self._builder
-        if engine != "duckdb":
-            builder = Builder(Warehouse(self._settings.model_copy(update={"warehouse": place})))
-        out = self._scratch / engine / model.name / f"{month or 'whole'}.parquet"
-        out.parent.mkdir(parents=True, exist_ok=True)
-        builder._stage(model, load_contract(model.key), month, out)
-        return out
+from pipelines.settings import Warehouse
 
 
 @pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def opened(request: pytest.FixtureRequest) -> Callable[[], Engine]:
-    return lambda: open_engine(Place(engine=request.param))
+    return lambda: open_engine(Warehouse(engine=request.param))
 
 
 @pytest.fixture
@@ -87,7 +37,3 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> House:
     """The demo's company: its bill and its runs as users see them."""
     return House(write_demo(tmp_path_factory.mktemp("demo")).config)
-
-
-def _fingerprint(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -8,8 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import House
 from polars.testing import assert_frame_equal
+from reference_house import House
 
 from pipelines.models.catalog import load_catalog
 

@@ -1,0 +1,85 @@
+"""Building twice is building once: the same input gives the same files, wherever and however often it is built."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
+from support.ledgers import build_warehouse
+from support.random_ledgers import FIRST, HOURS, at
+
+from pipelines.models.build import Builder
+
+JULY = "2026-07"
+JUNE = "2026-06"
+LASTS = at(HOURS * 3_600_000) - FIRST
+
+
+def deliver(root: Path, rate: str, execution: str) -> Path:
+    """A June and a July bill and a run in each; `rate` is July's. Returns the configuration."""
+    june = [instance_hour("2026-06-30T22", "i-0a", "p5.48xlarge", "55.04")]
+    july = [instance_hour(f"2026-07-14T{hour}", "i-0a", "p5.48xlarge", rate) for hour in (20, 21, 22, 23)]
+    july.append({**instance_hour("2026-07-14T20", "", "p5.48xlarge", "-1.2345678901"), "line_item_line_item_type": "Credit"})
+    months = {JUNE: june, JULY: july} if execution.endswith("first") else {JULY: july}
+    export = write_export(root, months, execution=execution)
+    events = one_attempt("july", ["i-0a"], "p5.48xlarge", FIRST, LASTS, model="m", dataset="d")
+    events += one_attempt("june", ["i-0a"], "p5.48xlarge", FIRST.replace(month=6, day=30), LASTS / 6)
+    return write_config(root, billing=export, runs=write_events(root / "runs", events))
+
+
+def files(builder: Builder) -> dict[str, str]:
+    """Every data file a table ever had, by its place in the warehouse, with a digest of its bytes."""
+    tables = Path(builder.warehouse.settings.warehouse.location) / "tables"
+    found = {}
+    for path in sorted(tables.rglob("*.parquet")):
+        place = path.relative_to(tables).as_posix()
+        if place.startswith("raw/"):
+            # What was recorded is known by its listing, which says when; what is made of it, by content alone.
+            place = f"{path.parent.name} {path.stem.rpartition('-')[2]}"
+        found[place] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def current(builder: Builder, month: str | None = None) -> dict[str, list[str]]:
+    """Names of the files each table holds now, of one month or all."""
+    models = [m for m in builder.catalog.ordered if m.stored and (month is None or m.grain == "month")]
+    return {m.key: [file.name for file in builder.lake.files(m.key, month)] for m in models}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("once")
+
+
+@pytest.fixture(scope="module")
+def once(root: Path) -> Builder:
+    return build_warehouse(deliver(root, "55.04", "20260801T000000Z-first"))
+
+
+def test_building_again_writes_no_file_and_no_version(root: Path, once: Builder) -> None:
+    before, versions, log = files(once), once.lake.versions(), commits(root)
+    again = build_warehouse(root / "trainledger.toml")
+    assert files(again) == before
+    assert {key: again.lake.versions()[key] for key in versions} == versions
+    assert commits(root) == log
+
+
+def commits(root: Path) -> list[str]:
+    """Every Delta commit of the warehouse."""
+    return sorted(str(path) for path in (root / "warehouse" / "tables").rglob("_delta_log/*.json"))
+
+
+def test_building_elsewhere_gives_the_same_bytes(once: Builder, tmp_path: Path) -> None:
+    twin = build_warehouse(deliver(tmp_path, "55.04", "20260801T000000Z-first"))
+    assert files(twin) == files(once)
+
+
+def test_restating_a_month_leaves_the_other_and_returns(root: Path, once: Builder) -> None:
+    before, june, july = current(once), current(once, JUNE), current(once, JULY)
+    restated = build_warehouse(deliver(root, "49.536", "20260802T000000Z-second"))
+    assert current(restated, JUNE) == june
+    assert current(restated, JULY) != july
+    # Back to the first delivery: the very files of the first build.
+    assert current(build_warehouse(deliver(root, "55.04", "20260801T000000Z-first"))) == before
