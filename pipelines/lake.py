@@ -72,6 +72,7 @@ class Lake:
         Returns the new version, or the newest one when it holds just these files already. `fingerprint` is 16
         hex digits and differs between months. Raises CheckError when another writer committed meanwhile.
         """
+        import pyarrow as pa
         from pyarrow import parquet
 
         names = _names(staged, fingerprint)
@@ -89,7 +90,9 @@ class Lake:
         ]
         for path, name in zip(staged, names, strict=True):
             self._take_in(table, path, name)
-        return self._replace(table, files, metadata[0].schema.to_arrow_schema(), period)
+        # Engines differ in what they know to be never null; a table's checks say it, its schema does not.
+        columns = pa.schema([column.with_nullable(True) for column in metadata[0].schema.to_arrow_schema()])
+        return self._replace(table, files, columns, period)
 
     def drop(self, table: str, period: str) -> None:
         """Empty a month whose delivery vanished; one that is not there is fine."""

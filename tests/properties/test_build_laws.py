@@ -21,8 +21,9 @@ def deliver(root: Path, rate: str, execution: str) -> Path:
     """A June and a July bill and a run in each; `rate` is July's. Returns the configuration."""
     june = [instance_hour("2026-06-30T22", "i-0a", "p5.48xlarge", "55.04")]
     july = [instance_hour(f"2026-07-14T{hour}", "i-0a", "p5.48xlarge", rate) for hour in (20, 21, 22, 23)]
-    july.append({**instance_hour("2026-07-14T20", "", "p5.48xlarge", "-1.2345678901"), "line_item_line_item_type": "Credit"})
-    months = {JUNE: june, JULY: july} if execution.endswith("first") else {JULY: july}
+    credit = instance_hour("2026-07-14T20", "", "p5.48xlarge", "-1.2345678901", line_item_line_item_type="Credit")
+    # June is delivered once; a new delivery of the same lines would be another one.
+    months = {JULY: [*july, credit]} | ({JUNE: june} if execution.endswith("first") else {})
     export = write_export(root, months, execution=execution)
     events = one_attempt("july", ["i-0a"], "p5.48xlarge", FIRST, LASTS, model="m", dataset="d")
     events += one_attempt("june", ["i-0a"], "p5.48xlarge", FIRST.replace(month=6, day=30), LASTS / 6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -41,9 +42,7 @@ order by cost, piece_no
 def pieces(costs: list[Decimal], whole: int, inner: list[int]) -> dict[Decimal, list[Decimal]]:
     """The pieces of each cost between touching cuts of 0..whole."""
     bounds = [0, *sorted(inner), whole]
-    cuts = ", ".join(
-        f"({n}, {lower}, {upper})" for n, (lower, upper) in enumerate(zip(bounds, bounds[1:], strict=False))
-    )
+    cuts = ", ".join(f"({n}, {lower}, {upper})" for n, (lower, upper) in enumerate(pairwise(bounds)))
     sql = PIECES.format(whole=whole, costs=", ".join(f"('{cost:f}')" for cost in costs), cuts=cuts)
     found: dict[Decimal, list[Decimal]] = {}
     with DuckDBEngine(threads=1) as engine:

@@ -24,15 +24,15 @@ def run_with_attempts(draw: st.DrawFn) -> tuple[list[dict[str, str]], dict[str, 
     lines = [machine_line("i-0a", number, "1", draw(COSTS)) for number in range(HOURS)]
     bounds = sorted(draw(st.lists(MOMENTS, min_size=2, max_size=6, unique=True)))
     spans = [(0, start, end) for start, end in zip(bounds[::2], bounds[1::2], strict=False)]
-    rows = tracker([Stay(0, "i-0a", draw(st.none() | st.integers(1, 8)), s, e) for _, s, e in spans], spans)
+    rows = tracker([Stay(0, "i-0a", draw(st.none() | st.integers(1, 8)), *span[1:]) for span in spans], spans)
     attempts = st.integers(1, len(spans))
     run = {"source_name": "jobs", "run_id": "run-0"}
     for attempt in rows["tracker_attempt"]:
         attempt["end_reason"] = draw(st.sampled_from(["completed", "spot_interruption"]))
     rows["tracker_run"][0]["status"] = draw(st.sampled_from(["completed", "failed", None]))
     rows["tracker_checkpoint"] = [
-        {**run, "checkpoint_id": f"k{n}", "attempt_no": draw(attempts), "durable_at": at(ms), "is_resumable": draw(st.booleans())}
-        for n, ms in enumerate(draw(st.lists(MOMENTS, max_size=5)))
+        {**run, "checkpoint_id": f"k{n}", "attempt_no": draw(attempts), "durable_at": at(ms), "is_resumable": kept}
+        for n, (ms, kept) in enumerate(draw(st.lists(st.tuples(MOMENTS, st.booleans()), max_size=5)))
     ]
     rows["tracker_epoch"] = [
         {**run, "attempt_no": draw(attempts), "epoch_index": draw(st.integers(1, 3)), "completed_at": at(ms)}
@@ -43,7 +43,8 @@ def run_with_attempts(draw: st.DrawFn) -> tuple[list[dict[str, str]], dict[str, 
         inside = st.integers(start, end)
         for phase in draw(st.lists(st.sampled_from(["init", "compile", "train"]), max_size=3, unique=True)):
             opened, closed = sorted((draw(inside), draw(inside)))
-            phases.append({**run, "attempt_no": number, "phase": phase, "started_at": at(opened), "ended_at": at(closed)})
+            times = {"started_at": at(opened), "ended_at": at(closed)}
+            phases.append({**run, "attempt_no": number, "phase": phase, **times})
     rows["tracker_phase"] = phases
     return lines, rows
 

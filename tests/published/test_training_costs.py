@@ -62,9 +62,7 @@ def _fine_tune() -> tuple[list, list]:
         {"event": "phase_ended", "phase": "compile", "at": moment(trains)},
         {"event": "phase_started", "phase": "train", "at": moment(trains)},
     ]
-    inside += [
-        {"event": "epoch_completed", "epoch": n, "at": moment(trains + TRAINING * n / 3)} for n in (1, 2, 3)
-    ]
+    inside += [{"event": "epoch_completed", "epoch": n, "at": moment(trains + TRAINING * n / 3)} for n in (1, 2, 3)]
     run = {"model": "llama-2-7b", "dataset": "dolly-15k", "purpose": "finetune"}
     return (
         instance_time("i-0trn", "trn1.32xlarge", TRN1_RATE, start, FINE_TUNE),

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 import polars as pl
-from support.bills import ORDINARY_LINE
-from support.ledgers import open_tables
 
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
+from support.bills import ORDINARY_LINE
+from support.ledgers import open_tables
 
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 LINE = "source_name, source_file, source_row"

@@ -26,13 +26,14 @@ MACHINES = {
 BLOCK = "arn:aws:ec2:us-west-2:000033334444:capacity-reservation/cr-0b10c5"
 CHARGES = (
     "Usage", "DiscountedUsage", "SavingsPlanCoveredUsage", "SavingsPlanNegation", "SavingsPlanRecurringFee",
-    "SavingsPlanUpfrontFee", "RIFee", "Fee", "Tax", "Credit", "Refund", "EdpDiscount", "SomeNewDiscount", "SomethingNew",
+    "SavingsPlanUpfrontFee", "RIFee", "Fee", "Tax", "Credit", "Refund", "EdpDiscount", "NewDiscount", "SomethingNew",
 )  # fmt: skip
 USAGE_CHARGES = CHARGES[:3]
 OTHER_USAGE = (
     ("USW2-EBS:VolumeUsage.gp3", "vol-0a"), ("DataTransfer-Out-Bytes", "i-0a"), ("USW2-Requests-Tier1", "bucket"),
-    ("USW2-TrainWarmPool:ml.p4d.24xlarge", "job"), ("USW2-Reservation:p5.48xlarge", BLOCK), ("ComputeSP:1yrNoUpfront", ""),
-    ("USW2-UnusedBox:p5.48xlarge", BLOCK), ("USW2-CapacityBlockFee:p5.48xlarge", ""), ("USW2-BoxUsage:p5.48xlarge", ""),
+    ("USW2-TrainWarmPool:ml.p4d.24xlarge", "job"), ("USW2-Reservation:p5.48xlarge", BLOCK),
+    ("USW2-UnusedBox:p5.48xlarge", BLOCK), ("USW2-CapacityBlockFee:p5.48xlarge", ""),
+    ("USW2-BoxUsage:p5.48xlarge", ""), ("ComputeSP:1yrNoUpfront", ""),
 )  # fmt: skip
 AMOUNTS = (
     "line_item_net_unblended_cost", "pricing_public_on_demand_cost",
@@ -99,12 +100,13 @@ def any_line(draw: st.DrawFn) -> dict[str, str]:
     money["line_item_unblended_cost"] = draw(COSTS)
     payer = {"bill_payer_account_id": draw(st.sampled_from(["000011112222", "000099998888"]))}
     tag = {"tag_run_id": draw(st.sampled_from(["run-0", "run-1", "nobody"]))} if draw(st.booleans()) else {}
+    number, amount = draw(st.integers(0, HOURS - 1)), draw(PARTS_OF_AN_HOUR)
     if draw(st.booleans()):
-        line = machine_line(draw(st.sampled_from(list(MACHINES))), draw(st.integers(0, HOURS - 1)), draw(PARTS_OF_AN_HOUR), "0")
+        line = machine_line(draw(st.sampled_from(list(MACHINES))), number, amount, "0")
         charge = draw(st.sampled_from(USAGE_CHARGES))
     else:
         usage, resource = draw(st.sampled_from(OTHER_USAGE))
-        line = {**hour(draw(st.integers(0, HOURS - 1))), "line_item_usage_type": usage, "line_item_usage_amount": draw(PARTS_OF_AN_HOUR)}
+        line = {**hour(number), "line_item_usage_type": usage, "line_item_usage_amount": amount}
         line["line_item_operation"] = draw(st.sampled_from(["RunInstances", "RunInstances:CB", "EKSPod-EC2"]))
         line |= {"line_item_resource_id": resource} if resource else {}
         line |= {"reservation_reservation_a_r_n": BLOCK} if draw(st.booleans()) else {}
@@ -150,41 +152,41 @@ def split(stay: Stay, at_ms: int) -> list[Stay]:
     return [replace(stay, ended_ms=at_ms), replace(stay, started_ms=at_ms)]
 
 
-def tracker(stays: Sequence[Stay], attempts: Sequence[tuple[int, int, int]] = ()) -> dict[str, list[dict[str, Any]]]:
-    """Tracker rows of the runs: one attempt each, as long as its stays, unless `attempts` (run, start, end) says else."""
-    runs = sorted({stay.run_no for stay in stays})
-    spans = list(attempts) or [
-        (run, min(s.started_ms for s in stays if s.run_no == run), max(s.ended_ms for s in stays if s.run_no == run))
-        for run in runs
+def tracker(stays: Sequence[Stay], spans: Sequence[tuple[int, int, int]] = ()) -> dict[str, list[dict[str, Any]]]:
+    """Tracker rows of the runs; their attempts are `spans` (run, start, end), else one a run as long as its stays."""
+    spans = spans or [
+        (run_no, min(stay.started_ms for stay in own), max(stay.ended_ms for stay in own))
+        for run_no in sorted({stay.run_no for stay in stays})
+        for own in [[stay for stay in stays if stay.run_no == run_no]]
     ]
-    numbered = [(run, start, end, sum(r == run and s < start for r, s, _ in spans) + 1) for run, start, end in spans]
-    return {
-        "tracker_run": [
-            {"source_name": "jobs", "run_id": f"run-{run}", "status": "completed", "started_at": at(start), "ended_at": at(end), "last_seen_at": at(end)}
-            for run in runs
-            for start, end in [(min(s for r, s, _ in spans if r == run), max(e for r, _, e in spans if r == run))]
-        ],
-        "tracker_attempt": [
-            {"source_name": "jobs", "run_id": f"run-{run}", "attempt_no": number, "started_at": at(start), "ended_at": at(end), "end_reason": "completed", "last_seen_at": at(end)}
-            for run, start, end, number in numbered
-        ],
-        "tracker_resource": [
-            {
-                "source_name": "jobs",
-                "run_id": f"run-{stay.run_no}",
-                "attempt_no": max([n for run, start, _, n in numbered if run == stay.run_no and start <= stay.started_ms], default=1),
-                "resource_id": stay.machine,
-                "instance_type": MACHINES[stay.machine][0],
-                "accelerators_used": stay.accelerators,
-                "joined_at": at(stay.started_ms),
-                "left_at": at(stay.ended_ms),
-                "evidence": "imds",
-            }
-            for stay in stays
-        ],
-    }
+    rows: dict[str, list[dict[str, Any]]] = {"tracker_run": [], "tracker_attempt": [], "tracker_resource": []}
+    for run_no in sorted({run_no for run_no, _, _ in spans}):
+        attempts = sorted((start, end) for number, start, end in spans if number == run_no)
+        run = {"source_name": "jobs", "run_id": f"run-{run_no}"}
+        rows["tracker_run"].append({**run, "status": "completed", **_from_to(attempts[0][0], attempts[-1][1])})
+        for number, (start, end) in enumerate(attempts, start=1):
+            whole = {"attempt_no": number, "end_reason": "completed", **_from_to(start, end)}
+            rows["tracker_attempt"].append({**run, **whole})
+            inside = [stay for stay in stays if stay.run_no == run_no and start <= stay.started_ms < end]
+            rows["tracker_resource"] += [{**run, "attempt_no": number, **_resource(stay)} for stay in inside]
+    return rows
 
 
 def at(ms: int) -> datetime:
     """Milliseconds since FIRST as a moment."""
     return FIRST + timedelta(milliseconds=ms)
+
+
+def _from_to(start: int, end: int) -> dict[str, datetime]:
+    return {"started_at": at(start), "ended_at": at(end), "last_seen_at": at(end)}
+
+
+def _resource(stay: Stay) -> dict[str, Any]:
+    return {
+        "resource_id": stay.machine,
+        "instance_type": MACHINES[stay.machine][0],
+        "accelerators_used": stay.accelerators,
+        "joined_at": at(stay.started_ms),
+        "left_at": at(stay.ended_ms),
+        "evidence": "imds",
+    }

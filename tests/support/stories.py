@@ -12,10 +12,9 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.models.build import Builder
 from support.bills import write_config, write_events, write_export
 from support.ledgers import build_warehouse, open_publication, open_tables
-
-from pipelines.models.build import Builder
 
 # How a bill's CSV says that a cell is empty on the bill; a blank cell is the ordinary value.
 EMPTY = "-"
