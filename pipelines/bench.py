@@ -46,10 +46,19 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=2_000_000, help="lines of the larger month")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--keep", type=Path, help="Markdown file to write the table to")
+    # A process of its own for everything: a child's peak memory starts at its parent's.
     parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--generate", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--restate", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.bare:
         bare_scan(sorted(given.bare.rglob("*.parquet")))
+        return
+    if given.generate:
+        write_bench_bill(given.generate, given.lines)
+        return
+    if given.restate:
+        restate(given.restate)
         return
     console = Console()
     sizes = (given.lines // 5, given.lines)
@@ -57,14 +66,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="trainledger-bench-") as folder:
         for size in sizes:
             console.note(f"Generating {size:,} lines …")
-            write_bench_bill(Path(folder) / str(size), size)
+            timed(["-m", "pipelines.bench", "--generate", str(Path(folder) / str(size)), "--lines", str(size)])
         for number in range(given.repeat):
             for size in sizes:
                 console.note(f"Round {number + 1} of {given.repeat}, {size:,} lines …")
                 for kind, run in measure(Path(folder) / str(size)).items():
                     runs[size, kind].append(run)
     report = table(sizes, runs, given.repeat)
-    console.say(report)
+    for line in report.splitlines():
+        console.say(line)
     if given.keep:
         given.keep.write_text(report + "\n", encoding="utf-8")
 
@@ -76,7 +86,7 @@ def measure(place: Path) -> dict[str, Run]:
     found = {"bare scan": timed(["-m", "pipelines.bench", "--bare", str(current_files(place))])}
     found["full build"] = timed(build)
     found["unchanged refresh"] = timed(build)
-    restate(place)
+    timed(["-m", "pipelines.bench", "--restate", str(place)])
     found["restated month"] = timed(build)
     return found
 

@@ -72,9 +72,7 @@ def find_manifests(listing: Sequence[Object], store: Store) -> list[Place]:
     return places
 
 
-def read_manifests(
-    places: Sequence[Place], listing: Sequence[Object], store: Store, cache: Path
-) -> list[Manifest]:
+def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: Store, cache: Path) -> list[Manifest]:
     """The manifests, read from the store only where they changed since `cache`, a folder, was written."""
     path = cache / CACHE
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -98,9 +96,7 @@ def _text(store: Store, key: str) -> str:
     try:
         return store.read(key).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SourceError(
-            f"{store.uri(key)} is not UTF-8 text; fetch the manifest from the export again."
-        ) from None
+        raise SourceError(f"{store.uri(key)} is not UTF-8 text; fetch the manifest from the export again.") from None
 
 
 def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest:
@@ -115,9 +111,7 @@ def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest
         raise SourceError(f"{where} is not a JSON object; fetch the manifest from the export again.")
     named = content.get("dataFiles", content.get("reportKeys"))
     if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-        raise SourceError(
-            f"{where} has no list dataFiles or reportKeys of file names; it is no billing manifest."
-        )
+        raise SourceError(f"{where} has no list dataFiles or reportKeys of file names; it is no billing manifest.")
     delivery_id = content.get("executionId") or content.get("assemblyId")
     if not isinstance(delivery_id, str):
         raise SourceError(f"{where} has neither executionId nor assemblyId; fetch it from the export again.")

@@ -67,9 +67,7 @@ def _columns(raw: RawDelivery, group: Sequence[RawFile], tried: Mapping[str, Seq
     for column in bill_columns():
         named[column.name] = _value(column, found.sources[column.name], first.columns)
     for name in TAG_NAMES:
-        named[f"tag_{name}"] = _first(
-            _filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name]
-        )
+        named[f"tag_{name}"] = _first(_filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name])
     return ",\n".join(f"    {value} as {name}" for name, value in named.items())
 
 

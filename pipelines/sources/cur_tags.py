@@ -39,8 +39,7 @@ def twins(file: RawFile, name: str, tried: Sequence[TagKey]) -> list[str]:
     for tag in tried:
         spellings.setdefault(bare(tag.key), []).append(tag.key)
     return [
-        f"{file.key}: the tags {' and '.join(keys)} are one name for {name}; "
-        "each line takes the first that is filled."
+        f"{file.key}: the tags {' and '.join(keys)} are one name for {name}; each line takes the first that is filled."
         for keys in spellings.values()
         if len(keys) > 1
     ]

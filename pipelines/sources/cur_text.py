@@ -150,9 +150,7 @@ class _Bill:
         """What the Parquet file holds."""
         forms = {MONEY: "number", "TIMESTAMP": "time", "VARCHAR": "text"}
         columns = [Delivered(c.name, forms[c.type], str(_TYPES[c.type])) for c in self._columns]
-        tags = [
-            Delivered(n, "text" if t.key else "map", str(self.schema.field(n).type)) for t, n in self._tags
-        ]
+        tags = [Delivered(n, "text" if t.key else "map", str(self.schema.field(n).type)) for t, n in self._tags]
         return (*columns, *tags)
 
     def tag_keys(self) -> tuple[TagKey, ...]:
@@ -183,9 +181,7 @@ class _Bill:
             self.billed_total += cur_values.total(text)
         if column.type not in _READERS:
             return text
-        return self._read(
-            _READERS[column.type], text, sources[0].position, column if column.refuses else None
-        )
+        return self._read(_READERS[column.type], text, sources[0].position, column if column.refuses else None)
 
     def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
         values, unread = reader(text)

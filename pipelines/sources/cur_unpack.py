@@ -42,9 +42,7 @@ def magic(path: Path) -> bytes:
 
 
 @contextmanager
-def unpacked(
-    path: Path, where: str, on_bytes: Callable[[int], None] = lambda count: None
-) -> Iterator[pa.NativeFile]:
+def unpacked(path: Path, where: str, on_bytes: Callable[[int], None] = lambda count: None) -> Iterator[pa.NativeFile]:
     """The csv bytes of a delivered file; `on_bytes` hears of packed bytes as they are read.
 
     Raises SourceError, naming the file as `where`, when it ends early or a ZIP does not hold just one file.
@@ -78,7 +76,5 @@ def _only_member(archive: ZipFile, where: str) -> str:
     members = [member.filename for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1:
         names = f" ({', '.join(members[:3])})" if members else ""
-        raise SourceError(
-            f"{where} holds {len(members)} files{names} where a bill holds one; have it delivered again."
-        )
+        raise SourceError(f"{where} holds {len(members)} files{names} where a bill holds one; have it delivered again.")
     return members[0]

@@ -31,16 +31,26 @@ stay as (
 ),
 
 -- What a run says of itself beats a tag or a guess for the same time: a node keeps its tag when it is used again.
+told as (
+    select * from stay where evidence not in ('tag', 'type_match')
+),
+
+guessed as (
+    select * from stay where evidence in ('tag', 'type_match')
+),
+
 standing as (
-    select stay.*
-    from stay
-    anti join stay as better
-        on stay.evidence in ('tag', 'type_match')
-        and better.evidence not in ('tag', 'type_match')
-        and better.resource_id = stay.resource_id
-        and better.hour_ms = stay.hour_ms
-        and better.started_ms < stay.ended_ms
-        and better.ended_ms > stay.started_ms
+    select * from told
+
+    union all
+
+    select guessed.*
+    from guessed
+    anti join told as better
+        on better.resource_id = guessed.resource_id
+        and better.hour_ms = guessed.hour_ms
+        and better.started_ms < guessed.ended_ms
+        and better.ended_ms > guessed.started_ms
 ),
 
 measured as (

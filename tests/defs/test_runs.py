@@ -199,8 +199,13 @@ def test_the_schedule_asks_for_every_month_when_runs_changed(built_company: Comp
 def test_the_schedule_waits_for_the_run_it_asked_for(company: Company, lasting: dg.DagsterInstance, tick) -> None:
     company.deliver(AUGUST, "20.00")
     asked = tick(company)
-    job = defs.resolve_job_def("refresh")
-    run = lasting.create_run_for_job(job, tags={"dagster/run_key": asked.run_key}, status=dg.DagsterRunStatus.STARTED)
+
+    @dg.job
+    def standing_for_refresh() -> None: ...
+
+    run = lasting.create_run_for_job(
+        standing_for_refresh, tags={"dagster/run_key": asked.run_key}, status=dg.DagsterRunStatus.STARTED
+    )
     assert tick(company) == "A run for these changes is under way."
     # What is delivered meanwhile gets a run of its own.
     company.deliver(JULY, "50.00")

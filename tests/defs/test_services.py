@@ -26,20 +26,22 @@ ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 
 
+def script(name: str) -> Path:
+    return Path(sys.executable).with_name(name)
+
+
+def environment(home: Path) -> dict[str, str]:
+    return os.environ | {"DAGSTER_HOME": str(home), "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
+
+
 @contextmanager
 def service(name: str, *arguments: str, home: Path, config: Path) -> Iterator[subprocess.Popen]:
     """A Dagster service as its unit file starts it, stopped as systemd does; its words go to a log in `home`."""
-    environment = os.environ | {
-        "DAGSTER_HOME": str(home),
-        "TRAINLEDGER_CONFIG": str(config),
-        "PYTHONPATH": str(ROOT),
-        "NO_PROXY": "127.0.0.1",
-    }
     with (home / f"{name}.log").open("w") as log:
         process = subprocess.Popen(
-            [Path(sys.executable).with_name(name), *arguments, "-m", "pipelines.definitions"],
+            [script(name), *arguments, "-m", "pipelines.definitions"],
             cwd=home,
-            env=environment,
+            env=environment(home) | {"TRAINLEDGER_CONFIG": str(config)},
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -98,6 +100,8 @@ def test_the_schedule_fires_and_the_marts_are_new(built_company: Company, tmp_pa
     company, home, port = built_company.copy(tmp_path), tmp_path / "home", free_port()
     home.mkdir()
     shutil.copy(ROOT / "deploy" / "dagster.yaml", home)
+    # The daemon's unit does this first: two services that make the same tables at once would fail.
+    subprocess.run([script("dagster"), "instance", "migrate"], env=environment(home), check=True, capture_output=True)
     with company.config.open("a") as config:
         config.write('\n[schedule]\ncron = "* * * * *"\n')
     expected = company.deliver(AUGUST, "20.00")

@@ -83,9 +83,7 @@ def parquet(
         if kind == MAP:
             values = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
         if pa.types.is_timestamp(kind):
-            columns[name] = (
-                pa.array([str(v)[:19].replace(" ", "T") for v in values]).cast(pa.timestamp("s")).cast(kind)
-            )
+            columns[name] = pa.array([str(v)[:19].replace(" ", "T") for v in values]).cast(pa.timestamp("s")).cast(kind)
         elif kind == pa.float64():
             columns[name] = pa.array([None if v is None else float(str(v)) for v in values], kind)
         else:
@@ -175,9 +173,7 @@ def stored(location: Path | str, raw_root: Path, **more: str) -> list[aws_cur.Ra
     return [aws_cur.ingest(found, given, raw_root) for found in aws_cur.list_deliveries(given, raw_root)]
 
 
-def bill(
-    raws: Sequence[aws_cur.RawDelivery], sql: str, tags: Mapping[str, Sequence[str]] = STANDARD_TAGS
-) -> list:
+def bill(raws: Sequence[aws_cur.RawDelivery], sql: str, tags: Mapping[str, Sequence[str]] = STANDARD_TAGS) -> list:
     """A SELECT's rows as tuples over the normalised bill, `aws_cur_line_item`."""
     shown = aws_cur.raw_select(raws, tags)
     with DuckDBEngine() as engine:

@@ -55,15 +55,11 @@ def test_aliases_stand_in_and_a_map_only_where_there_is_no_column() -> None:
 def test_a_column_of_the_wrong_type_is_refused_by_name() -> None:
     columns = [c for c in delivered(*REQUIRED) if c.name != "line_item_unblended_cost"]
     columns.append(Delivered("line_item_unblended_cost", "text", "string"))
-    with pytest.raises(
-        SourceError, match=r"a\.parquet: column line_item_unblended_cost is string, not a number; "
-    ):
+    with pytest.raises(SourceError, match=r"a\.parquet: column line_item_unblended_cost is string, not a number; "):
         layout(columns, "a.parquet")
 
 
 def test_a_list_price_of_the_wrong_type_is_only_missing() -> None:
     found = layout([*delivered(*REQUIRED), Delivered("pricing_public_on_demand_cost", "text", "string")], "a")
     assert found.sources["pricing_public_on_demand_cost"] == ()
-    assert found.warnings == (
-        "column pricing_public_on_demand_cost is string, not a number; it is read as missing.",
-    )
+    assert found.warnings == ("column pricing_public_on_demand_cost is string, not a number; it is read as missing.",)

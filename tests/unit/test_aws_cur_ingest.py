@@ -39,9 +39,7 @@ FORMS: dict[str, Callable[[Path], Path]] = {
     "legacy csv.gz": lambda root: legacy_export(root, {"ml-cur-1.csv.gz": packed(LEGACY_CSV)}),
     "legacy zip": lambda root: legacy_export(root, {"ml-cur-1.zip": zipped({"ml-cur-1.csv": LEGACY_CSV})}),
     "legacy csv": lambda root: legacy_export(root, {"ml-cur-1.csv": LEGACY_CSV}),
-    "legacy csv with a byte order mark": lambda root: legacy_export(
-        root, {"a.csv": b"\xef\xbb\xbf" + LEGACY_CSV}
-    ),
+    "legacy csv with a byte order mark": lambda root: legacy_export(root, {"a.csv": b"\xef\xbb\xbf" + LEGACY_CSV}),
     "legacy parquet": lambda root: legacy_export(
         root,
         {
@@ -158,9 +156,7 @@ def test_a_second_ingest_does_nothing(tmp_path: Path) -> None:
     next(root.glob("data/*/*/*.parquet")).unlink()
     (again,) = stored(root, tmp_path / "raw")
     assert again == first
-    assert {
-        path: path.stat().st_mtime_ns for path in (tmp_path / "raw").rglob("*") if path.is_file()
-    } == written
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "raw").rglob("*") if path.is_file()} == written
 
 
 def test_a_restated_month_lies_beside_the_one_before(tmp_path: Path) -> None:
@@ -255,9 +251,7 @@ def spoilt(cost: str) -> bytes:
     ],
 )
 def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, name: str, content: bytes, says: str) -> None:
-    said = refusal(
-        legacy_export(tmp_path / "bucket", {"good.csv.gz": packed(LEGACY_CSV), name: content}), tmp_path
-    )
+    said = refusal(legacy_export(tmp_path / "bucket", {"good.csv.gz": packed(LEGACY_CSV), name: content}), tmp_path)
     assert said.startswith(f"ROOT/20260701-20260801/asm-1/{name}")
     assert says in said
     assert said.count("\n") == 0 and said.endswith(".")
@@ -267,9 +261,7 @@ def test_a_parquet_with_damaged_costs_is_refused(tmp_path: Path) -> None:
     content = parquet(CUR2_THREE * 1000)
     chunks = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
     costs = next(
-        c
-        for c in map(chunks.column, range(chunks.num_columns))
-        if c.path_in_schema.endswith("unblended_cost")
+        c for c in map(chunks.column, range(chunks.num_columns)) if c.path_in_schema.endswith("unblended_cost")
     )
     broken = bytearray(content)
     for at in range(costs.data_page_offset, costs.dictionary_page_offset + costs.total_compressed_size):

@@ -96,9 +96,7 @@ def test_the_prefix_may_be_called_like_the_export(tmp_path: Path) -> None:
 
 
 def test_a_lower_case_partition_is_a_partition(tmp_path: Path) -> None:
-    text = json.dumps(
-        {"executionId": "e", "dataFiles": ["s3://b/p/x/data/billing_period=2026-07/x-1.csv.gz"]}
-    )
+    text = json.dumps({"executionId": "e", "dataFiles": ["s3://b/p/x/data/billing_period=2026-07/x-1.csv.gz"]})
     write(tmp_path / "x", {"metadata/billing_period=2026-07/x-Manifest.json": text})
     write(tmp_path / "x", {"data/billing_period=2026-07/x-1.csv.gz": CUR2["ml-cur2-00001.csv.gz"]})
     (found,) = deliveries(tmp_path / "x", tmp_path / "raw")

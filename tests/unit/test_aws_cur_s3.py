@@ -56,9 +56,7 @@ def upload(root: Path, bucket: str, prefix: str, endpoint: str) -> str:
 
 def test_cur2_from_s3(tmp_path: Path, s3_endpoint: str) -> None:
     files = {"a-1.snappy.parquet": parquet([CUR2_LINE]), "a-2.snappy.parquet": parquet([CUR2_LINE])}
-    cur2_export(
-        tmp_path / "b", {"old.snappy.parquet": parquet([CUR2_LINE])}, execution="20260731T000000Z-old"
-    )
+    cur2_export(tmp_path / "b", {"old.snappy.parquet": parquet([CUR2_LINE])}, execution="20260731T000000Z-old")
     root = cur2_export(tmp_path / "b", files)
     location = upload(root, "example-billing", "cur2/ml-cur2", s3_endpoint)
     raws = stored(location, tmp_path / "raw", endpoint_url=s3_endpoint)
@@ -66,9 +64,7 @@ def test_cur2_from_s3(tmp_path: Path, s3_endpoint: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["cur/ml-cur", "cur"])
-def test_legacy_from_s3_by_its_root_or_the_folder_above(
-    tmp_path: Path, s3_endpoint: str, prefix: str
-) -> None:
+def test_legacy_from_s3_by_its_root_or_the_folder_above(tmp_path: Path, s3_endpoint: str, prefix: str) -> None:
     root = legacy_export(tmp_path / "b", {"a-1.csv.gz": packed(csv_text([LEGACY_LINE] * 3))})
     upload(root, "example-billing", "cur/ml-cur", s3_endpoint)
     (raw,) = stored(f"s3://example-billing/{prefix}", tmp_path / "raw", endpoint_url=s3_endpoint)
@@ -76,9 +72,7 @@ def test_legacy_from_s3_by_its_root_or_the_folder_above(
     assert raw.files[0].key.endswith("20260701-20260801/asm-1/a-1.csv.gz")
 
 
-def test_an_unchanged_manifest_costs_one_listing(
-    tmp_path: Path, s3_endpoint: str, requests: list[str]
-) -> None:
+def test_an_unchanged_manifest_costs_one_listing(tmp_path: Path, s3_endpoint: str, requests: list[str]) -> None:
     root = cur2_export(tmp_path / "b", {"a-1.snappy.parquet": parquet([CUR2_LINE])})
     location = upload(root, "example-billing", "cur2/ml-cur2", s3_endpoint)
     requests.clear()
@@ -98,9 +92,7 @@ def test_a_changed_manifest_is_read_again(tmp_path: Path, s3_endpoint: str, requ
     root = cur2_export(tmp_path / "b", {"a-1.snappy.parquet": parquet([CUR2_LINE])})
     location = upload(root, "example-billing", "cur2/ml-cur2", s3_endpoint)
     stored(location, tmp_path / "raw", endpoint_url=s3_endpoint)
-    cur2_export(
-        tmp_path / "b", {"a-1.snappy.parquet": parquet([CUR2_LINE] * 2)}, execution="20260802T000000Z-exec-2"
-    )
+    cur2_export(tmp_path / "b", {"a-1.snappy.parquet": parquet([CUR2_LINE] * 2)}, execution="20260802T000000Z-exec-2")
     store = open_store(location, endpoint_url=s3_endpoint)
     for path in root.rglob("*"):
         if path.is_file():
@@ -119,9 +111,7 @@ def test_a_changed_manifest_is_read_again(tmp_path: Path, s3_endpoint: str, requ
 def test_manifests_may_not_point_elsewhere(
     tmp_path: Path, s3_endpoint: str, bucket: str, prefix: str, says: str
 ) -> None:
-    root = cur2_export(
-        tmp_path / "b", {"a-1.snappy.parquet": parquet([CUR2_LINE])}, bucket=bucket, prefix=prefix
-    )
+    root = cur2_export(tmp_path / "b", {"a-1.snappy.parquet": parquet([CUR2_LINE])}, bucket=bucket, prefix=prefix)
     location = upload(root, "example-billing", "cur2/ml-cur2", s3_endpoint)
     with pytest.raises(SourceError, match=says) as raised:
         aws_cur.list_deliveries(source(location, endpoint_url=s3_endpoint), tmp_path / "raw")

@@ -31,9 +31,7 @@ TAGS = {"run_id": ("run_id", "RunId"), "owner": ("owner",), "team": ("team",)}
 
 def legacy(tmp_path: Path, **tags: str) -> RawDelivery:
     line = LEGACY_LINE | {f"resourceTags/{key}": value for key, value in tags.items()}
-    (raw,) = stored(
-        legacy_export(tmp_path / "legacy", {"a.csv.gz": packed(csv_text([line]))}), tmp_path / "raw"
-    )
+    (raw,) = stored(legacy_export(tmp_path / "legacy", {"a.csv.gz": packed(csv_text([line]))}), tmp_path / "raw")
     return raw
 
 
@@ -59,8 +57,7 @@ def test_kinds_and_files_of_different_columns_are_one_bill(tmp_path: Path) -> No
     (mixed,) = stored(cur2_export(tmp_path / "mixed", files, name="mixed"), tmp_path / "mixed" / "raw")
     rows = bill(
         [legacy(tmp_path), cur2(tmp_path, {}), mixed],
-        "select sum(line_item_unblended_cost), sum(line_item_net_unblended_cost), count(*)"
-        " from aws_cur_line_item",
+        "select sum(line_item_unblended_cost), sum(line_item_net_unblended_cost), count(*) from aws_cur_line_item",
     )
     assert rows == [(Decimal("220.16"), Decimal("40"), 4)]
 
@@ -145,9 +142,7 @@ def test_different_accepted_keys_are_tried_in_the_order_given(tmp_path: Path) ->
         {"resource_tags": {"user_job": "j-1", "user_run": "r-1"}},
         {"resource_tags": {"user_job": "j-2"}},
     )
-    shown = bill(
-        [raw], "select tag_run_id from aws_cur_line_item order by source_row", {"run_id": ("run", "job")}
-    )
+    shown = bill([raw], "select tag_run_id from aws_cur_line_item order by source_row", {"run_id": ("run", "job")})
     assert shown == [("r-1",), ("j-2",)]
     assert raw_select([raw], {"run_id": ("run", "job")}).warnings == ()
 
@@ -178,9 +173,7 @@ def test_hostile_tag_keys_stay_data(tmp_path: Path) -> None:
 
 def test_product_attributes_come_from_the_map_where_there_is_no_column(tmp_path: Path) -> None:
     raw = cur2(tmp_path, {"product": {"product_name": "EC2", "region": "us-west-2"}}, {"product": None})
-    rows = bill(
-        [raw], "select product_product_name, product_region_code from aws_cur_line_item order by source_row"
-    )
+    rows = bill([raw], "select product_product_name, product_region_code from aws_cur_line_item order by source_row")
     assert rows == [("EC2", "us-west-2"), (None, None)]
     text = json.dumps({"product_name": "EC2", "region": "us-west-2"})
     files = {"x.csv.gz": packed(csv_text([CUR2_LINE | {"product": text}]))}
@@ -202,8 +195,6 @@ def test_the_select_has_words_in_spark(tmp_path: Path) -> None:
         cur2(tmp_path, {"resource_tags": {"user_run_id": "r-42"}}),
     ]
     shown = raw_select(raws, TAGS)
-    (spark,) = sqlglot.transpile(
-        shown.sql, read="duckdb", write="spark", unsupported_level=sqlglot.ErrorLevel.RAISE
-    )
+    (spark,) = sqlglot.transpile(shown.sql, read="duckdb", write="spark", unsupported_level=sqlglot.ErrorLevel.RAISE)
     names = sqlglot.parse_one(shown.sql, read="duckdb").named_selects
     assert sqlglot.parse_one(spark, read="spark").named_selects == names

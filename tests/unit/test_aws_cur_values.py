@@ -40,9 +40,7 @@ def test_numbers_are_exact_to_ten_places(text: str, expected: str) -> None:
     assert number(text) == Decimal(expected)
 
 
-@pytest.mark.parametrize(
-    "text", ["abc", "1,5", "1_000", " 1.5", "nan", "inf", "0x1", "10000000000", "--1", "1e400"]
-)
+@pytest.mark.parametrize("text", ["abc", "1,5", "1_000", " 1.5", "nan", "inf", "0x1", "10000000000", "--1", "1e400"])
 def test_what_is_no_number_is_told(text: str) -> None:
     values, unread = cur_values.numbers(pa.array(["1", None, text]))
     assert values.to_pylist() == [Decimal(1), None, None]
@@ -88,9 +86,7 @@ def test_what_is_no_time_is_told(text: str) -> None:
 
 
 def test_maps_are_json_objects() -> None:
-    texts = pa.array(
-        ['{"user_run_id":"r-42","n":1,"empty":"","word":"None","gone":null}', "{}", None, "[1]", "{oops"]
-    )
+    texts = pa.array(['{"user_run_id":"r-42","n":1,"empty":"","word":"None","gone":null}', "{}", None, "[1]", "{oops"])
     values, unread = cur_values.maps(texts)
     assert values.to_pylist() == [[("user_run_id", "r-42"), ("n", "1")], [], None, None, None]
     assert unread.to_pylist() == [False, False, False, True, True]

@@ -196,8 +196,6 @@ def test_earlier_publications_stay_readable(company: Company) -> None:
 
 def test_a_month_whose_files_are_gone_stays_as_it_was_delivered(company: Company) -> None:
     """Buckets forget old months; what was read once is kept, and rebuilt from what is kept."""
-    import shutil
-
     for folder in ("data", "metadata"):
         shutil.rmtree(company.export / folder / f"BILLING_PERIOD={AUGUST}")
     company.deliver(JULY, "50.00")
