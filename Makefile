@@ -23,7 +23,8 @@ test-wheel: $(BIN)/uv
 	$(BIN)/uv pip install --quiet --python .wheel-test/venv/bin/python -c requirements.lock dist/*.whl
 	mkdir .wheel-test/empty && cd .wheel-test/empty && ../venv/bin/trainledger demo
 
-check: $(VENV)/.dev
+# Types of the Spark engine need the Spark extra.
+check: $(VENV)/.spark
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
