@@ -30,8 +30,8 @@ from pipelines.sources.cur_columns import bill_columns, tag_containers
 
 KINDS = ("bare scan", "full build", "unchanged refresh", "restated month")
 
-BOUNDS = """What bounds it: one pass over the bill (`fct_charge`), about half of it reading the columns and half cutting and
-grouping; it keeps no line twice. Peak memory is the engine's cap (`memory_limit`, 2 GB) at any size. A restated month
+BOUNDS = """What bounds it: one pass over the bill (`fct_charge`), about half of it reading the columns and half cutting
+and grouping; it keeps no line twice. Peak memory is the engine's cap (`memory_limit`, 2 GB) at any size. A restated month
 costs what a first build of it does, less the training runs; months that did not change are recognised by name. The
 bare scan reads every column the normalised bill needs, sums the numbers, takes the largest of the texts and groups by
 day, account, line type and product."""
@@ -150,7 +150,7 @@ def table(sizes: tuple[int, int], runs: dict[tuple[int, str], list[Run]], repeat
         "# Benchmarks",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, {_memory_gib():.0f} GiB, {platform.system()} "
-        f"{platform.machine()}, Python {platform.python_version()}; medians of {repeat} round{'s' if repeat > 1 else ''}; "
+        f"{platform.machine()}, Python {platform.python_version()}; medians of {repeat} rounds; "
         f"`make bench LINES={large}`.",
         "",
         f"| | {small / 1e6:g} M lines, s | {large / 1e6:g} M lines, s | processor s | peak MiB "
