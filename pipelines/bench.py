@@ -30,11 +30,11 @@ from pipelines.sources.cur_columns import bill_columns, tag_containers
 
 KINDS = ("bare scan", "full build", "unchanged refresh", "restated month")
 
-BOUNDS = """What bounds it: one pass over the bill (`fct_charge`), about half of it reading the columns and half cutting
-and grouping; it keeps no line twice. Peak memory is the engine's cap (`memory_limit`, 2 GB) at any size. A restated month
-costs what a first build of it does, less the training runs; months that did not change are recognised by name. The
-bare scan reads every column the normalised bill needs, sums the numbers, takes the largest of the texts and groups by
-day, account, line type and product."""
+BOUNDS = """What bounds it: one pass over the bill (`fct_charge`), about half of it reading the columns and half
+cutting and grouping; it keeps no line twice. Peak memory is the engine's cap (`memory_limit`, 2 GB) at any size. A
+restated month costs what a first build of it does, less the training runs; months that did not change are recognised
+by name. The bare scan reads every column the normalised bill needs, sums the numbers, takes the largest of the texts
+and groups by day, account, line type and product."""
 
 
 @dataclass(frozen=True)
