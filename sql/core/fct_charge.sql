@@ -1,52 +1,6 @@
 -- One row per bill line that is shared out over time, and per day and set of attributes of the lines that are not.
 -- partition: billing_period
 -- One pass over the bill: a line that is shared out keeps its identity, the others are summed.
-with claimed as (
-    select distinct resource_id from fct_run_resource_monthly
-),
-
-known_run as (
-    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms
-    from fct_run_attempt_monthly
-    group by run_id
-),
-
-line as (
-    select
-        line.*,
-        claimed.resource_id is not null as is_claimed,
-        shared.service is not null as is_shared_service,
-        known_run.run_id as named_run_id,
-        is_apportioned(line.line_class, line.market, line.resource_id, line.accelerator_family, claimed.resource_id,
-            line.usage_quantity, line.usage_started_at, line.usage_ended_at) as is_shared_out
-    from stg_aws__line_item as line
-    left join claimed on claimed.resource_id = line.resource_id
-    left join ref_shared_service as shared on shared.service = line.service
-    -- A tag alone is evidence only while the run it names was alive.
-    left join known_run
-        on known_run.run_id = line.tag_run_id
-        and unix_ms(line.usage_started_at) < known_run.ended_ms
-        and unix_ms(line.usage_ended_at) > known_run.started_ms
-),
-
-bucketed as (
-    select
-        *,
-        case
-            -- An unused hour of a Capacity Block takes its part of the fee, and keeps what it costs itself.
-            when is_shared_out and line_class <> 'capacity_unused' then null
-            when line_class = 'capacity_unused' then 'capacity_unused'
-            when effective_rule in ('savings_plan_unused', 'reservation_unused') then 'commitment_unused'
-            when line_class = 'warm_pool' then 'idle'
-            when charge_category = 'Usage' and named_run_id is not null then 'run'
-            when line_class = 'instance' and accelerator_family <> 'none' then 'unattributed'
-            when charge_category = 'Usage' and (is_shared_service
-                or regexp_matches(coalesce(usage_type, ''), 'EBS:|NatGateway|DataTransfer|AWS-(In|Out)-Bytes')) then 'shared'
-            else 'other'
-        end as bucket
-    from line
-)
-
 select
     billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_currency,
     bucket, charge_category, charge_type, is_known_charge_type, service, region_id, accelerator_family, market,
@@ -70,5 +24,5 @@ select
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
-from bucketed
+from fct_charge_line
 group by all

@@ -1,0 +1,57 @@
+-- One row per bill line, with the bucket it falls into; none where it is shared out over time.
+-- partition: billing_period
+-- stored: no
+with claimed as (
+    select distinct resource_id from fct_run_resource_monthly
+),
+
+known_run as (
+    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms
+    from fct_run_attempt_monthly
+    group by run_id
+),
+
+line as (
+    select
+        line.*,
+        claimed.resource_id is not null as is_claimed,
+        shared.service is not null as is_shared_service,
+        known_run.run_id as named_run_id,
+        is_apportioned(line.line_class, line.market, line.resource_id, line.accelerator_family, claimed.resource_id,
+            line.usage_quantity, line.usage_started_at, line.usage_ended_at) as is_shared_out
+    from stg_aws__line_item as line
+    left join claimed on claimed.resource_id = line.resource_id
+    left join ref_shared_service as shared on shared.service = line.service
+    -- A tag alone is evidence only while the run it names was alive.
+    left join known_run
+        on known_run.run_id = line.tag_run_id
+        and unix_ms(line.usage_started_at) < known_run.ended_ms
+        and unix_ms(line.usage_ended_at) > known_run.started_ms
+),
+
+bucketed as (
+    select
+        *,
+        case
+            -- An unused hour of a Capacity Block takes its part of the fee, and keeps what it costs itself.
+            when is_shared_out and line_class <> 'capacity_unused' then null
+            when line_class = 'capacity_unused' then 'capacity_unused'
+            when effective_rule in ('savings_plan_unused', 'reservation_unused') then 'commitment_unused'
+            when line_class = 'warm_pool' then 'idle'
+            when charge_category = 'Usage' and named_run_id is not null then 'run'
+            when line_class = 'instance' and accelerator_family <> 'none' then 'unattributed'
+            when charge_category = 'Usage' and (is_shared_service
+                or regexp_matches(coalesce(usage_type, ''), 'EBS:|NatGateway|DataTransfer|AWS-(In|Out)-Bytes')) then 'shared'
+            else 'other'
+        end as bucket
+    from line
+)
+
+select
+    source_name, delivery_id, source_file, source_row, billing_period, billing_month, payer_account_id,
+    account_id, invoice_id, billing_currency, charge_type, is_known_charge_type, charge_category,
+    effective_rule, line_class, service, usage_type, region_id, resource_id, instance_type, accelerator_family,
+    accelerator_count, market, capacity_reservation_id, usage_started_at, usage_ended_at, usage_date,
+    usage_quantity, list_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team,
+    is_shared_out, named_run_id, bucket
+from bucketed
