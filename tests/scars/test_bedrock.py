@@ -29,7 +29,7 @@ def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp
     500 thousand input, 2.5 million output, 3 million cached read, 4 million of a Marketplace model; an hour of
     provisioned throughput has no tokens, and a Marketplace database is no model. Costs 1 + 2 + 0.5 + 6 + 20 = 29.5.
     """
-    marketplace = {"bill_billing_entity": "AWS Marketplace", "line_item_product_code": "a1b2c3d4", "product_product_name": ""}
+    marketplace = {"bill_billing_entity": "AWS Marketplace", "line_item_product_code": "a1b2c3d4"}
     lines = [
         line("USE1-Claude4.6Sonnet-input-tokens", "1K tokens", "500", "1"),
         line("USE1-Claude4.6Sonnet-output-tokens-batch", "1M tokens", "2.5", "2"),
@@ -52,7 +52,7 @@ def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp
     builder = build_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
     rows = ask(
         builder,
-        "select token_kind, million_tokens, effective_cost_usd from fct_bedrock_usage_daily order by effective_cost_usd",
+        "select token_kind, million_tokens, effective_cost_usd from fct_bedrock_usage_daily order by 3",
     ).rows()
     assert rows == [
         ("cache_read", Decimal("3"), Decimal("0.5")),
