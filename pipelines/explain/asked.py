@@ -136,7 +136,9 @@ def near(word: str, known: Iterable[str]) -> str:
     """The names most like a word, as the end of a sentence; empty when none is like it."""
     folded = {name.lower(): name for name in known}
     found = [folded[name] for name in get_close_matches(word.lower(), folded, n=3, cutoff=0.5)]
-    return f"did you mean {' or '.join(found)}?" if found else ""
+    if not found:
+        return ""
+    return f"the nearest is {found[0]}." if len(found) == 1 else f"the nearest are {', '.join(found)}."
 
 
 def _unknown(kind: str, word: str, known: list[str], what: str) -> UsageError:

@@ -45,8 +45,14 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, width
 def folded(text: str, width: int, indent: str = GAP) -> list[str]:
     """A sentence over as many lines as it needs, each indented."""
     # A path or an id stays in one piece, to be copied.
-    whole = {"break_on_hyphens": False, "break_long_words": False}
-    return wrap(text, width, initial_indent=indent, subsequent_indent=indent + GAP, **whole)
+    return wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + GAP,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], numbers: int) -> str:

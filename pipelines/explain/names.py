@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import sqlglot
@@ -94,11 +95,12 @@ def _expression(name: str, expression: Expression) -> Named:
     told = dict(re.findall(r"(unit|over|args):\s*(.+?)(?=\s+(?:unit|over|args):|$)", header))
     is_metric = expression.path.parent.name == "metrics"
     inputs = sorted({column.name for column in expression.tree.find_all(exp.Column)} - set(expression.args))
-    users = [*load_catalog().layer("marts"), *load_catalog().layer("core"), *load_catalog().layer("staging")]
+    users = [model.key for model in _marts_first() if model.kind == "sql" and _calls(model.path, name)]
+    users += [other.name for other in load_expressions().values() if _calls(other.path, name)]
     facts = {
         "made from": ", ".join((*expression.args, *inputs)),
         "read over": told.get("over", ""),
-        "used by": ", ".join(model.key for model in users if _calls(model, name)),
+        "used by": ", ".join(users),
     }
     changed = [note for note in notes if note.startswith("changed:")]
     facts |= {"changed": "; ".join(note.removeprefix("changed:").strip() for note in changed)} if changed else {}
@@ -146,9 +148,8 @@ def _every_column() -> set[str]:
 
 def _made(name: str) -> dict[str, str]:
     """For each table that has a column of the name, or one made by a metric of the name: the expression for it."""
-    marts_first = [*load_catalog().layer("marts"), *(m for m in load_catalog().ordered if m.layer != "marts")]
     found = {}
-    for model in marts_first:
+    for model in _marts_first():
         columns = [column.name for column in load_contract(model.key).columns]
         made = [(column, how) for column, how in _selected(model).items() if f"{name}(" in how and column != name]
         told = [f"{how} as {column}" for column, how in made]
@@ -185,5 +186,9 @@ def _copied(column: exp.Column, read: list[exp.Table], name: str) -> str:
     return f"from {step}{source}" + (f", where it is {column.name}" if column.name != name else "")
 
 
-def _calls(model: Model, name: str) -> bool:
-    return model.kind == "sql" and f"{name}(" in model.path.read_text(encoding="utf-8")
+def _marts_first() -> list[Model]:
+    return sorted(load_catalog().ordered, key=lambda model: model.layer != "marts")
+
+
+def _calls(path: Path, name: str) -> bool:
+    return f"{name}(" in path.read_text(encoding="utf-8")
