@@ -40,8 +40,8 @@ def test_the_lines_behind_any_part_of_the_ledger_sum_to_it(bill: list[dict[str, 
         assert made.ask(summed.format("fct_ledger_line"), "fct_ledger_line") == ledger
         # No line is told without the rule it counts by, and every delivered line is behind something.
         told = made.ask(
-            "select count(distinct source_row), count(*) filter (where share_rule is null or cost_rule_meaning is null) "
-            "from fct_ledger_line",
+            "select count(distinct source_row), "
+            "count(*) filter (where share_rule is null or cost_rule_meaning is null) from fct_ledger_line",
             "fct_ledger_line",
         )
         assert told == [(len(bill), 0)]
