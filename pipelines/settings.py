@@ -27,6 +27,7 @@ STANDARD_TAGS: dict[str, tuple[str, ...]] = {
 }
 
 SourceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 # No name of a folder, nor an S3 key, holds control characters.
 Location = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$")]
 
@@ -59,6 +60,21 @@ class BillingSource(S3Options):
     name: SourceName
     location: Location
     kind: Literal["auto", "cur", "cur2", "focus"] = "auto"
+    # Of several exports below one prefix, the name of this one.
+    export: str | None = None
+    # An export that another took over from, or that took over, is read for these months alone (YYYY-MM).
+    first_month: Month | None = None
+    last_month: Month | None = None
+
+    @model_validator(mode="after")
+    def _months_are_in_order(self) -> BillingSource:
+        if self.first_month and self.last_month and self.first_month > self.last_month:
+            raise ValueError(f"first_month {self.first_month} is after last_month {self.last_month}; swap them")
+        return self
+
+    def reads(self, month: str) -> bool:
+        """Whether a billing month (YYYY-MM) is read from here."""
+        return (self.first_month or month) <= month <= (self.last_month or month)
 
 
 class RunSource(S3Options):
@@ -167,9 +183,9 @@ def _anchored(part: Any, base: Path) -> Any:
 
 
 def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:
-    named: dict[tuple[str, str | None], str] = {}
+    named: dict[tuple[str | None, ...], str] = {}
     for source in billing:
-        place = (source.location.rstrip("/"), source.endpoint_url)
+        place = (source.location.rstrip("/"), source.endpoint_url, source.export)
         if place in named:
             raise UsageError(
                 f"{path}: [[billing]] {named[place]} and {source.name} have the same location, so its bill "
@@ -189,6 +205,8 @@ _PATTERN_WORDS = {
     "name": "use letters, digits, '.', '_' and '-', a letter or digit first",
     "location": "write a folder or s3://bucket/prefix",
     "memory_limit": "write a size such as 2GB",
+    "first_month": "write a month such as 2026-07",
+    "last_month": "write a month such as 2026-07",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 

@@ -9,7 +9,7 @@ from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
-from pipelines.models.catalog import BILL, GIVEN, RAW_TABLES, THIS_MONTH, Model, load_catalog
+from pipelines.models.catalog import BILL, GIVEN, MADE_UP, RAW_TABLES, Model, load_catalog
 from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
 from pipelines.models.totals import added
 from pipelines.quality.contract import load_contract
@@ -103,7 +103,7 @@ def model_asset(model: Model) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=key,
-        deps=[asset_key(name) for name in model.inputs if name != THIS_MONTH],
+        deps=[asset_key(name) for name in model.inputs if name not in MADE_UP],
         description=contract.description,
         owners=[f"team:{contract.owner}"],
         kinds={
@@ -170,7 +170,9 @@ def _severity(check: CheckResult) -> dg.AssetCheckSeverity:
 
 def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
     money = added(made.totals for made in built)
-    said = {name: ", ".join(f"{sums[unit]:,.2f} {unit}" for unit in sorted(sums)) for name, sums in money.items() if sums}
+    said = {
+        name: ", ".join(f"{sums[unit]:,.2f} {unit}" for unit in sorted(sums)) for name, sums in money.items() if sums
+    }
     return {
         "dagster/row_count": sum(made.row_count for made in built),
         "unchanged": sum(made.was_current for made in built),

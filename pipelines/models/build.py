@@ -18,7 +18,8 @@ import polars as pl
 
 from pipelines.engine import Engine, open_engine
 from pipelines.errors import CheckError
-from pipelines.models.catalog import BILL, RAW_TABLES, THIS_MONTH, Catalog, Model, load_catalog
+from pipelines.models.catalog import BILL, PUBLISHED, RAW_TABLES, THIS_MONTH, Catalog, Model, load_catalog
+from pipelines.models.published import view_published
 from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.validate import CheckResult, validate
@@ -173,6 +174,8 @@ class Builder:
             self.warehouse.bill.view(engine, name, period)
         elif name == THIS_MONTH:
             engine.view_sql(name, _month_select(period))
+        elif name in PUBLISHED:
+            view_published(engine, self.lake, name, PUBLISHED[name])
         elif name in self.catalog and not self.catalog[name].stored:
             for wanted in self.catalog[name].inputs:
                 self._view(engine, wanted, period, seen)
@@ -202,6 +205,8 @@ class Builder:
                 parts = [self.warehouse.bill.fingerprint(period)]
             elif name == THIS_MONTH:
                 parts = [str(period)]
+            elif name in PUBLISHED:
+                parts = []  # what was published before is no reason to build again
             elif name in self.catalog and not self.catalog[name].stored:
                 parts = [self.catalog[name].text]
             else:

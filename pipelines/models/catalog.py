@@ -31,7 +31,14 @@ TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evalua
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 # One row, the month being built: billing_period, started_at, ended_at.
 THIS_MONTH = "this_month"
-GIVEN = frozenset({BILL, THIS_MONTH, *RAW_TABLES})
+# What the last publication shows, by the table it shows; empty before the first.
+PUBLISHED = {
+    "published_ledger_daily": "core/fct_ledger_daily",
+    "published_restatement": "core/fct_restatement",
+}
+# Made up by the build itself, so no step of it makes them.
+MADE_UP = frozenset({THIS_MONTH, *PUBLISHED})
+GIVEN = frozenset({BILL, *RAW_TABLES, *MADE_UP})
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)

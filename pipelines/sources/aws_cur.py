@@ -44,7 +44,7 @@ def list_deliveries(source: BillingSource, raw_root: Path) -> list[Delivery]:
         raise _focus(source.location)
     store = _store(source)
     listing = store.list()
-    places = find_manifests(listing, store)
+    places = [place for place in find_manifests(listing, store, source.export) if source.reads(place.period)]
     manifests = read_manifests(places, listing, store, raw_root / source.name)
     found = {item.key: item for item in listing}
     deliveries = [_delivery(source, manifest, found, store) for manifest in manifests]

@@ -48,8 +48,8 @@ class Manifest:
     columns: tuple[str, ...]
 
 
-def find_manifests(listing: Sequence[Object], store: Store) -> list[Place]:
-    """The current manifest of each billing month in a listing of the export's root.
+def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[Place]:
+    """The current manifest of each billing month in a listing of the export's root, of the export so named if given.
 
     Raises SourceError when there is none, or when the folder holds more than one export.
     """
@@ -57,8 +57,11 @@ def find_manifests(listing: Sequence[Object], store: Store) -> list[Place]:
     for item in listing:
         if found := _CURRENT.fullmatch(item.key):
             period = found["partition"] or f"{found['year']}-{found['month']}"
-            places.append(Place(item, found["base"], found["export"], period))
+            if export in (None, found["export"]):
+                places.append(Place(item, found["base"], found["export"], period))
     exports = sorted({f"{place.base}{place.export}" for place in places})
+    if not exports and export is not None:
+        raise SourceError(f"{store.location} holds no manifest of an export {export!r}; check `export` in its entry.")
     if not exports:
         raise SourceError(
             f"{store.location} holds no billing manifest; point location at the folder with data/ and "
@@ -67,7 +70,7 @@ def find_manifests(listing: Sequence[Object], store: Store) -> list[Place]:
     if len(exports) > 1:
         raise SourceError(
             f"{store.location} holds {len(exports)} exports ({', '.join(exports)}); "
-            "give each its own [[billing]] entry with its own location."
+            "give each its own [[billing]] entry with its own location, or with its `export` by name."
         )
     return places
 

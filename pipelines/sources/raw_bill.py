@@ -81,6 +81,8 @@ class RawBill:
     def _kept(self, source: str, besides: Container[str]) -> dict[str, Delivery]:
         """The delivery in the raw store of each month of a source, months in `besides` left out."""
         months = [month for month in (self._raw_root / source).glob("*/") if month.name not in besides]
+        # A month the source is no longer read for is another's.
+        months = [month for month in months if self._sources[source].reads(month.name)]
         stored = [raw for month in months for folder in month.glob("*/") if (raw := load(folder))]
         return {raw.delivery.billing_period: raw.delivery for raw in stored}
 

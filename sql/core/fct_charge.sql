@@ -19,6 +19,7 @@ select
     case when is_shared_out then usage_started_at end as usage_started_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
     cast(count(*) as bigint) as line_count,
+    min(source_name) as first_source_name, max(source_name) as last_source_name,
     sum(case when bucket in ('unattributed', 'capacity_unused') then usage_quantity * accelerator_count else 0 end)
         as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,

@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines import house
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.catalog import BILL, RAW_TABLES, THIS_MONTH, Model, load_catalog
+from pipelines.models.catalog import BILL, PUBLISHED, RAW_TABLES, THIS_MONTH, Model, load_catalog
 from pipelines.quality.contract import load_contract
 from pipelines.sources.run_tracker import SCHEMAS
 from support.bills import next_month
@@ -91,6 +91,11 @@ class Lab:
     def _show(self, name: str, month: str | None) -> None:
         if name == BILL:
             self._engine.view_sql(name, _typed_bill(self._made[name, month]))
+        elif name in PUBLISHED:
+            # Nothing was published before.
+            columns = load_contract(PUBLISHED[name]).columns
+            typed = ", ".join(f"cast(null as {column.type}) as {column.name}" for column in columns)
+            self._engine.view_sql(name, f"select {typed} where 1 = 0")
         elif name == THIS_MONTH:
             self._engine.view_sql(name, _month(str(month)))
         elif name in RAW_TABLES:

@@ -1,0 +1,27 @@
+"""What the last publication shows, as a model may read it beside what is being built."""
+
+from __future__ import annotations
+
+from pipelines.engine import Engine
+from pipelines.lake import Lake
+from pipelines.quality.contract import load_contract
+
+
+def view_published(engine: Engine, lake: Lake, name: str, key: str) -> None:
+    """Name the published rows of the table `key` in an engine, under the columns of its contract of today.
+
+    A column the publication did not have yet is null; before the first publication there is no row.
+    """
+    from pyarrow import parquet
+
+    publication = lake.current()
+    table = publication.tables.get(key) if publication else None
+    files = lake.named_files(key, table["files"]) if table else []
+    had = set(parquet.read_schema(files[0]).names) if files else set()
+    columns = ", ".join(
+        f"cast({column.name if column.name in had else 'null'} as {column.type}) as {column.name}"
+        for column in load_contract(key).columns
+    )
+    if files:
+        engine.view(f"{name}_files", files)
+    engine.view_sql(name, f"select {columns} from {name}_files" if files else f"select {columns} where 1 = 0")

@@ -1,0 +1,250 @@
+"""Restatement: AWS delivers a month again and again, in other files, from other exports; each dollar counts once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
+from support.cur_exports import CUR2_LINE, LEGACY_LINE, csv_text, cur2_export, legacy_export, packed
+from support.ledgers import ask, build_warehouse
+
+from pipelines.errors import CheckError, SourceError, UsageError
+from pipelines.models.build import Builder
+from pipelines.settings import load_settings
+
+Lines = Sequence[Mapping[str, str]]
+HOUR = timedelta(hours=1)
+
+
+def hour(day: int, clock: int, resource: str = "i-0node", **more: str) -> dict[str, str]:
+    """An hour of a g5.xlarge at 1.006 USD in July 2026."""
+    return instance_hour(f"2026-07-{day:02d}T{clock:02d}", resource, "g5.xlarge", "1.006", **more)
+
+
+def runs_of(root: Path) -> Path:
+    """Run r-1 on i-0node, 10:00 to 12:00 on 14 July; run r-2 is known by its tag alone, the same hours."""
+    began = datetime(2026, 7, 14, 10)
+    events = one_attempt("r-1", ["i-0node"], "g5.xlarge", began, 2 * HOUR)
+    return write_events(root / "runs", [*events, *one_attempt("r-2", [], "g5.xlarge", began, 2 * HOUR)])
+
+
+def deliver(root: Path, lines: Lines, number: int, **months: Lines) -> Builder:
+    export = write_export(root, {"2026-07": lines, **months}, execution=f"20260801T00000{number}Z-delivery{number}")
+    return build_warehouse(write_config(root, billing=export, runs=runs_of(root)))
+
+
+def contents(builder: Builder, *, besides: Sequence[str] = ()) -> dict[str, list[tuple]]:
+    """Every stored table's rows in an order of their own, without `besides` and what names the delivery."""
+    found = {}
+    for model in builder.catalog.ordered:
+        if model.stored and model.name not in besides:
+            frame = ask(builder, f"select * from {model.name}")
+            frame = frame.drop([name for name in ("delivery_id", "source_file") if name in frame.columns])
+            found[model.name] = sorted(map(str, frame.rows()))
+    return found
+
+
+def test_reingesting_and_restating_doubles_a_month(tmp_path: Path) -> None:
+    """T1. Delivered, built twice, restated: every table is what a clean load of the last delivery gives."""
+    first, last = [hour(14, 10), hour(14, 11)], [hour(14, 10), hour(14, 11), hour(14, 12)]
+    for number, lines in ((1, first), (1, first), (2, last)):
+        builder = deliver(tmp_path / "grown", lines, number)
+    clean = deliver(tmp_path / "clean", last, 2)
+    history = ("fct_restatement", "mart_restatement")
+    assert contents(builder, besides=history) == contents(clean, besides=history)
+    assert ask(builder, "select sum(billed_cost_usd) from mart_cost_ledger_daily").item() == 3 * Decimal("1.006")
+
+
+def test_a_replaced_month_deletes_what_it_does_not_rewrite(tmp_path: Path) -> None:
+    """T2. July is restated to less; June, not delivered again, keeps every row."""
+    june = [instance_hour("2026-06-30T23", "i-0node", "g5.xlarge", "1.006")]
+    deliver(tmp_path, [hour(14, 10), hour(14, 11)], 1, **{"2026-06": june})
+    export = write_export(tmp_path, {"2026-07": [hour(14, 10)]}, execution="20260802T000000Z-delivery2")
+    builder = build_warehouse(write_config(tmp_path, billing=export, runs=runs_of(tmp_path)))
+    months = "select billing_month, sum(billed_cost_usd) from mart_cost_ledger_daily group by 1 order by 1"
+    assert ask(builder, months).rows() == [
+        (date(2026, 6, 1), Decimal("1.006")),
+        (date(2026, 7, 1), Decimal("1.006")),
+    ]
+
+
+@pytest.mark.parametrize("is_create_new", [True, False])
+def test_a_month_that_grows_from_two_chunks_to_three_is_read_once(tmp_path: Path, is_create_new: bool) -> None:
+    """T4. Two files, then three under the same or other names; what the manifest names counts, old files or not."""
+
+    def legacy(number: int, chunks: int) -> None:
+        month, assembly = "20260701-20260801", f"asm-{number}"
+        files = {f"ml-cur-{n:05d}.csv.gz": packed(csv_text([LEGACY_LINE])) for n in range(1, chunks + 1)}
+        legacy_export(
+            tmp_path / "bucket" / "cur",
+            files,
+            assembly=assembly,
+            folder=f"{month}/{assembly}" if is_create_new else month,
+        )
+
+    legacy(1, 2)
+    config = write_config(tmp_path, billing=tmp_path / "bucket" / "cur")
+    bill = Decimal(LEGACY_LINE["lineItem/UnblendedCost"])
+    total = "select sum(billed_cost_usd) from mart_invoice_reconciliation_monthly"
+    assert ask(build_warehouse(config), total).item() == 2 * bill
+    legacy(2, 3)
+    assert ask(build_warehouse(config), total).item() == 3 * bill
+
+
+def test_kinds_of_export_in_one_bucket_are_read_apart(tmp_path: Path) -> None:
+    """T4. A legacy report and a CUR 2.0 export of different payers below one bucket: two entries, no line twice."""
+    legacy_export(tmp_path / "bucket" / "cur", {"a.csv.gz": packed(csv_text([LEGACY_LINE]))})
+    other = CUR2_LINE | {"bill_payer_account_id": "999900001111", "line_item_usage_account_id": "999900002222"}
+    cur2_export(tmp_path / "bucket" / "exports" / "ml-cur2", {"b.csv.gz": packed(csv_text([other]))})
+    config = two_sources(tmp_path, tmp_path / "bucket" / "cur", tmp_path / "bucket" / "exports" / "ml-cur2")
+    rows = ask(build_warehouse(config), "select payer_account_id, line_count from mart_invoice_reconciliation_monthly")
+    assert sorted(rows.rows()) == sorted(
+        [(LEGACY_LINE["bill/PayerAccountId"], 1), ("999900001111", 1)], key=lambda row: row[0]
+    )
+
+
+def two_sources(root: Path, one: Path, other: Path, *more: str) -> Path:
+    config = write_config(root, billing=one)
+    keys = [*more, "", ""]
+    text = config.read_text().replace('name = "payer"\n', f'name = "old"\n{keys[0]}\n')
+    config.write_text(text + f'\n[[billing]]\nname = "new"\nlocation = "{other}"\n{keys[1]}\n')
+    return config
+
+
+def test_two_reports_in_one_prefix_are_mixed(tmp_path: Path) -> None:
+    """T5. Refused by name as one; read apart when each entry names its own."""
+    for name, cost in (("ml-a", "1"), ("ml-b", "2")):
+        line = CUR2_LINE | {"bill_payer_account_id": f"00000000000{cost}", "line_item_unblended_cost": cost}
+        cur2_export(tmp_path / "prefix", {f"{name}.csv.gz": packed(csv_text([line]))}, name=name)
+        if (tmp_path / "prefix" / "data").exists():
+            (tmp_path / "prefix" / name).mkdir()
+            for part in ("data", "metadata"):
+                shutil.move(tmp_path / "prefix" / part, tmp_path / "prefix" / name / part)
+    place = tmp_path / "prefix"
+    with pytest.raises(SourceError, match=r"holds 2 exports \(ml-a/ml-a, ml-b/ml-b\)"):
+        build_warehouse(write_config(tmp_path, billing=place))
+    config = two_sources(tmp_path, place, place, 'export = "ml-a"', 'export = "ml-b"')
+    rows = ask(
+        build_warehouse(config), "select payer_account_id, billed_cost_usd from mart_invoice_reconciliation_monthly"
+    )
+    assert sorted(rows.rows()) == [("000000000001", Decimal(1)), ("000000000002", Decimal(2))]
+    with pytest.raises(SourceError, match="no manifest of an export 'ml-c'"):
+        build_warehouse(two_sources(tmp_path, place, place, 'export = "ml-a"', 'export = "ml-c"'))
+
+
+def test_two_payers_in_one_export_are_kept_apart(tmp_path: Path) -> None:
+    """T5. An organisation of two payers has two bills, whichever files they lie in."""
+    lines = [hour(14, 10, bill_payer_account_id=f"00000000000{n}", bill_invoice_id=f"INV-{n}") for n in (1, 2)]
+    builder = deliver(tmp_path, lines, 1)
+    rows = ask(builder, "select payer_account_id, invoice_id, billed_cost_usd from mart_invoice_reconciliation_monthly")
+    assert sorted(rows.rows()) == [
+        ("000000000001", "INV-1", Decimal("1.006")),
+        ("000000000002", "INV-2", Decimal("1.006")),
+    ]
+
+
+def test_each_delivery_says_what_it_changed_and_which_figures_it_moved(tmp_path: Path) -> None:
+    """Three deliveries of July.
+
+    1. r-1's two hours on i-0node, and one of i-0tag that nobody explains: 3 × 1.006 = 3.018.
+    2. A refund of 1.000 dated 13 July: 1 line more, billed 2.018, the 13th moves, no run does.
+    3. A tag backfill names r-2 on i-0tag: billed as before, 1.006 moves from unattributed to r-2 on the 14th.
+    A fourth build of the same changes nothing.
+    """
+    refund = {
+        **hour(13, 10, ""),
+        "line_item_line_item_type": "Refund",
+        "line_item_unblended_cost": "-1.000",
+        "pricing_public_on_demand_cost": "",
+    }
+    first = [hour(14, 10), hour(14, 11), hour(14, 10, "i-0tag")]
+    second = [*first, refund]
+    third = [*second[:2], hour(14, 10, "i-0tag", resource_tags='{"user_run_id": "r-2"}'), refund]
+    for number, lines in ((1, first), (2, second), (3, third), (3, third)):
+        builder = deliver(tmp_path, lines, number)
+    rows = ask(
+        builder,
+        "select delivery_no, delivery_id, line_count, billed_cost_usd, refund_billed_cost_usd, line_count_change, "
+        "billed_change_usd, effective_change_usd, moved_run_count, moved_day_count, most_moved_run_id, "
+        "most_moved_run_change_usd from mart_restatement order by delivery_no",
+    ).rows()
+    none, nought = (None,) * 7, Decimal(0)
+    assert rows == [
+        (1, "delivery1", 3, Decimal("3.018"), nought, *none),
+        (2, "delivery2", 4, Decimal("2.018"), Decimal(-1), 1, Decimal(-1), Decimal(-1), 0, 1, None, None),
+        (3, "delivery3", 4, Decimal("2.018"), Decimal(-1), 0, nought, nought, 1, 1, "r-2", Decimal("1.006")),
+    ]
+
+
+def test_a_late_refund_stays_in_its_bill_and_on_its_day(tmp_path: Path) -> None:
+    """Facts 2.5, pitfall 14: billed in August, for a day in July."""
+    refund = {
+        **hour(14, 10, ""),
+        "line_item_line_item_type": "Refund",
+        "line_item_unblended_cost": "-0.5",
+        "bill_invoice_id": "INV-8",
+    }
+    builder = deliver(tmp_path, [hour(14, 10)], 1, **{"2026-08": [refund]})
+    rows = ask(
+        builder,
+        "select billing_month, usage_date, billed_cost_usd from mart_cost_ledger_daily "
+        "where charge_category = 'Refund'",
+    )
+    assert rows.rows() == [(date(2026, 8, 1), date(2026, 7, 14), Decimal("-0.5"))]
+
+
+def moved_export(root: Path) -> tuple[Path, Path]:
+    """A legacy report of June and July, and a CUR 2.0 export of July and August that took over from it."""
+    june = LEGACY_LINE | {"bill/BillingPeriodStartDate": "2026-06-01T00:00:00Z"}
+    legacy_export(root / "cur", {"a.csv.gz": packed(csv_text([june]))}, month="20260601-20260701")
+    legacy_export(root / "cur", {"b.csv.gz": packed(csv_text([LEGACY_LINE]))})
+    same = {
+        "bill_payer_account_id": LEGACY_LINE["bill/PayerAccountId"],
+        "line_item_usage_account_id": LEGACY_LINE["lineItem/UsageAccountId"],
+    }
+    cur2_export(root / "cur2", {"c.csv.gz": packed(csv_text([CUR2_LINE | same]))})
+    return root / "cur", root / "cur2"
+
+
+def test_an_export_moved_to_another_kind_counts_its_month_of_change_twice(tmp_path: Path) -> None:
+    """Both deliver July: refused by both names; with the months told, June and July are each there once."""
+    old, new = moved_export(tmp_path)
+    with pytest.raises(
+        CheckError, match=r"month of an account delivered by two sources .*one_source=new, other_source=old"
+    ):
+        build_warehouse(two_sources(tmp_path, old, new))
+    config = two_sources(tmp_path, old, new, 'last_month = "2026-06"', 'first_month = "2026-07"')
+    rows = ask(
+        build_warehouse(config), "select billing_month, source_name, line_count from fct_delivered_month order by 1"
+    )
+    assert rows.rows() == [(date(2026, 6, 1), "old", 1), (date(2026, 7, 1), "new", 1)]
+
+
+def test_a_month_left_out_between_two_exports_is_told(tmp_path: Path) -> None:
+    """June by the old, August by the new: July is missing, and a warning says so."""
+    august = {"2026-08": [instance_hour("2026-08-01T10", "i-0node", "g5.xlarge", "1")]}
+    june = {"2026-06": [instance_hour("2026-06-01T10", "i-0node", "g5.xlarge", "1")]}
+    config = two_sources(tmp_path, write_export(tmp_path, june, name="old"), write_export(tmp_path, august, name="new"))
+    builder = build_warehouse(config)
+    published = builder.lake.current()
+    assert published is not None
+    (gap,) = [check for check in published.checks if check["check"] == "a_month_between_delivered_ones_is_missing"]
+    assert not gap["passed"] and str(gap["sample"][0]["next_month"]).startswith("2026-08")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ('first_month = "2026-7"', "key 'first_month': write a month such as 2026-07"),
+        ('first_month = "2026-08"\nlast_month = "2026-07"', "first_month 2026-08 is after last_month 2026-07"),
+    ],
+)
+def test_months_that_make_no_sense_are_refused(tmp_path: Path, keys: str, said: str) -> None:
+    config = two_sources(tmp_path, tmp_path / "a", tmp_path / "b", keys)
+    with pytest.raises(UsageError, match=said):
+        load_settings(config)
