@@ -170,7 +170,9 @@ def _severity(check: CheckResult) -> dg.AssetCheckSeverity:
 
 def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
     money = added(made.totals for made in built)
-    said = {name: ", ".join(f"{sums[unit]:,.2f} {unit}" for unit in sorted(sums)) for name, sums in money.items() if sums}
+    said = {
+        name: ", ".join(f"{sums[unit]:,.2f} {unit}" for unit in sorted(sums)) for name, sums in money.items() if sums
+    }
     return {
         "dagster/row_count": sum(made.row_count for made in built),
         "unchanged": sum(made.was_current for made in built),
