@@ -59,6 +59,8 @@ class BillingSource(S3Options):
     name: SourceName
     location: Location
     kind: Literal["auto", "cur", "cur2", "focus"] = "auto"
+    # A file that unpacks to more than so many times its size is refused; bills unpack to 10 to 40 times.
+    unpack_ratio: float = Field(default=200, ge=1, allow_inf_nan=False)
 
 
 class RunSource(S3Options):
