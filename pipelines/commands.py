@@ -211,24 +211,28 @@ def _mart_list(engine: DuckDBEngine, published: Publication) -> pl.DataFrame:
 
 
 def _three_figures(settings: Settings, console: Console) -> None:
-    """Three figures a reader cares about, each with its basis."""
+    """Three figures a reader cares about, each with its basis, in each currency of the bills."""
+    from pipelines.reports.formats import cents
+
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse)) as engine:
         totals = engine.query(
-            "select sum(effective_cost_usd) filter (where bucket = 'run') as run, "
-            "sum(effective_cost_usd) filter (where bucket in "
-            "('idle', 'unattributed', 'capacity_unused', 'commitment_unused')) as unused from mart_cost_ledger_daily"
-        ).row(0, named=True)
+            "select billing_currency as currency, "
+            "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
+            "coalesce(sum(effective_cost_usd) filter (where bucket in "
+            "('idle', 'unattributed', 'capacity_unused', 'commitment_unused')), 0) as unused "
+            "from mart_cost_ledger_daily group by 1 order by 1"
+        ).rows(named=True)
         pair = engine.query(
-            "select workload_id, saving_ratio, gpu_run_count, trainium_run_count, verdict "
+            "select workload_id, billing_currency, saving_ratio, gpu_run_count, trainium_run_count, verdict "
             "from mart_silicon_comparison where cost_basis = 'effective' and saving_ratio is not null "
-            "order by gpu_run_count desc, workload_id limit 1"
+            "order by gpu_run_count desc, workload_id, billing_currency limit 1"
         ).rows(named=True)
     console.say("")
-    console.say(f"Training runs cost      ${totals['run'] or 0:>12,.2f}   effective, all delivered months")
-    console.say(
-        f"Paid for and not used   ${totals['unused'] or 0:>12,.2f}   effective: idle, unattributed, unused capacity"
-    )
+    for total in totals:
+        run, unused = (cents(total[name], total["currency"]) for name in ("run", "unused"))
+        console.say(f"Training runs cost      {run:>13}   effective, all delivered months")
+        console.say(f"Paid for and not used   {unused:>13}   effective: idle, unattributed, unused capacity")
     for row in pair:
         cheaper = "cheaper" if row["saving_ratio"] > 0 else "dearer"
         model = row["workload_id"].split(" / ")[0]

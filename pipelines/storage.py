@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -191,7 +192,12 @@ class LocalStore(Store):
         return self._inside(self._root / checked_key(key, self.location))
 
     def _inside(self, path: Path) -> Path:
-        if not path.resolve().is_relative_to(self._root.resolve()):
+        try:
+            is_inside = path.resolve().is_relative_to(self._root.resolve())
+        except (OSError, RuntimeError):
+            # A link that leads to itself.
+            is_inside = False
+        if not is_inside:
             raise SourceError(f"{path} leads outside {self.location}; nothing outside of it is read.")
         return path
 
@@ -200,6 +206,9 @@ class LocalStore(Store):
             seen = path.stat()
         except FileNotFoundError:
             # Removed since it was listed, or a link to nothing.
+            return None
+        if not stat.S_ISREG(seen.st_mode):
+            # Reading a pipe would wait for ever.
             return None
         changed = datetime.fromtimestamp(seen.st_mtime, UTC)
         return Object(key, seen.st_size, f"{seen.st_size}-{seen.st_mtime_ns}", changed)

@@ -37,16 +37,15 @@ def places_of(value: Number) -> int:
 
 
 def money(value: Number | None, currency: str, places: int) -> str:
-    """An amount with its currency: $1,234 or EUR 1,234. What rounds to nothing but is not reads as <$1."""
+    """An amount with its currency: $1,234 or EUR 1,234. What rounds to nothing but is not reads as <$1 or >-$1."""
     if value is None:
         return UNKNOWN
-    symbol = "$" if currency == "USD" else f"{currency}\u00a0" if currency else ""
+    symbol = "$" if currency == "USD" else f"{currency}\u00a0"
     number = rounded(value, places)
-    is_small = value != 0 and not number.strip("0.,")
-    if is_small:
-        number = str(Decimal(1).scaleb(-places))
-    sign = MINUS if value < 0 and not is_small else ""
-    return f"{'<' if is_small else ''}{sign}{symbol}{number}"
+    sign = MINUS if value < 0 else ""
+    if value == 0 or number.strip("0.,"):
+        return f"{sign}{symbol}{number}"
+    return f"{'>' if sign else '<'}{sign}{symbol}{Decimal(1).scaleb(-places)}"
 
 
 def whole(value: Number | None) -> str:
@@ -56,7 +55,7 @@ def whole(value: Number | None) -> str:
 
 def hours(value: Number | None) -> str:
     """Hours: one decimal below a hundred."""
-    return UNKNOWN if value is None else rounded(value, 0 if abs(value) >= 100 else 1)
+    return UNKNOWN if value is None else f"{MINUS if value < 0 else ''}{rounded(value, 0 if abs(value) >= 100 else 1)}"
 
 
 def large(value: Number | None) -> str:
@@ -70,8 +69,8 @@ def large(value: Number | None) -> str:
 
 
 def percent(ratio: Number | None) -> str:
-    """A ratio as a percentage with one decimal, its sign dropped: the words beside it say which way."""
-    return UNKNOWN if ratio is None else f"{rounded(Decimal(str(ratio)) * 100, 1)}%"
+    """A ratio as a percentage with one decimal."""
+    return UNKNOWN if ratio is None else f"{MINUS if ratio < 0 else ''}{rounded(Decimal(str(ratio)) * 100, 1)}%"
 
 
 def day(value: date | datetime | None) -> str:
@@ -128,17 +127,22 @@ def listing(parts: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
-def formats(currency: str) -> dict[str, Callable[..., Any]]:
-    """The filters of a template; `currency` is what money is in where a row does not say."""
+def usd(value: Number | None, currency: str) -> str:
+    """Money without decimals."""
+    return money(value, currency, 0)
 
-    def usd(value: Number | None, currency: str = currency) -> str:
-        return money(value, currency, 0)
 
-    def cents(value: Number | None, currency: str = currency) -> str:
-        return money(value, currency, 2)
+def cents(value: Number | None, currency: str) -> str:
+    """Money with two decimals."""
+    return money(value, currency, 2)
 
-    def unit_usd(value: Number | None, currency: str = currency) -> str:
-        return money(value, currency, 0 if value is None else places_of(value))
 
+def unit_usd(value: Number | None, currency: str) -> str:
+    """Money with the decimals a unit cost needs."""
+    return money(value, currency, 0 if value is None else places_of(value))
+
+
+def formats() -> dict[str, Callable[..., Any]]:
+    """The filters of a template. Money is never written without its currency."""
     shared = (whole, hours, large, percent, day, short_day, month, moment, month_span, span, plural, listing)
     return {function.__name__: function for function in (usd, cents, unit_usd, *shared)}

@@ -65,14 +65,11 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Rows of a mart that names no currency are in the bill's, where it has only one.
-    currency = "USD" if not currencies else currencies[0] if len(currencies) == 1 else ""
-    environment.filters.update(formats(currency))
+    environment.filters.update(formats())
     page = environment.get_template(TEMPLATE).render(
         title=plan["title"],
         facts=facts,
         missing=missing,
-        currency=currency,
         currencies=currencies,
         warnings=failed_checks(facts.checks, "warn"),
         errors=failed_checks(facts.checks, "error"),

@@ -21,7 +21,7 @@ from pipelines.sources.cur_manifest import Manifest, find_manifests, read_manife
 from pipelines.sources.cur_parquet import inspect
 from pipelines.sources.cur_select import RawSelect, raw_select
 from pipelines.sources.cur_text import convert
-from pipelines.sources.cur_unpack import PARQUET, magic
+from pipelines.sources.cur_unpack import PARQUET, Allowance, magic
 from pipelines.storage import Object, Store, open_store
 
 __all__ = ["Delivery", "Progress", "RawDelivery", "RawSelect", "ingest", "list_deliveries", "raw_select"]
@@ -71,7 +71,8 @@ def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: 
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
-        raw = RawDelivery(delivery, folder, _store_files(delivery, store, temporary, progress))
+        files = _store_files(delivery, store, temporary, source.unpack_ratio, progress)
+        raw = RawDelivery(delivery, folder, files)
         save(raw, temporary)
         _move(temporary, folder)
     finally:
@@ -112,7 +113,9 @@ def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object
     )
 
 
-def _store_files(delivery: Delivery, store: Store, folder: Path, progress: Progress | None) -> tuple[RawFile, ...]:
+def _store_files(
+    delivery: Delivery, store: Store, folder: Path, unpack_ratio: float, progress: Progress | None
+) -> tuple[RawFile, ...]:
     total = sum(item.size for item in delivery.objects)
     label = f"{delivery.source} {delivery.billing_period}"
     lock, converting, done = Lock(), Semaphore(_CONVERTED_AT_ONCE), 0
@@ -126,7 +129,8 @@ def _store_files(delivery: Delivery, store: Store, folder: Path, progress: Progr
 
     def store_file(number: int, item: Object) -> RawFile:
         name = f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
-        return _store_file(item, store, folder / name, converting, on_bytes)
+        allowed = Allowance(store.uri(item.key), item.size, unpack_ratio)
+        return _store_file(item, store, folder / name, allowed, converting, on_bytes)
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]
@@ -138,9 +142,9 @@ def _store_files(delivery: Delivery, store: Store, folder: Path, progress: Progr
 
 
 def _store_file(
-    item: Object, store: Store, out: Path, converting: Semaphore, on_bytes: Callable[[int], None]
+    item: Object, store: Store, out: Path, allowed: Allowance, converting: Semaphore, on_bytes: Callable[[int], None]
 ) -> RawFile:
-    where = store.uri(item.key)
+    where = allowed.where
     delivered = out.with_suffix(".delivered")
     store.download(item.key, delivered)
     size = delivered.stat().st_size
@@ -150,11 +154,11 @@ def _store_file(
         raise SourceError(f"{where} is empty; have it delivered again.")
     if magic(delivered) == PARQUET or item.key.endswith(".parquet"):
         delivered.rename(out)
-        raw = inspect(out, key=item.key, where=where, billed=BILLED)
+        raw = inspect(out, key=item.key, allowed=allowed, billed=BILLED)
         on_bytes(size)
         return raw
     with converting:
-        raw = convert(delivered, out, key=item.key, where=where, billed=BILLED, on_bytes=on_bytes)
+        raw = convert(delivered, out, key=item.key, allowed=allowed, billed=BILLED, on_bytes=on_bytes)
     delivered.unlink()
     return raw
 

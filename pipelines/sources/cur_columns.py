@@ -136,10 +136,15 @@ def _sources_of(
 ) -> tuple[tuple[Source, ...], list[str]]:
     plain: list[Source] = []
     in_map: list[Source] = []
+    said: list[str] = []
     for alias in (wanted.name, *wanted.aliases):
         value = _MAP_VALUE.fullmatch(alias)
         if value is None:
-            plain += [Source(position) for position in places.get(alias, [])]
+            twins = places.get(alias, [])
+            plain += [Source(position) for position in twins]
+            if len(twins) > 1:
+                names = " and ".join(columns[position].name for position in twins)
+                said.append(f"the columns {names} are one column, {alias}; each line takes the first that is filled.")
         else:
             held = places.get(value["column"], [])
             in_map += [Source(position, value["key"]) for position in held if columns[position].form == "map"]
@@ -151,9 +156,9 @@ def _sources_of(
         if wanted.refuses:
             raise SourceError(f"{where}: {fault}; deliver it again with the type AWS gives it.")
         plain = [source for source in plain if source not in misfits]
-        return tuple(plain), [f"{fault}; it is read as missing."]
+        return tuple(plain), [*said, f"{fault}; it is read as missing."]
     # Reading a map costs as much as many columns, so it only stands in for a column that is absent.
-    return tuple(plain or in_map), []
+    return tuple(plain or in_map), said
 
 
 def _tags_of(column: Delivered, name: str, position: int) -> list[Tag]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from pipelines.errors import SourceError
 from pipelines.sources.cur_delivery import Kind
@@ -21,6 +22,8 @@ _CURRENT = re.compile(
 )
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<bucket>[^/]*)/(?P<key>.*)", re.DOTALL)
 CACHE = "manifests.json"
+# Of ten thousand files a manifest is some 3 MB.
+_MANIFEST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,11 @@ def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: St
     for place in places:
         kept = known.get(place.object.key)
         if kept is None or kept["etag"] != place.object.etag:
-            kept = {"etag": place.object.etag, "text": _text(store, place.object.key)}
+            kept = {"etag": place.object.etag, "text": _text(store, place.object)}
         fresh[place.object.key] = kept
     present = {item.key for item in listing}
     manifests = [_parse(place, fresh[place.object.key]["text"], present, store) for place in places]
+    _refuse_shared_files(manifests, store)
     if fresh != known:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{CACHE}.partial")
@@ -95,11 +99,29 @@ def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: St
     return manifests
 
 
-def _text(store: Store, key: str) -> str:
+def _text(store: Store, item: Object) -> str:
+    where = store.uri(item.key)
+    if item.size > _MANIFEST_BYTES:
+        raise SourceError(
+            f"{where} has {item.size:,} bytes where a manifest has at most {_MANIFEST_BYTES:,}; fetch it from the "
+            "export again."
+        )
     try:
-        return store.read(key).decode("utf-8-sig")
+        return store.read(item.key).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SourceError(f"{store.uri(key)} is not UTF-8 text; fetch the manifest from the export again.") from None
+        raise SourceError(f"{where} is not UTF-8 text; fetch the manifest from the export again.") from None
+
+
+def _refuse_shared_files(manifests: Sequence[Manifest], store: Store) -> None:
+    """A file named twice, by one manifest or by those of two months, would count double."""
+    named: dict[str, Place] = {}
+    for manifest in manifests:
+        for file in manifest.files:
+            if file in named:
+                where, other = (store.uri(place.object.key) for place in (manifest.place, named[file]))
+                twice = "twice" if other == where else f"and so does {other}"
+                raise SourceError(f"{where} names {file} {twice}; its lines would count double, so fetch it again.")
+            named[file] = manifest.place
 
 
 def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest:
@@ -110,6 +132,8 @@ def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest
         raise SourceError(
             f"{where} is not JSON ({error.msg}, line {error.lineno}); fetch it from the export again."
         ) from None
+    except (ValueError, RecursionError):
+        raise SourceError(f"{where} is not JSON as AWS writes it; fetch it from the export again.") from None
     if not isinstance(content, dict):
         raise SourceError(f"{where} is not a JSON object; fetch the manifest from the export again.")
     named = content.get("dataFiles", content.get("reportKeys"))
@@ -121,9 +145,6 @@ def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest
     _check_period(content, place, where)
     bucket = content.get("bucket") or None
     files = tuple(_resolve(name, bucket, place, present, store) for name in named)
-    twice = sorted({file for file in files if files.count(file) > 1})
-    if twice:
-        raise SourceError(f"{where} names {twice[0]} twice; its lines would count double, so fetch it again.")
     kind = "cur2" if "dataFiles" in content else "cur"
     return Manifest(place, text, kind, delivery_id, files, _columns(content))
 
@@ -155,7 +176,7 @@ def _resolve(name: str, bucket: str | None, place: Place, present: set[str], sto
     bucket = uri["bucket"] if uri else bucket
     path = (uri["key"] if uri else name).removeprefix("/")
     steps = path.split("/")
-    if any(step in ("", ".", "..") for step in steps):
+    if any(_misleads(step) for step in steps):
         raise _outside(name, place, store, "which is no plain path")
     if not store.location.startswith("s3://"):
         return _below_folder(name, steps, place, present, store)
@@ -166,6 +187,13 @@ def _resolve(name: str, bucket: str | None, place: Place, present: set[str], sto
     if not path.startswith(prefix + place.base):
         raise _outside(name, place, store, "which is not below it")
     return path.removeprefix(prefix)
+
+
+def _misleads(step: str) -> bool:
+    """Whether a part of a path may lead elsewhere for anybody who reads it, however often it is URL-encoded."""
+    while (plain := unquote(step)) != step:
+        step = plain
+    return step in ("", ".", "..") or not step.isprintable() or "/" in step or "\\" in step
 
 
 def _below_folder(name: str, steps: list[str], place: Place, present: set[str], store: Store) -> str:
@@ -185,6 +213,6 @@ def _below_folder(name: str, steps: list[str], place: Place, present: set[str], 
 
 def _outside(name: str, place: Place, store: Store, why: str) -> SourceError:
     return SourceError(
-        f"{store.uri(place.object.key)} names {name}, {why}; nothing outside {store.location} is read, "
+        f"{store.uri(place.object.key)} names {name[:300]}, {why}; nothing outside {store.location} is read, "
         "so point location at the export's own root."
     )

@@ -13,17 +13,21 @@ import pyarrow.parquet as pq
 from pipelines.errors import SourceError
 from pipelines.sources.cur_columns import Delivered, Layout, layout, tag_containers
 from pipelines.sources.cur_delivery import RawFile, TagKey
+from pipelines.sources.cur_unpack import Allowance
 
 _BATCH_ROWS = 1 << 18
 
 
-def inspect(stored: Path, *, key: str, where: str, billed: str) -> RawFile:
+def inspect(stored: Path, *, key: str, allowed: Allowance, billed: str) -> RawFile:
     """What the Parquet file `stored`, delivered as `key`, holds; `billed` is the column whose sum is kept.
 
-    Raises SourceError when it is cut short, lacks a column or has one of a type it cannot have.
+    Raises SourceError when it is cut short, unpacks to more than it may, lacks a column or has one of a type it
+    cannot have.
     """
+    where = allowed.where
     try:
         with pq.ParquetFile(stored) as file:
+            allowed.check(_unpacked_bytes(file.metadata))
             columns, twins = _columns(file.schema_arrow)
             found = layout(columns, where)
             total = _total(file, columns[found.sources[billed][0].position].name, where)
@@ -34,6 +38,12 @@ def inspect(stored: Path, *, key: str, where: str, billed: str) -> RawFile:
         raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
     warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings))
     return RawFile(key, stored.name, line_count, total, columns, tag_keys, warnings)
+
+
+def _unpacked_bytes(facts: pq.FileMetaData) -> int:
+    """What the file says it unpacks to; a value takes a byte at least, also where one is written for a million."""
+    pages = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
+    return max(pages, facts.num_rows * facts.num_columns)
 
 
 def _columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[str]]:

@@ -25,7 +25,7 @@ from pipelines.sources.cur_columns import (
     snake,
 )
 from pipelines.sources.cur_delivery import RawFile, TagKey
-from pipelines.sources.cur_unpack import read_header, unpacked
+from pipelines.sources.cur_unpack import Allowance, read_header, unpacked
 
 BLOCK_BYTES = 4 << 20
 ROW_GROUP_ROWS = 122_880
@@ -36,16 +36,17 @@ _WORDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "an ISO timestamp"}
 
 
 def convert(
-    delivered: Path, out: Path, *, key: str, where: str, billed: str, on_bytes: Callable[[int], None]
+    delivered: Path, out: Path, *, key: str, allowed: Allowance, billed: str, on_bytes: Callable[[int], None]
 ) -> RawFile:
     """Write the needed columns of the csv `delivered` to `out`, rows in its order.
 
-    `where` names the file in errors, `key` in the record; `billed` is the column whose sum is kept.
-    Raises SourceError for a csv that is cut short, ragged, lacks a column or holds a value that is none.
+    `allowed` names the file in errors, `key` in the record; `billed` is the column whose sum is kept.
+    Raises SourceError for a csv that is cut short, ragged, too large for its packed size, lacks a column or holds a
+    value that is none.
     """
-    names, has_rows = read_header(delivered, where)
-    bill = _Bill(names, key, where, billed)
-    blocks = _blocks(delivered, bill, on_bytes) if has_rows else iter(())
+    names, has_rows = read_header(delivered, allowed)
+    bill = _Bill(names, key, allowed.where, billed)
+    blocks = _blocks(delivered, bill, allowed, on_bytes) if has_rows else iter(())
     with pq.ParquetWriter(out, bill.schema, compression="zstd", store_schema=False) as writer:
         waiting: list[pa.RecordBatch] = []
         for block in blocks:
@@ -66,7 +67,9 @@ def convert(
     )
 
 
-def _blocks(delivered: Path, bill: _Bill, on_bytes: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+def _blocks(
+    delivered: Path, bill: _Bill, allowed: Allowance, on_bytes: Callable[[int], None]
+) -> Iterator[pa.RecordBatch]:
     """The csv's needed columns as text, named by their position in the file."""
     wanted = [str(position) for position in bill.positions]
     ragged: list[pyarrow.csv.InvalidRow] = []
@@ -76,7 +79,7 @@ def _blocks(delivered: Path, bill: _Bill, on_bytes: Callable[[int], None]) -> It
         return "error"
 
     try:
-        with unpacked(delivered, bill.where, on_bytes) as stream:
+        with unpacked(delivered, allowed, on_bytes) as stream:
             yield from pyarrow.csv.open_csv(
                 stream,
                 # Only a single-threaded reader knows the number of a ragged row.

@@ -6,17 +6,20 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import pyarrow as pa
 
 from pipelines.errors import SourceError
 
-PARQUET, GZIP, ZIP = b"PAR1", b"\x1f\x8b", b"PK"
+PARQUET, GZIP, ZIP = b"PAR1", b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 # A header of a thousand columns is some 50 KB.
 _HEAD_BYTES = 4 << 20
+# What a small file may always unpack to: a bill of a few equal lines packs better than any large one.
+_HARMLESS_BYTES = 64 << 20
 
 
 class _Counted(io.RawIOBase):
@@ -35,6 +38,44 @@ class _Counted(io.RawIOBase):
         return len(block)
 
 
+@dataclass(frozen=True)
+class Allowance:
+    """How much a delivered file, named `where` in errors, may unpack to: `ratio` times its `size` in bytes."""
+
+    where: str
+    size: int
+    ratio: float
+
+    def check(self, unpacked_bytes: int) -> None:
+        """Refuse, by a SourceError, what unpacks to more."""
+        if unpacked_bytes > max(self.ratio * self.size, _HARMLESS_BYTES):
+            raise SourceError(
+                f"{self.where} unpacks to more than {self.ratio:g} times its {self.size:,} bytes; have it delivered "
+                "again, or raise unpack_ratio of its [[billing]] entry if the bill really is that large."
+            )
+
+
+class _Measured(io.RawIOBase):
+    """Unpacked bytes as they are read, refused as soon as they are more than allowed."""
+
+    def __init__(self, stream: pa.NativeFile, allowed: Allowance):
+        self._stream, self._allowed, self._count = stream, allowed, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return self.read_buffer(size).to_pybytes()
+
+    def read_buffer(self, size: int = -1) -> pa.Buffer:
+        """The next bytes without a copy; Arrow asks for these."""
+        # Reading in steps bounds the memory of a caller that asks for everything.
+        block = self._stream.read_buffer(_HEAD_BYTES if size < 0 else size)
+        self._count += block.size
+        self._allowed.check(self._count)
+        return block
+
+
 def magic(path: Path) -> bytes:
     """The first four bytes of a file, by which its real format is known."""
     with path.open("rb") as file:
@@ -42,39 +83,60 @@ def magic(path: Path) -> bytes:
 
 
 @contextmanager
-def unpacked(path: Path, where: str, on_bytes: Callable[[int], None] = lambda count: None) -> Iterator[pa.NativeFile]:
+def unpacked(
+    path: Path, allowed: Allowance, on_bytes: Callable[[int], None] = lambda count: None
+) -> Iterator[pa.NativeFile]:
     """The csv bytes of a delivered file; `on_bytes` hears of packed bytes as they are read.
 
-    Raises SourceError, naming the file as `where`, when it ends early or a ZIP does not hold just one file.
+    Raises SourceError, naming the file, when it ends early, unpacks to more than it may, or is a ZIP that does not
+    hold just one file.
     """
     start = magic(path)
     try:
         with path.open("rb") as packed:
             if start.startswith(ZIP):
-                with ZipFile(packed) as archive, archive.open(_only_member(archive, where)) as member:
-                    yield pa.PythonFile(member, "r")
+                with ZipFile(packed) as archive, archive.open(_only_member(archive, allowed)) as member:
+                    yield pa.PythonFile(_Measured(pa.PythonFile(member, "r"), allowed), "r")
                 on_bytes(path.stat().st_size)
                 return
             stream = pa.PythonFile(_Counted(packed, on_bytes), "r")
-            yield pa.CompressedInputStream(stream, "gzip") if start.startswith(GZIP) else stream
+            if start.startswith(GZIP):
+                stream = pa.PythonFile(_Measured(pa.CompressedInputStream(stream, "gzip"), allowed), "r")
+            yield stream
     except (OSError, EOFError, BadZipFile, RuntimeError, NotImplementedError) as error:
-        raise SourceError(f"{where} is cut short or damaged ({error}); have it delivered again.") from None
+        raise SourceError(f"{allowed.where} is cut short or damaged ({error}); have it delivered again.") from None
 
 
-def read_header(path: Path, where: str) -> tuple[list[str], bool]:
+def read_header(path: Path, allowed: Allowance) -> tuple[list[str], bool]:
     """The column names of a delivered csv, and whether anything follows them."""
-    with unpacked(path, where) as stream:
+    where = allowed.where
+    with unpacked(path, allowed) as stream:
         head = stream.read(_HEAD_BYTES)
+    if head.startswith((PARQUET, GZIP, *ZIP)):
+        raise SourceError(f"{where} holds another packed file instead of a csv; have it delivered again.")
     text = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
-    names = next(csv.reader(text), [])
+    try:
+        names = next(csv.reader(text), [])
+    except csv.Error as error:
+        raise SourceError(f"{where} is no CSV ({error}); have it delivered again.") from None
     if not any(names):
         raise SourceError(f"{where} is empty, without even a header; have it delivered again.")
     return names, bool(text.read(1))
 
 
-def _only_member(archive: ZipFile, where: str) -> str:
-    members = [member.filename for member in archive.infolist() if not member.is_dir()]
+def _only_member(archive: ZipFile, allowed: Allowance) -> ZipInfo:
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    shown = ", ".join(member.filename[:80] for member in members[:3])
     if len(members) != 1:
-        names = f" ({', '.join(members[:3])})" if members else ""
-        raise SourceError(f"{where} holds {len(members)} files{names} where a bill holds one; have it delivered again.")
-    return members[0]
+        names = f" ({shown})" if members else ""
+        raise SourceError(
+            f"{allowed.where} holds {len(members)} files{names} where a bill holds one; have it delivered again."
+        )
+    (member,) = members
+    steps = member.filename.replace("\\", "/").split("/")
+    if ".." in steps or steps[0] == "" or ":" in steps[0]:
+        raise SourceError(f"{allowed.where} holds {shown}, a path that leads out of it; have it delivered again.")
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise SourceError(f"{allowed.where} is packed in a way AWS does not use; have it delivered again.")
+    allowed.check(member.file_size)
+    return member

@@ -81,15 +81,16 @@ def _by_distinct(texts: pa.Array, read: Callable[[str], Any], kind: pa.DataType)
 def _time(text: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+    except (ValueError, OverflowError):
+        # A time no calendar has in UTC is none.
         return None
-    return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
 
 
 def _entries(text: str) -> Sequence[tuple[str, str]] | None:
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(content, dict):
         return None

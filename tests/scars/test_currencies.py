@@ -1,0 +1,230 @@
+"""Scars of others: currencies added as if they were one, and groups of less than nothing that nobody saw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import sqlglot
+import yaml
+from sqlglot import exp
+from support.bills import instance_hour, write_config, write_events, write_export
+from support.ledgers import ask_published, build_warehouse
+from support.spoiled import run_events
+
+from pipelines import commands, house
+from pipelines.console import Console
+from pipelines.models.build import FailedChecks
+from pipelines.models.catalog import load_catalog
+from pipelines.models.expressions import expand_calls
+from pipelines.models.totals import added
+from pipelines.quality.contract import load_contract
+from pipelines.reports.charts import ledger_chart
+
+MONTH = "2026-07"
+KRONE = {"line_item_currency_code": "NOK"}
+OTHER = {
+    "line_item_usage_type": "",
+    "line_item_operation": "",
+    "line_item_resource_id": "",
+    "product_instance_type": "",
+}
+# A currency of the row; or the row is of one bill line, which has one currency.
+APART = {"billing_currency", "currency", "unit", "source_row"}
+
+
+def hour(clock: int, cost: str, **more: str) -> dict[str, str]:
+    return instance_hour(f"{MONTH}-01T{clock:02d}", "i-1", "p5.48xlarge", cost, **more)
+
+
+def plain(kind: str, cost: str, **more: str) -> dict[str, str]:
+    return {**hour(0, cost), **OTHER, "line_item_line_item_type": kind, "pricing_public_on_demand_cost": "", **more}
+
+
+def deliver(root: Path, *lines: dict[str, str]) -> Path:
+    """The bill, the run `good` of its first two hours, and a configuration."""
+    write_export(root, {MONTH: lines})
+    write_events(root / "runs", run_events())
+    return write_config(root, billing="export", runs="runs")
+
+
+def test_a_run_billed_in_two_currencies_has_no_cost_and_is_refused_with_both_amounts(tmp_path: Path) -> None:
+    """T19. Its two hours are billed 55.04 in dollars and 550.40 in krone: no one number is what it cost."""
+    config = deliver(tmp_path, hour(0, "55.04"), hour(1, "550.40", **KRONE))
+    with pytest.raises(FailedChecks) as refused:
+        build_warehouse(config)
+    said = str(refused.value)
+    assert "run is billed in two currencies fails for 1 row" in said
+    assert "run_id=good, effective_cost=NOK 550.4000000000 and USD 55.0400000000" in said
+
+
+def test_a_run_whose_tagged_storage_is_in_another_currency_is_refused_too(tmp_path: Path) -> None:
+    """T19. Lines that only name the run by a tag meet its instance-hours in the ledger."""
+    volume = {**plain("Usage", "7.00", **KRONE), "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3"}
+    volume |= {"line_item_resource_id": "vol-1", "resource_tags": '{"user_run_id": "good"}'}
+    with pytest.raises(FailedChecks) as refused:
+        build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), volume))
+    assert "run_id=good, effective_cost=NOK 7.0000000000 and USD 110.0800000000" in str(refused.value)
+
+
+@pytest.mark.parametrize("code", ["usd", "US$", "EURO"])
+def test_a_currency_that_is_no_code_is_refused_before_it_becomes_one_of_its_own(tmp_path: Path, code: str) -> None:
+    """T19. `usd` beside `USD` would be a second currency; ISO 4217 codes have three capital letters."""
+    with pytest.raises(FailedChecks, match=r"currency is no three letter code .*billing_currency=" + re.escape(code)):
+        build_warehouse(deliver(tmp_path, hour(0, "55.04", line_item_currency_code=code)))
+
+
+def test_a_line_without_a_currency_is_refused(tmp_path: Path) -> None:
+    """T19. An amount of no currency belongs to no sum."""
+    with pytest.raises(FailedChecks, match="billing_currency is never null"):
+        build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04", line_item_currency_code="")))
+
+
+def test_what_a_build_reports_of_itself_is_by_currency(tmp_path: Path) -> None:
+    """T19. 55.04 USD used and 100.00 NOK of requests: the totals of a step name both and no 155.04."""
+    builder = build_warehouse(deliver(tmp_path, hour(0, "55.04"), plain("Usage", "100.00", **KRONE)))
+    made = builder.confirm("fct_charge", MONTH)
+    assert made.totals["billed_cost_usd"] == {"USD": Decimal("55.04"), "NOK": Decimal(100)}
+    twice = added([made.totals, made.totals])
+    assert twice["billed_cost_usd"] == {"USD": Decimal("110.08"), "NOK": Decimal(200)}
+
+
+def test_a_month_in_two_currencies_is_told(tmp_path: Path) -> None:
+    """T19. One payer, one month: kept apart, tied apart, and named in a warning with both amounts."""
+    builder = build_warehouse(deliver(tmp_path, hour(0, "55.04"), plain("Usage", "100.00", **KRONE)))
+    rows = ask_published(
+        builder, "select currency, billed_cost_usd, difference_usd from mart_invoice_reconciliation_monthly order by 1"
+    ).rows()
+    assert rows == [("NOK", Decimal(100), Decimal(0)), ("USD", Decimal("55.04"), Decimal(0))]
+    published = builder.lake.current()
+    assert published
+    (told,) = (c for c in published.checks if c["check"] == "month_of_a_payer_in_several_currencies_kept_apart")
+    amounts = {row["billing_currency"]: Decimal(row["billed_cost_usd"]) for row in told["sample"]}
+    assert (told["passed"], amounts) == (False, {"NOK": Decimal(100), "USD": Decimal("55.04")})
+
+
+def money_queries() -> Iterator[tuple[str, str]]:
+    """Every SELECT of ours: models, the checks of contracts, the report's questions."""
+    for model in load_catalog().ordered:
+        if model.kind == "sql":
+            yield model.key, model.text
+        for check in load_contract(model.key).checks:
+            if check.kind == "rows":
+                yield f"{model.key}: {check.name}", check.query.format(batch="batch")
+    for path in sorted(house.DASHBOARDS.glob("*/report.yml")):
+        for name, sql in yaml.safe_load(path.read_text(encoding="utf-8"))["queries"].items():
+            yield f"{path.parent.name}: {name}", expand_calls(sql, path)
+
+
+@pytest.mark.parametrize("sql", [pytest.param(sql, id=name) for name, sql in money_queries()])
+def test_no_query_adds_amounts_of_different_currencies(sql: str) -> None:
+    """T19. Each sum of a column of money is grouped, or its window parted, by currency."""
+    tree = sqlglot.parse_one(sql, read="duckdb")
+    mixed = []
+    for total in tree.find_all(exp.Sum, exp.Avg):
+        if not any(re.search(r"_usd$|_cost$|unblended", column.name) for column in total.find_all(exp.Column)):
+            continue
+        # `sum(sum(x)) over (...)`: the inner sum is the group's, the outer one the window's.
+        above = total.parent
+        while isinstance(above, exp.Filter):
+            above = above.parent
+        if isinstance(above, exp.Window) and above.this.find(exp.Sum) is total:
+            parts = {
+                column.name for part in above.args.get("partition_by") or [] for column in part.find_all(exp.Column)
+            }
+        else:
+            parts = grouped(total.find_ancestor(exp.Select))
+        if not parts & APART:
+            mixed.append(total.sql())
+    assert mixed == []
+
+
+def grouped(select: exp.Select | None) -> set[str]:
+    """The names a SELECT groups by."""
+    assert select is not None
+    group = select.args.get("group")
+    if group is None:
+        return set()
+    if group.args.get("all"):
+        return {item.alias_or_name for item in select.selects}
+    names = set()
+    for item in group.expressions:
+        if isinstance(item, exp.Literal):
+            names.add(select.selects[int(item.name) - 1].alias_or_name)
+        else:
+            names |= {column.name for column in item.find_all(exp.Column)}
+    return names
+
+
+@pytest.mark.parametrize("model", [m for m in load_catalog().ordered if m.kind != "reference"], ids=lambda m: m.key)
+def test_where_there_is_money_its_currency_stands_beside_it(model) -> None:
+    """T19. A reader of any table can tell what an amount is in."""
+    names = {column.name for column in load_contract(model.key).columns}
+    money = {name for name in names if name.endswith("_usd")}
+    assert not money or names & {"billing_currency", "currency"}
+
+
+def test_a_group_of_less_than_nothing_is_less_than_nothing_in_marts_and_report(tmp_path: Path) -> None:
+    """T18. Used 55.04; a correction of -80 on an accelerator nobody names; refunded 500, credited 1000."""
+    config = deliver(
+        tmp_path,
+        hour(0, "55.04"),
+        {**hour(1, "-80.00"), "line_item_resource_id": "i-2"},
+        plain("Refund", "-500.00"),
+        plain("Credit", "-1000.00"),
+    )
+    builder = build_warehouse(config)
+    # Effective is before credits, and a refund counts: facts aws-billing 2.1.
+    by_bucket = "select bucket, sum(effective_cost_usd), sum(billed_cost_usd) from mart_cost_ledger_daily group by 1"
+    assert {bucket: tuple(sums) for bucket, *sums in ask_published(builder, by_bucket).rows()} == {
+        "run": (Decimal("55.04"), Decimal("55.04")),
+        "unattributed": (Decimal(-80), Decimal(-80)),
+        "other": (Decimal(-500), Decimal(-1500)),
+    }
+    unexplained = "select resource_id, effective_cost_usd from mart_unattributed_cost_daily"
+    assert ask_published(builder, unexplained).rows() == [("i-2", Decimal(-80))]
+    invoice = "select billed_cost_usd, ledger_cost_usd from mart_invoice_reconciliation_monthly"
+    # 55.04 - 80 - 500 - 1000.
+    assert ask_published(builder, invoice).rows() == [(Decimal("-1524.96"),) * 2]
+
+    commands.report(builder.warehouse.settings, tmp_path / "report.html", Console())
+    page = re.sub(r"<style>.*?</style>|<[^>]+>", " ", (tmp_path / "report.html").read_text(), flags=re.DOTALL)
+    page = " ".join(page.split())
+    assert "A further −$80 bought accelerators" in page
+    assert "everything else on the bill −$500 n/a" in page and "−$1,500" in page
+    assert "i-2 no run and no tag names this resource −$80" in page
+    # 55.04 - 80 - 500 = -524.96: no share of it says anything.
+    assert "July 2026 $55 $0 −$80 $0 $0 $0 −$500 −$525" in page
+    assert "−$1,524.96 −$1,524.96 $0.00" in page
+
+
+def test_a_bar_of_less_than_nothing_hangs_below_the_line() -> None:
+    """T18. 5 on one day, -20 on the next: one bar stands on the line, the other hangs from it, four times as long."""
+    days = [
+        {"usage_date": date(2026, 7, day), "bucket": "idle", "effective_cost_usd": Decimal(cost)}
+        for day, cost in ((1, "5"), (2, "-20"))
+    ]
+    drawn = str(ledger_chart(days, {"idle": "Idle"}, "USD", "label"))
+    (marks, *_) = re.findall(r'<g class="mark-rect[^>]*>(.*?)</g>', drawn)
+    stands, hangs = (
+        (float(top), float(tall)) for top, tall in re.findall(r'd="M[\d.]+,([\d.]+)h[\d.]+v([\d.]+)', marks)
+    )
+    line = pytest.approx(stands[0] + stands[1])
+    assert hangs[0] == line and hangs[1] == pytest.approx(4 * stands[1])
+    assert "−$20" in drawn
+
+
+def test_a_share_of_less_than_nothing_is_drawn_as_such(tmp_path: Path) -> None:
+    """T18. Runs 110.08 and a correction of -10.08: of the 100 in all they are 110.1 % and -10.1 %."""
+    correction = {**hour(2, "-10.08"), "line_item_resource_id": "i-2"}
+    builder = build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), correction))
+    commands.report(builder.warehouse.settings, tmp_path / "report.html", Console())
+    page = (tmp_path / "report.html").read_text()
+    shares = re.findall(r'share">(−?[\d.]+)%<span class="bar( negative)?"[^>]*><span style="width:([\d.]+)%', page)
+    # The longest bar is full; the other is 10.08 / 110.08 of it, about 9.2 %.
+    assert [(share, sign) for share, sign, _ in shares[:2]] == [("110.1", ""), ("−10.1", " negative")]
+    assert [float(width) for *_, width in shares[:2]] == [pytest.approx(100, abs=0.1), pytest.approx(9.2, abs=0.1)]
