@@ -29,9 +29,11 @@ Grain = Literal["month", "whole"]
 BILL = "aws_cur_line_item"
 TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
+# Reserved capacity, written by its source as well.
+RESERVATIONS = "aws_capacity_reservation"
 # One row, the month being built: billing_period, started_at, ended_at.
 THIS_MONTH = "this_month"
-GIVEN = frozenset({BILL, THIS_MONTH, *RAW_TABLES})
+GIVEN = frozenset({BILL, THIS_MONTH, RESERVATIONS, *RAW_TABLES})
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)

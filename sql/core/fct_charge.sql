@@ -19,8 +19,9 @@ select
     case when is_shared_out then usage_started_at end as usage_started_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
     cast(count(*) as bigint) as line_count,
-    sum(case when bucket in ('unattributed', 'capacity_unused') then usage_quantity * accelerator_count else 0 end)
-        as accelerator_hours,
+    -- Hours of a line that is shared out stand on its pieces.
+    sum(case when bucket is not null and line_class in ('instance', 'capacity_unused', 'warm_pool')
+        then usage_quantity * accelerator_count else 0 end) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
