@@ -4,6 +4,6 @@
 case
     when list_rule = 'zero' or line_class = 'split_child' then 0
     when list_rule = 'none' or is_block_time then null
-    when pricing_term = 'Spot' then nullif(pricing_public_on_demand_cost, 0)
+    when pricing_term = 'Spot' or usage_kind in ('SpotUsage', 'TrSpt') then nullif(pricing_public_on_demand_cost, 0)
     else pricing_public_on_demand_cost
 end
