@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,8 @@ from pipelines.errors import SourceError
 from pipelines.settings import ReservationSource
 
 ODCR, BLOCK, PLAN = KINDS = ("odcr", "capacity_block", "training_plan")
+# AWS sells blocks and plans for half a year at most; every hour of one becomes a row.
+_LONGEST = timedelta(days=1100)
 _AT = pl.Datetime("ms")
 
 # Times are naive UTC. A training plan may hold several capacities with windows of their own: one part each.
@@ -129,6 +131,11 @@ def _joined(found: Iterable[Reservation]) -> list[Reservation]:
             raise SourceError(
                 f"{told.where}: {told.reservation_id} ends at {told.ended_at}, not after it starts at "
                 f"{told.started_at}; mend the times."
+            )
+        if told.reservation_kind != ODCR and None not in told.window and told.ended_at - told.started_at > _LONGEST:
+            raise SourceError(
+                f"{told.where}: {told.reservation_id} runs from {told.started_at} to {told.ended_at}, longer than any "
+                "that is sold; mend the times."
             )
         known = details if told.is_detail else whole
         key = (told.reservation_id, told.part_no)

@@ -56,12 +56,13 @@ def moment(value: Any, where: str) -> datetime | None:
     """A naive UTC time, to the millisecond, from a datetime, RFC 3339 text with its zone or seconds since 1970."""
     if value is None or value == "":
         return None
+    told = value
     try:
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            value = (_EPOCH + timedelta(milliseconds=round(value * 1000))).replace(tzinfo=UTC)
-        at = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else None
+        if isinstance(told, str):
+            told = datetime.fromisoformat(told)
+        elif isinstance(told, int | float) and not isinstance(told, bool):
+            told = (_EPOCH + timedelta(milliseconds=round(told * 1000))).replace(tzinfo=UTC)
+        at = told.astimezone(UTC).replace(tzinfo=None) if told.tzinfo else None
     except (ValueError, AttributeError, OverflowError):
         at = None
     if at is None:

@@ -6,7 +6,8 @@ select
     bucket, charge_category, charge_type, is_known_charge_type, service, region_id, accelerator_family, market,
     case when bucket = 'run' then named_run_id end as run_id,
     case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
-    case when is_shared_out or bucket = 'unattributed' then instance_type end as instance_type,
+    -- An accelerator that no list has is told by name.
+    case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end as instance_type,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_owner end as tag_owner,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_team end as tag_team,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_run_id end as tag_run_id,
