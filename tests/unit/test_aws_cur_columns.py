@@ -34,7 +34,7 @@ def test_the_list_has_no_twins_and_only_known_types() -> None:
     names = [column.name for column in bill_columns()]
     assert len(names) == len(set(names))
     assert {column.type for column in bill_columns()} == {"VARCHAR", "TIMESTAMP", "DECIMAL(20,10)"}
-    assert tag_containers() == ("resource_tags", "tags")
+    assert tag_containers() == ("resource_tags", "tags", "cost_category")
 
 
 def test_a_required_column_that_is_absent_is_named() -> None:
