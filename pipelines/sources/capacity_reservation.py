@@ -68,6 +68,11 @@ class Reservation:
     is_detail: bool = False
 
     @property
+    def lasts(self) -> timedelta | None:
+        """The length of the window; None while it is open."""
+        return self.ended_at - self.started_at if self.started_at and self.ended_at else None
+
+    @property
     def window(self) -> tuple[datetime | None, datetime | None]:
         return self.started_at, self.ended_at
 
@@ -92,7 +97,7 @@ def read_reservations(sources: Sequence[ReservationSource]) -> Reservations:
     warnings += [
         f"{told.where}: {told.reservation_id} has no window; its fee is spread over the hours the bill shows."
         for told in joined
-        if told.reservation_kind != ODCR and None in told.window
+        if told.reservation_kind != ODCR and told.lasts is None
     ]
     rows = [{name: value for name, value in asdict(told).items() if name in SCHEMA} for told in joined]
     return Reservations(pl.DataFrame(rows, schema=SCHEMA).sort("reservation_id", "part_no"), sorted(warnings))
@@ -127,12 +132,12 @@ def _joined(found: Iterable[Reservation]) -> list[Reservation]:
     whole: dict[tuple[str, int], Reservation] = {}
     details: dict[tuple[str, int], Reservation] = {}
     for told in found:
-        if told.started_at and told.ended_at and told.ended_at <= told.started_at:
+        if told.lasts is not None and told.lasts <= timedelta(0):
             raise SourceError(
                 f"{told.where}: {told.reservation_id} ends at {told.ended_at}, not after it starts at "
                 f"{told.started_at}; mend the times."
             )
-        if told.reservation_kind != ODCR and None not in told.window and told.ended_at - told.started_at > _LONGEST:
+        if told.reservation_kind != ODCR and told.lasts is not None and told.lasts > _LONGEST:
             raise SourceError(
                 f"{told.where}: {told.reservation_id} runs from {told.started_at} to {told.ended_at}, longer than any "
                 "that is sold; mend the times."

@@ -56,14 +56,14 @@ def moment(value: Any, where: str) -> datetime | None:
     """A naive UTC time, to the millisecond, from a datetime, RFC 3339 text with its zone or seconds since 1970."""
     if value is None or value == "":
         return None
-    told = value
+    told: Any = value
     try:
         if isinstance(told, str):
             told = datetime.fromisoformat(told)
         elif isinstance(told, int | float) and not isinstance(told, bool):
             told = (_EPOCH + timedelta(milliseconds=round(told * 1000))).replace(tzinfo=UTC)
-        at = told.astimezone(UTC).replace(tzinfo=None) if told.tzinfo else None
-    except (ValueError, AttributeError, OverflowError):
+        at = told.astimezone(UTC).replace(tzinfo=None) if isinstance(told, datetime) and told.tzinfo else None
+    except (ValueError, OverflowError):
         at = None
     if at is None:
         raise SourceError(f"{where} {str(value)[:80]!r}; write a time as RFC 3339 with its zone.")

@@ -95,6 +95,7 @@ def _row(row: dict[str, str], where: str) -> Reservation:
     if kind not in KINDS:
         raise SourceError(f"{where} has reservation_kind {kind[:80]!r}; write one of {', '.join(KINDS)}.")
     words = ("account_id", "region_id", "instance_type", "ultraserver_type", "currency", "state")
+    texts: dict[str, Any] = {name: row.get(name) or None for name in words}
     return Reservation(
         where=where,
         reservation_id=reservation_id(row["reservation_id"], kind, where),
@@ -104,5 +105,5 @@ def _row(row: dict[str, str], where: str) -> Reservation:
         started_at=moment(row["started_at"], f"{where} has started_at"),
         ended_at=moment(row["ended_at"], f"{where} has ended_at"),
         upfront_fee=amount(row.get("upfront_fee"), f"{where} has upfront_fee"),
-        **{name: row.get(name) or None for name in words},
+        **texts,
     )

@@ -7,17 +7,14 @@ with line as (
         *,
         cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
         coalesce(bill_invoice_id, '') as invoice_id,
-        replace(regexp_extract(line_item_usage_type, '(?:^|-)([A-Za-z]+:|(?:Box|Spot)Usage$)', 1), ':', '') as usage_kind,
-        cur_stated_type() as stated_type
+        replace(regexp_extract(line_item_usage_type, '(?:^|-)([A-Za-z]+:|(?:Box|Spot)Usage$)', 1), ':', '') as usage_kind
     from aws_cur_line_item
 ),
 
 -- Only what bills instance time has an instance type worth looking up; the joins below then have one plain key.
 kinded as (
     select line.*, kind.line_class as kind_class,
-        -- A Spot line may carry its type in its description alone (facts 3.4).
-        coalesce(stated_type, case when line.usage_kind = 'SpotUsage'
-            then nullif(regexp_extract(line_item_line_item_description, '^([a-z][a-z0-9-]*\.[a-z0-9-]+) ', 1), '') end) as instance_type,
+        cur_instance_type() as instance_type,
         -- No prefix is us-east-1 (facts 4.1).
         case when kind.usage_kind is not null and product_region_code is null then
             coalesce(nullif(regexp_extract(line_item_usage_type, '^([A-Z]+[0-9]?)-', 1), ''), 'none') end as region_prefix
@@ -95,10 +92,11 @@ select
         when effective_rule = 'reservation' then 'reserved'
         else 'on_demand'
     end as market,
+    -- An instance's own id names no reservation.
     case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
         capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
         capacity_reservation_id(reservation_reservation_a_r_n),
-        capacity_reservation_id(line_item_resource_id)) end as capacity_reservation_id,
+        case when line_class <> 'instance' then capacity_reservation_id(line_item_resource_id) end) end as capacity_reservation_id,
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
     coalesce(line_item_usage_amount, 0) as usage_quantity,
     case when line_item_product_code like 'AmazonBedrock%' or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%')
