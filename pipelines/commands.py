@@ -101,8 +101,8 @@ def _run_job(settings: Settings, console: Console) -> None:
 
 
 def _step_count() -> int:
-    """Every table that is written, and the bill, the training runs and the publication."""
-    return sum(model.stored for model in load_catalog().ordered) + 3
+    """Every table that is written, and the bill, the training runs, the reservations and the publication."""
+    return sum(model.stored for model in load_catalog().ordered) + 4
 
 
 def check(settings: Settings, console: Console) -> None:

@@ -15,11 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pipelines.errors import UsageError
+from pipelines.settings_mistake import SOURCES, first_mistake
 
 CONFIG_NAME = "trainledger.toml"
 DEMO_FOLDER = "trainledger-demo"
 # delta-rs takes these for something else than part of a folder's name, or panics.
 _UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
+# Lists of sources, each under its heading in double brackets.
 STANDARD_TAGS: dict[str, tuple[str, ...]] = {
     "run_id": ("run_id", "RunId"),
     "owner": ("owner", "Owner"),
@@ -87,6 +89,26 @@ class RunSource(S3Options):
     location: Location
 
 
+class ReservationSource(S3Options):
+    """Where reserved capacity is told: files of a location, or AWS itself in the given regions."""
+
+    name: SourceName
+    kind: Literal["file", "aws"] = "file"
+    location: Location | None = None
+    regions: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> ReservationSource:
+        if (self.kind == "file") != (self.location is not None):
+            raise ValueError("kind 'file' needs a location, and kind 'aws' has none")
+        return self
+
+    @property
+    def asked_regions(self) -> tuple[str | None, ...]:
+        """The regions to ask; None stands for the one of the profile."""
+        return self.regions or (self.region,)
+
+
 class Schedule(_Frozen):
     """When the daily run looks for changes; a cron line in UTC."""
 
@@ -101,13 +123,14 @@ class Settings(BaseSettings):
     warehouse: Warehouse = Warehouse()
     billing: tuple[BillingSource, ...] = ()
     runs: tuple[RunSource, ...] = ()
+    reservations: tuple[ReservationSource, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     schedule: Schedule = Schedule()
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Settings:
-        for kind, sources in (("billing", self.billing), ("runs", self.runs)):
-            names = [source.name for source in sources]
+        for kind in SOURCES:
+            names = [source.name for source in getattr(self, kind)]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"[[{kind}]] name {twice[0]!r} is used twice; give each source its own")
@@ -158,7 +181,7 @@ def load_settings(config: Path | None = None) -> Settings:
     except SettingsError as error:
         raise UsageError(f"The environment overrides {path} with what is no JSON: {error}.") from None
     except ValidationError as error:
-        raise UsageError(_first_mistake(error, path, content)) from None
+        raise UsageError(first_mistake(error, path, content, os.environ)) from None
     base = path.parent
     warehouse = _anchored(settings.warehouse, base)
     if found := _UNADDRESSABLE.search(warehouse.location):
@@ -173,13 +196,14 @@ def load_settings(config: Path | None = None) -> Settings:
             "warehouse": warehouse,
             "billing": billing,
             "runs": tuple(_anchored(source, base) for source in settings.runs),
+            "reservations": tuple(_anchored(source, base) for source in settings.reservations),
         }
     )
 
 
 def _anchored(part: Any, base: Path) -> Any:
     """Relative folders are relative to the configuration file, not to the caller's folder."""
-    if "://" in part.location:
+    if part.location is None or "://" in part.location:
         return part
     return part.model_copy(update={"location": str((base / Path(part.location).expanduser()).resolve())})
 
@@ -194,45 +218,6 @@ def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:
                 "would count twice; remove one."
             )
         named[place] = source.name
-
-
-# What pydantic says in the words of its own types.
-_WORDS = {
-    "missing": "it is missing; add it",
-    "tuple_type": "write a list in brackets",
-    "model_type": "write a table of keys and values",
-    "string_type": "write text in quotes",
-}
-_PATTERN_WORDS = {
-    "name": "use letters, digits, '.', '_' and '-', a letter or digit first",
-    "location": "write a folder or s3://bucket/prefix",
-    "memory_limit": "write a size such as 2GB",
-    "first_month": "write a month such as 2026-07",
-    "last_month": "write a month such as 2026-07",
-    "cron": "write a cron line of five fields, such as 30 5 * * *",
-}
-
-
-def _first_mistake(error: ValidationError, path: Path, content: dict[str, Any]) -> str:
-    mistake = error.errors()[0]
-    keys = [str(part) for part in mistake["loc"] if part != "[key]"]
-    variable = "__".join(["TRAINLEDGER_" + keys[0], *keys[1:]]).upper() if keys else ""
-    where = f"environment variable {variable}" if variable in os.environ else str(path)
-    if len(keys) > 2 and keys[0] in ("billing", "runs"):
-        number = int(keys[1])
-        entries = content.get(keys[0], [])
-        name = entries[number].get("name") if number < len(entries) else None
-        where += f", [[{keys[0]}]] {name or f'number {number + 1}'}"
-        keys = keys[2:]
-    key = ".".join(keys)
-    kind = mistake["type"]
-    if kind == "extra_forbidden" or (kind == "literal_error" and mistake["loc"][-1] == "[key]"):
-        return f"{where}: unknown key {key!r}; remove it or check its spelling."
-    if kind == "tuple_type" and key in ("billing", "runs"):
-        return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
-    said = _PATTERN_WORDS.get(keys[-1]) if kind == "string_pattern_mismatch" else _WORDS.get(kind)
-    said = said or mistake["msg"].removeprefix("Value error, ")
-    return f"{where}: key {key!r}: {said}." if key else f"{where}: {said}."
 
 
 def schedule_cron() -> str:

@@ -9,7 +9,7 @@ from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
-from pipelines.models.catalog import BILL, GIVEN, MADE_UP, RAW_TABLES, Model, load_catalog
+from pipelines.models.catalog import BILL, GIVEN, MADE_UP, RAW_TABLES, RESERVATIONS, Model, load_catalog
 from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
 from pipelines.models.totals import added
 from pipelines.quality.contract import load_contract
@@ -94,6 +94,20 @@ def tracker(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
         counts = ledger.builder.read_runs()
     for table, count in counts.items():
         yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": count})
+
+
+@dg.asset(
+    key=asset_key(RESERVATIONS),
+    retry_policy=PATIENCE,
+    pool=POOL,
+    kinds={"json", "polars"},
+    owners=["team:ml-finops"],
+    description="Reserved capacity and its windows, as files or AWS tell it. One row per part of a reservation.",
+)
+def aws_capacity_reservation(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
+    with step(ledger, "reservations"):
+        count = ledger.builder.read_reservations()
+    return dg.MaterializeResult(metadata={"dagster/row_count": count})
 
 
 def model_asset(model: Model) -> dg.AssetsDefinition:
@@ -195,4 +209,4 @@ def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
     return dg.MaterializeResult(metadata={"publication": published.number})
 
 
-ASSETS = [aws_cur_line_item, tracker, *map(model_asset, load_catalog().ordered), publication]
+ASSETS = [aws_cur_line_item, tracker, aws_capacity_reservation, *map(model_asset, load_catalog().ordered), publication]

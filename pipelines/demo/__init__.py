@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipelines.demo import company, runs_nlp, runs_vision
 from pipelines.demo.bucket import EXPORT_NAME, PREFIX, export_files
+from pipelines.demo.capacity import answer_of_ec2
 from pipelines.demo.events import event_files
 from pipelines.demo.export import write_if_changed
 from pipelines.demo.timeline import play
@@ -31,6 +32,10 @@ location = "bucket/{PREFIX}/{EXPORT_NAME}"
 name = "jobs"
 kind = "events"
 location = "events"
+
+[[reservations]]
+name = "blocks"
+location = "reservations.json"
 
 [tags]
 run_id = ["run_id", "RunId"]
@@ -61,6 +66,7 @@ def write_demo(out: Path, restated: bool = True) -> DemoData:
     export, events, config = out / "bucket" / PREFIX / EXPORT_NAME, out / "events", out / "trainledger.toml"
     content = {events / path: data for path, data in event_files(timelines).items()}
     content |= {export / path: data for path, data in export_files(stays, restated)}
+    content[out / "reservations.json"] = answer_of_ec2(company.RESERVATIONS)
     content[config] = _CONFIG.encode()
     written = sum(write_if_changed(path, data) for path, data in content.items())
     return DemoData(config, export, events, company.MONTHS, len(RUNS), written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
@@ -64,3 +65,24 @@ def _block_fee(block: Reservation) -> Line:
         "bill_bill_type": "Purchase",
         "reservation_reservation_a_r_n": block.arn,
     }
+
+
+def answer_of_ec2(reservations: Iterable[Reservation]) -> bytes:
+    """What DescribeCapacityReservations says of them, as a command line saves it."""
+    told = [
+        {
+            "CapacityReservationId": held.id,
+            "OwnerId": held.account.id,
+            "CapacityReservationArn": held.arn,
+            "InstanceType": held.instance_type,
+            "InstancePlatform": "Linux/UNIX",
+            "AvailabilityZone": held.zone,
+            "TotalInstanceCount": held.count,
+            "State": "expired",
+            "StartDate": f"{held.started_at.isoformat()}+00:00",
+            "EndDate": f"{held.ended_at.isoformat()}+00:00",
+            "ReservationType": "capacity-block" if held.is_block else "default",
+        }
+        for held in reservations
+    ]
+    return json.dumps({"CapacityReservations": told}, indent=1).encode()

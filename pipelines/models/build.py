@@ -18,16 +18,14 @@ import polars as pl
 
 from pipelines.engine import Engine, open_engine
 from pipelines.errors import CheckError
-from pipelines.models.catalog import BILL, PUBLISHED, RAW_TABLES, THIS_MONTH, Catalog, Model, load_catalog
+from pipelines.models import records
+from pipelines.models.catalog import BILL, GIVEN, PUBLISHED, THIS_MONTH, Catalog, Model, load_catalog
 from pipelines.models.published import view_published
 from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.validate import CheckResult, validate
-from pipelines.sources.run_tracker import read_all, runs_fingerprint
 from pipelines.warehouse import Warehouse
 
-# Where the sentences about training runs that were read with a doubt are kept.
-RUN_DOUBTS = "checks/raw/tracker.json"
 # Raised when what a build records of a table changes its form: everything is then built again, once.
 _FORM = 2
 
@@ -111,18 +109,11 @@ class Builder:
 
     def read_runs(self) -> dict[str, int]:
         """Bring the tracker tables up to date with every run source; rows by table."""
-        sources = self.warehouse.settings.runs
-        seal = hashlib.sha256(repr([runs_fingerprint(source) for source in sources]).encode())
-        fingerprint = seal.hexdigest()[:16]
-        if any(self.lake.fingerprint(f"raw/{table}") != fingerprint for table in RAW_TABLES):
-            records = read_all(sources)
-            doubts = json.dumps(records.warnings, indent=1)
-            self.warehouse.store.write(RUN_DOUBTS, doubts.encode())
-            for table, frame in records.tables.items():
-                staged = self.warehouse.staged(f"raw/{table}", None)
-                frame.write_parquet(staged)
-                self.lake.commit(f"raw/{table}", [staged], fingerprint, None)
-        return {table: sum(map(_row_count, self.lake.files(f"raw/{table}"))) for table in RAW_TABLES}
+        return records.bring_runs(self.warehouse)
+
+    def read_reservations(self) -> int:
+        """Bring the table of reserved capacity up to date with its sources; its rows."""
+        return records.bring_reservations(self.warehouse)
 
     def confirm(self, name: str, period: str | None = None) -> Built:
         """What a table's committed build came to; CheckError when its inputs have changed since."""
@@ -193,7 +184,7 @@ class Builder:
 
     def _address(self, name: str, period: str | None) -> tuple[str, str | None]:
         """Where a table rests, and the month of it that a model of `period` reads."""
-        if name in RAW_TABLES:
+        if name in GIVEN:
             return f"raw/{name}", None
         model = self.catalog[name]
         return model.key, period if model.grain == "month" else None
@@ -224,10 +215,6 @@ class Builder:
         record["checks"] = [CheckResult(**check) for check in record["checks"]]
         record["totals"] = recorded(record["totals"])
         return replace(Built(**record), was_current=True)
-
-
-def _row_count(file: Path) -> int:
-    return pl.scan_parquet(file).select(pl.len()).collect().item()
 
 
 def _record_key(key: str, period: str | None) -> str:

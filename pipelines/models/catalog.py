@@ -29,6 +29,8 @@ Grain = Literal["month", "whole"]
 BILL = "aws_cur_line_item"
 TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
+# Reserved capacity, written by its source as well.
+RESERVATIONS = "aws_capacity_reservation"
 # One row, the month being built: billing_period, started_at, ended_at.
 THIS_MONTH = "this_month"
 # What the last publication shows, by the table it shows; empty before the first.
@@ -38,7 +40,7 @@ PUBLISHED = {
 }
 # Made up by the build itself, so no step of it makes them.
 MADE_UP = frozenset({THIS_MONTH, *PUBLISHED})
-GIVEN = frozenset({BILL, *RAW_TABLES, *MADE_UP})
+GIVEN = frozenset({BILL, RESERVATIONS, *RAW_TABLES, *MADE_UP})
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)

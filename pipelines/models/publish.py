@@ -11,10 +11,12 @@ from pathlib import Path
 
 from pipelines import __version__
 from pipelines.lake import Publication
-from pipelines.models.build import RUN_DOUBTS, Builder
-from pipelines.models.catalog import BILL, load_catalog
+from pipelines.models.build import Builder
+from pipelines.models.catalog import BILL, RESERVATIONS, load_catalog
+from pipelines.models.records import RESERVATION_DOUBTS, RUN_DOUBTS
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
+from pipelines.sources.capacity_reservation import reservations_fingerprint
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.warehouse import Warehouse
 
@@ -72,6 +74,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "code_revision": code_revision(),
         "deliveries": deliveries,
         "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
+        "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
     }
     publication = warehouse.lake.current()
@@ -83,7 +86,7 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
     if publication is None:
         return months
     before = publication.inputs
-    if any(before.get(part) != inputs[part] for part in ("code_revision", "runs", "tags")):
+    if any(before.get(part) != inputs[part] for part in ("code_revision", "runs", "reservations", "tags")):
         return months
     known = {(d["source"], d["billing_period"]): d["fingerprint"] for d in before["deliveries"]}
     return tuple(
@@ -151,6 +154,9 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
     ]
     if builder.warehouse.settings.runs:
         found.append(("raw/tracker_run", None, json.loads(builder.warehouse.store.read(RUN_DOUBTS))))
+    if builder.warehouse.settings.reservations:
+        kept = json.loads(builder.warehouse.store.read(RESERVATION_DOUBTS))
+        found.append((f"raw/{RESERVATIONS}", None, kept))
     for table, period, sentences in found:
         doubt = CheckResult(
             check="delivered_without_doubt",

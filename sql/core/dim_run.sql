@@ -3,16 +3,14 @@
 with hardware as (
     select
         resource.run_id,
-        case when count(distinct coalesce(accelerator.accelerator_family, 'none')) = 1
-            then max(coalesce(accelerator.accelerator_family, 'none')) else 'mixed' end as accelerator_family,
+        case when count(distinct resource.accelerator_family) = 1 then max(resource.accelerator_family) else 'mixed' end
+            as accelerator_family,
         case when count(distinct resource.instance_type) = 1 then max(resource.instance_type) else 'mixed' end
             as instance_type,
         count(distinct resource.resource_id) as resource_count,
         min(resource.joined_at) as first_joined_at,
         max(resource.left_at) as last_left_at
     from stg_tracker__resource as resource
-    left join ref_instance_type as accelerator
-        on accelerator.instance_type = replace(resource.instance_type, 'ml.', '')
     group by resource.run_id
 ),
 

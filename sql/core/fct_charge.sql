@@ -6,7 +6,8 @@ select
     bucket, charge_category, charge_type, is_known_charge_type, service, region_id, accelerator_family, market,
     case when bucket = 'run' then named_run_id end as run_id,
     case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
-    case when is_shared_out or bucket = 'unattributed' then instance_type end as instance_type,
+    -- An accelerator that no list has is told by name.
+    case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end as instance_type,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_owner end as tag_owner,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_team end as tag_team,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_run_id end as tag_run_id,
@@ -20,8 +21,9 @@ select
     case when is_shared_out then usage_quantity end as usage_quantity,
     cast(count(*) as bigint) as line_count,
     min(source_name) as first_source_name, max(source_name) as last_source_name,
-    sum(case when bucket in ('unattributed', 'capacity_unused') then usage_quantity * accelerator_count else 0 end)
-        as accelerator_hours,
+    -- Hours of a line that is shared out stand on its pieces.
+    sum(case when bucket is not null and line_class in ('instance', 'capacity_unused', 'warm_pool')
+        then usage_quantity * accelerator_count else 0 end) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd,

@@ -2,7 +2,8 @@
 -- partition: billing_period
 -- stored: no
 with claimed as (
-    select distinct resource_id from fct_run_resource_monthly
+    -- A job's run may know its ARN or its name alone: told by name it is one and the same.
+    select distinct coalesce(job_name(resource_id), resource_id) as claim_key from fct_run_resource_monthly
 ),
 
 known_run as (
@@ -14,13 +15,13 @@ known_run as (
 line as (
     select
         line.*,
-        claimed.resource_id is not null as is_claimed,
         shared.service is not null as is_shared_service,
         known_run.run_id as named_run_id,
-        is_apportioned(line.line_class, line.market, line.resource_id, line.accelerator_family, claimed.resource_id,
+        is_apportioned(line.line_class, line.market, line.resource_id, line.accelerator_family, claimed.claim_key,
             line.usage_quantity, line.usage_started_at, line.usage_ended_at) as is_shared_out
     from stg_aws__line_item as line
-    left join claimed on claimed.resource_id = line.resource_id
+    left join claimed on claimed.claim_key
+        = case when line.line_class = 'instance' then coalesce(job_name(line.resource_id), line.resource_id) end
     left join ref_shared_service as shared on shared.service = line.service
     -- A tag alone is evidence only while the run it names was alive.
     left join known_run
@@ -39,7 +40,8 @@ bucketed as (
             when effective_rule in ('savings_plan_unused', 'reservation_unused') then 'commitment_unused'
             when line_class = 'warm_pool' then 'idle'
             when charge_category = 'Usage' and named_run_id is not null then 'run'
-            when line_class = 'instance' and accelerator_family <> 'none' then 'unattributed'
+            -- Which instances of a dedicated host its price is for, the bill does not say.
+            when line_class in ('instance', 'host') and accelerator_family <> 'none' then 'unattributed'
             when charge_category = 'Usage' and (is_shared_service
                 or regexp_matches(coalesce(usage_type, ''), 'EBS:|NatGateway|DataTransfer|AWS-(In|Out)-Bytes')) then 'shared'
             else 'other'

@@ -12,7 +12,8 @@ with resource_hour as (
         max(accelerator_family) as accelerator_family,
         greatest(max(accelerator_count), 1) as capacity_count,
         max(capacity_reservation_id) as capacity_reservation_id,
-        max(tag_run_id) as tag_run_id
+        max(tag_run_id) as tag_run_id,
+        job_name(resource_id) is not null as is_job
     from fct_apportioned_charge
     where line_class = 'instance'
     group by billing_period, resource_id, usage_started_at
@@ -31,7 +32,7 @@ neighbour as (
 select
     billing_period, resource_id, hour_started_at, hour_ms, billed_ms,
     instance_type, accelerator_family, capacity_count, billed_ms * capacity_count as billed_units,
-    capacity_reservation_id, tag_run_id,
+    capacity_reservation_id, tag_run_id, is_job,
     case when coalesce(has_hour_after, false) and not coalesce(has_hour_before, false)
         then hour_ms + 3600000 - least(billed_ms, 3600000) else hour_ms end as window_started_ms,
     case when coalesce(has_hour_before, false) and not coalesce(has_hour_after, false)

@@ -1,30 +1,16 @@
 -- One row per resource, hour and user of it: each run's stay, and last the rest that no run used.
 -- partition: billing_period
 -- Units are accelerator-milliseconds (milliseconds where there is no accelerator); cuts run from 0 to billed_units.
-with claim as (
-    select resource_id, run_id, attempt_no, started_ms, ended_ms, accelerators_used, evidence
-    from fct_run_resource_monthly
-
-    union all
-
-    -- A tag says which run a node served when the run itself did not say.
-    select tagged.resource_id, attempt.run_id, attempt.attempt_no, attempt.started_ms, attempt.ended_ms,
-        cast(null as bigint) as accelerators_used, 'tag' as evidence
-    from (select distinct resource_id, tag_run_id from fct_resource_hourly) as tagged
-    join fct_run_attempt_monthly as attempt on attempt.run_id = tagged.tag_run_id
-    anti join fct_run_resource_monthly as known
-        on known.resource_id = tagged.resource_id and known.run_id = tagged.tag_run_id
-),
-
-stay as (
+with stay as (
     select
-        hour.resource_id, hour.hour_ms, hour.billed_units, hour.capacity_count, hour.accelerator_family,
+        hour.resource_id, hour.hour_ms, hour.billed_units, hour.capacity_count, hour.accelerator_family, hour.is_job,
         claim.run_id, claim.attempt_no, claim.evidence,
         greatest(claim.started_ms, hour.window_started_ms) as started_ms,
         least(claim.ended_ms, hour.window_ended_ms) as ended_ms,
-        coalesce(claim.accelerators_used, hour.capacity_count) as used_count
+        -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
+        coalesce(claim.accelerators_used, hour.capacity_count * greatest((hour.billed_ms + 3590000) // 3600000, 1)) as used_count
     from fct_resource_hourly as hour
-    join claim
+    join fct_resource_claim_monthly as claim
         on claim.resource_id = hour.resource_id
         and claim.started_ms < hour.window_ended_ms
         and claim.ended_ms > hour.window_started_ms
@@ -71,19 +57,23 @@ cut as (
             rows between unbounded preceding and current row) as claimed_upto,
         row_number() over (partition by resource_id, hour_ms order by run_id, attempt_no, started_ms, ended_ms) as share_no,
         -- Clocks differ by seconds: an excess within a minute is fitted to the bill, and runs on a node without
-        -- accelerators share it. More stays as negative idle, which is an error the checks name.
-        all_claimed_units > billed_units
-            and (all_claimed_units <= billed_units + 60000 * capacity_count or accelerator_family = 'none') as is_fitted,
-        (ended_ms - started_ms) * used_count > billed_units + 1000 * used_count as is_clipped
+        -- accelerators share it. More stays as negative idle, which is an error the checks name. A job is billed for its
+        -- runs' time and no other, so they share all of it.
+        is_job or (all_claimed_units > billed_units
+            and (all_claimed_units <= billed_units + 60000 * capacity_count or accelerator_family = 'none')) as is_fitted,
+        not is_job and (ended_ms - started_ms) * used_count > billed_units + 1000 * used_count as is_clipped
     from measured
 ),
 
 used as (
     select
-        resource_id, hour_ms, share_no, run_id, attempt_no, evidence, started_ms, ended_ms, all_claimed_units, is_fitted, is_clipped,
+        resource_id, hour_ms, share_no, run_id, attempt_no, evidence, started_ms, ended_ms,
+        (is_fitted and not is_job) or is_clipped as is_fitted,
         case when is_fitted then (claimed_upto - claimed_units) * billed_units // all_claimed_units
             else claimed_upto - claimed_units end as lower_units,
-        case when is_fitted then claimed_upto * billed_units // all_claimed_units else claimed_upto end as upper_units
+        -- The last one takes all that is left: its product would be the largest.
+        case when is_fitted and claimed_upto = all_claimed_units then billed_units
+            when is_fitted then claimed_upto * billed_units // all_claimed_units else claimed_upto end as upper_units
     from cut
 ),
 
@@ -95,14 +85,14 @@ rest as (
     from fct_resource_hourly as hour
     left join (select resource_id, hour_ms, max(upper_units) as taken from used group by resource_id, hour_ms) as used
         on used.resource_id = hour.resource_id and used.hour_ms = hour.hour_ms
-    left join (select distinct resource_id from claim) as known on known.resource_id = hour.resource_id
+    left join (select distinct resource_id from fct_resource_claim_monthly) as known on known.resource_id = hour.resource_id
 )
 
 select
     hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, cast(used.share_no as bigint) as share_no,
     'run' as bucket, used.run_id, used.attempt_no, used.evidence, used.started_ms, used.ended_ms,
     cast(used.lower_units as bigint) as lower_units, cast(used.upper_units as bigint) as upper_units, hour.billed_units,
-    used.is_fitted or used.is_clipped as is_fitted
+    used.is_fitted
 from used
 join fct_resource_hourly as hour on hour.resource_id = used.resource_id and hour.hour_ms = used.hour_ms
 

@@ -7,17 +7,31 @@ with line as (
         *,
         cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
         coalesce(bill_invoice_id, '') as invoice_id,
-        regexp_extract(line_item_usage_type, '(^|-)([A-Za-z]+):', 2) as usage_kind,
-        coalesce(product_instance_type, nullif(regexp_extract(line_item_usage_type, ':((ml\.)?[a-z][a-z0-9-]*\.[a-z0-9-]+)$', 1), '')) as instance_type
+        replace(regexp_extract(line_item_usage_type, '(?:^|-)([A-Za-z]+:|(?:Box|Spot)Usage$)', 1), ':', '') as usage_kind
     from aws_cur_line_item
 ),
 
--- Only what bills instance time has an instance type worth looking up; the join below then has one plain key.
+-- Only what bills instance time has an instance type worth looking up; the joins below then have one plain key.
 kinded as (
     select line.*, kind.line_class as kind_class,
-        case when kind.usage_kind is not null then replace(line.instance_type, 'ml.', '') end as catalogue_type
+        cur_instance_type() as instance_type,
+        -- No prefix is us-east-1 (facts 4.1).
+        case when kind.usage_kind is not null and product_region_code is null then
+            coalesce(nullif(regexp_extract(line_item_usage_type, '^([A-Z]+[0-9]?)-', 1), ''), 'none') end as region_prefix
     from line
     left join ref_usage_kind as kind on kind.usage_kind = line.usage_kind
+),
+
+catalogued as (
+    select *, cur_catalogue_type() as catalogue_type
+    from kinded
+),
+
+-- A dedicated host is billed by machine family; the hours are those of the instances on it.
+accelerator as (
+    select instance_type, accelerator_family, accelerator_count from ref_instance_type
+    union all
+    select distinct split_part(instance_type, '.', 1), accelerator_family, 0 from ref_instance_type where instance_type like '%.%'
 ),
 
 payer as (
@@ -40,23 +54,19 @@ classified as (
             when line_item_line_item_type like '%Discount' then 'Discount'
             else coalesce(rule.charge_category, 'Usage')
         end as charge_category,
-        case
-            when line_item_operation in ('EKSPod-EC2', 'ECSTask-EC2') then 'split_child'
-            -- Only usage has hours: a negation, a tax or a credit may name the same usage type.
-            when kind_class <> 'block_fee' and (rule.charge_category is distinct from 'Usage' or rule.effective_rule = 'zero') then 'other'
-            else coalesce(kind_class, 'other')
-        end as line_class,
-        coalesce(accelerator.accelerator_family,
-            case when regexp_matches(catalogue_type, '^(p[0-9]|g[0-9]|gr[0-9]|trn|inf|dl[0-9])') then 'unknown' else 'none' end) as accelerator_family,
-        accelerator.accelerator_count
-    from kinded as line
+        cur_line_class() as line_class,
+        cur_is_block_time() as is_block_time,
+        family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
+        accelerator.accelerator_count, region.region_id as prefix_region_id
+    from catalogued as line
+    left join ref_region_prefix as region on region.region_prefix = line.region_prefix
     left join payer
         on payer.billing_month = line.billing_month
         and payer.payer_account_id = line.bill_payer_account_id
         and payer.invoice_id = line.invoice_id
         and payer.billing_currency = line.line_item_currency_code
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
-    left join ref_instance_type as accelerator on accelerator.instance_type = line.catalogue_type
+    left join accelerator on accelerator.instance_type = line.catalogue_type
 ),
 
 costed as (
@@ -69,18 +79,24 @@ select
     bill_payer_account_id as payer_account_id, line_item_usage_account_id as account_id, invoice_id,
     line_item_currency_code as billing_currency,
     line_item_line_item_type as charge_type, is_known_charge_type, charge_category, effective_rule, line_class,
-    line_item_product_code as service, line_item_usage_type as usage_type, coalesce(product_region_code, '') as region_id,
-    line_item_resource_id as resource_id,
-    instance_type, accelerator_family, coalesce(accelerator_count, 0) as accelerator_count,
+    line_item_product_code as service, line_item_usage_type as usage_type,
+    coalesce(product_region_code, prefix_region_id, '') as region_id,
+    -- A HyperPod node is known to its runs by its instance id.
+    coalesce(case when usage_kind in ('Cluster', 'ReservedCluster') then
+        nullif(regexp_extract(line_item_resource_id, '(i-[0-9a-f]+)$', 1), '') end, line_item_resource_id) as resource_id,
+    coalesce(instance_type, catalogue_type) as instance_type, accelerator_family, coalesce(accelerator_count, 0) as accelerator_count,
     case
-        when line_item_operation like '%:CB' then 'capacity_block'
+        when is_block_time then 'capacity_block'
         when pricing_term = 'Spot' or usage_kind in ('SpotUsage', 'TrSpt') then 'spot'
         when effective_rule = 'savings_plan' then 'savings_plan'
         when effective_rule = 'reservation' then 'reserved'
         else 'on_demand'
     end as market,
-    nullif(regexp_extract(coalesce(capacity_reservation_capacity_reservation_arn, reservation_reservation_a_r_n,
-        line_item_resource_id), '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
+    -- An instance's own id names no reservation.
+    case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
+        capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
+        capacity_reservation_id(reservation_reservation_a_r_n),
+        case when line_class <> 'instance' then capacity_reservation_id(line_item_resource_id) end) end as capacity_reservation_id,
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
     coalesce(line_item_usage_amount, 0) as usage_quantity,
     case when line_item_product_code like 'AmazonBedrock%' or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%')

@@ -2,16 +2,21 @@
 select
     resource.run_id,
     resource.attempt_no,
-    resource.resource_id,
+    -- A SageMaker job may be told by its name alone; ARNs may write it in small letters.
+    case when (resource.resource_id like '%-job/%' and resource.resource_id not like '%:%')
+            or (resource.instance_type like 'ml.%' and not regexp_matches(resource.resource_id, ':|^i-'))
+        then lower(regexp_extract(resource.resource_id, '([^/]+)$', 1))
+        else resource.resource_id end as resource_id,
     resource.joined_at,
     greatest(resource.joined_at, coalesce(resource.left_at, attempt.ended_at, resource.joined_at)) as left_at,
     resource.left_at is null as is_left_inferred,
     resource.instance_type,
     resource.account_id,
     resource.region_id,
+    family_of(accelerator.accelerator_family, replace(resource.instance_type, 'ml.', '')) as accelerator_family,
     accelerator.accelerator_count,
     coalesce(resource.accelerators_used, accelerator.accelerator_count) as accelerators_used,
-    resource.reservation_id as capacity_reservation_id,
+    coalesce(capacity_reservation_id(resource.reservation_id), resource.reservation_id) as capacity_reservation_id,
     resource.evidence,
     resource.source_name
 from tracker_resource as resource

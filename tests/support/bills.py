@@ -174,12 +174,19 @@ def write_events(root: Path, events: Sequence[Mapping[str, object]], name: str =
 
 
 def write_config(
-    root: Path, *, billing: Path | str, runs: Path | str | None = None, warehouse: str = "warehouse"
+    root: Path,
+    *,
+    billing: Path | str,
+    runs: Path | str | None = None,
+    reservations: Path | str | None = None,
+    warehouse: str = "warehouse",
 ) -> Path:
     """Write a trainledger.toml below `root`; returns its path."""
     text = f'[warehouse]\nlocation = "{warehouse}"\n\n[[billing]]\nname = "payer"\nlocation = "{billing}"\n'
     if runs is not None:
         text += f'\n[[runs]]\nname = "jobs"\nkind = "events"\nlocation = "{runs}"\n'
+    if reservations is not None:
+        text += f'\n[[reservations]]\nname = "held"\nlocation = "{reservations}"\n'
     path = root / "trainledger.toml"
     path.write_text(text)
     return path

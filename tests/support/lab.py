@@ -13,8 +13,9 @@ import polars as pl
 
 from pipelines import house
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.catalog import BILL, PUBLISHED, RAW_TABLES, THIS_MONTH, Model, load_catalog
+from pipelines.models.catalog import BILL, PUBLISHED, RAW_TABLES, RESERVATIONS, THIS_MONTH, Model, load_catalog
 from pipelines.quality.contract import load_contract
+from pipelines.sources.capacity_reservation import SCHEMA as RESERVATION_SCHEMA
 from pipelines.sources.run_tracker import SCHEMAS
 from support.bills import next_month
 
@@ -37,7 +38,8 @@ LINE = {
 class Lab:
     """Makes any table of the house from bill lines and run records, once each.
 
-    `lines` are rows of the normalised bill by month (YYYY-MM), as text; `runs` are rows of the tracker tables.
+    `lines` are rows of the normalised bill by month (YYYY-MM), as text; `runs` are rows of the tracker tables,
+    `reservations` of the table of reserved capacity.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Lab:
         root: Path,
         lines: Mapping[str, Sequence[Mapping[str, str]]],
         runs: Mapping[str, Sequence[Mapping[str, Any]]],
+        reservations: Sequence[Mapping[str, Any]] = (),
     ):
         self.months = tuple(sorted(lines))
         self._root = root
@@ -54,6 +57,7 @@ class Lab:
             self._keep(BILL, month, _bill(month, rows))
         for name in RAW_TABLES:
             self._keep(name, None, pl.DataFrame(list(runs.get(name, ())), schema=SCHEMAS[name]))
+        self._keep(RESERVATIONS, None, pl.DataFrame(list(reservations), schema=RESERVATION_SCHEMA))
 
     def __enter__(self) -> Lab:
         return self
@@ -98,7 +102,7 @@ class Lab:
             self._engine.view_sql(name, f"select {typed} where 1 = 0")
         elif name == THIS_MONTH:
             self._engine.view_sql(name, _month(str(month)))
-        elif name in RAW_TABLES:
+        elif name in (*RAW_TABLES, RESERVATIONS):
             self._engine.view(name, [self._made[name, None]])
         else:
             model = load_catalog()[name]

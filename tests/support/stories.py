@@ -62,10 +62,12 @@ def build_story(story: Path, root: Path) -> Builder:
     """Deliver and build the story below `root`, once per delivery of its bill."""
     events = [json.loads(line) for line in (story / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     runs = write_events(root / "runs", events)
+    # Told by whoever holds reserved capacity, as AWS answers it or as a table.
+    held = next(story.glob("reservations.*"), None)
     builder = None
     for number, months in enumerate(read_bills(story), start=1):
         export = write_export(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
-        builder = build_warehouse(write_config(root, billing=export, runs=runs))
+        builder = build_warehouse(write_config(root, billing=export, runs=runs, reservations=held))
     assert builder is not None, f"{story} has no bill_YYYY-MM.csv"
     return builder
 

@@ -1,0 +1,61 @@
+"""Brings the raw tables we write ourselves up to date: training runs, and capacity that was reserved."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from pipelines.models.catalog import RAW_TABLES, RESERVATIONS
+from pipelines.sources.capacity_reservation import read_reservations, reservations_fingerprint
+from pipelines.sources.run_tracker import read_all, runs_fingerprint
+from pipelines.warehouse import Warehouse
+
+# Where the sentences about what was read with a doubt are kept.
+RUN_DOUBTS = "checks/raw/tracker.json"
+RESERVATION_DOUBTS = f"checks/raw/{RESERVATIONS}.json"
+
+Read = Callable[[], tuple[dict[str, pl.DataFrame], list[str]]]
+
+
+def bring_runs(warehouse: Warehouse) -> dict[str, int]:
+    """The tracker tables, from every run source; rows by table."""
+
+    def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
+        records = read_all(warehouse.settings.runs)
+        return records.tables, records.warnings
+
+    seals = [runs_fingerprint(source) for source in warehouse.settings.runs]
+    return _bring(warehouse, RAW_TABLES, seals, RUN_DOUBTS, read)
+
+
+def bring_reservations(warehouse: Warehouse) -> int:
+    """The table of reserved capacity, from every source of it; its rows."""
+
+    def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
+        told = read_reservations(warehouse.settings.reservations)
+        return {RESERVATIONS: told.table}, told.warnings
+
+    seals = [reservations_fingerprint(source) for source in warehouse.settings.reservations]
+    return _bring(warehouse, (RESERVATIONS,), seals, RESERVATION_DOUBTS, read)[RESERVATIONS]
+
+
+def _bring(warehouse: Warehouse, tables: Sequence[str], seals: list[str], doubts: str, read: Read) -> dict[str, int]:
+    """Read and commit raw tables unless they are of these seals already."""
+    lake = warehouse.lake
+    fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
+    if any(lake.fingerprint(f"raw/{table}") != fingerprint for table in tables):
+        frames, warnings = read()
+        warehouse.store.write(doubts, json.dumps(warnings, indent=1).encode())
+        for table, frame in frames.items():
+            staged = warehouse.staged(f"raw/{table}", None)
+            frame.write_parquet(staged)
+            lake.commit(f"raw/{table}", [staged], fingerprint, None)
+    return {table: sum(map(_row_count, lake.files(f"raw/{table}"))) for table in tables}
+
+
+def _row_count(file: Path) -> int:
+    return pl.scan_parquet(file).select(pl.len()).collect().item()

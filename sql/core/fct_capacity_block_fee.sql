@@ -1,0 +1,63 @@
+-- One row per bill line that pays for a Capacity Block or training plan, or gives money for one back, with its block.
+-- stored: no
+-- A line that names its block is that block's. A fee that names none is of the only one its account reserved of the
+-- type; a refund, of the only one the account bought of it, else of the only one it bought at that price.
+with line as (
+    select *, 'line ' || source_file || ' ' || cast(source_row as varchar) as line_id,
+        count(*) over (partition by account_id, instance_type, charge_category) as alike_count
+    from fct_apportioned_charge
+    where line_class = 'block_fee'
+),
+
+reserved as (
+    select account_id, instance_type, max(reservation_id) as block_id
+    from stg_aws__capacity_reservation
+    where reservation_kind <> 'odcr'
+    group by account_id, instance_type
+    having count(distinct reservation_id) = 1
+),
+
+bought as (
+    select line.*, coalesce(line.capacity_reservation_id, reserved.block_id, line.line_id) as block_id
+    from line
+    left join reserved
+        on reserved.account_id = line.account_id
+        and reserved.instance_type = case when line.alike_count = 1 then line.instance_type end
+    where line.charge_category <> 'Refund'
+),
+
+of_type as (
+    select account_id, instance_type, max(block_id) as block_id
+    from bought
+    group by account_id, instance_type
+    having count(distinct block_id) = 1
+),
+
+of_price as (
+    select account_id, instance_type, billed_cost_usd, max(block_id) as block_id
+    from bought
+    group by account_id, instance_type, billed_cost_usd
+    having count(distinct block_id) = 1
+),
+
+returned as (
+    select line.*, coalesce(line.capacity_reservation_id, of_type.block_id, of_price.block_id, line.line_id) as block_id
+    from line
+    left join of_type on of_type.account_id = line.account_id and of_type.instance_type = line.instance_type
+    left join of_price
+        on of_price.account_id = line.account_id and of_price.instance_type = line.instance_type
+        and of_price.billed_cost_usd = -line.billed_cost_usd
+    where line.charge_category = 'Refund'
+),
+
+fee as (
+    select * from bought
+    union all
+    select * from returned
+)
+
+select
+    source_name, source_file, source_row, billing_period, billing_month, payer_account_id, account_id, invoice_id,
+    billing_currency, charge_category, service, region_id, instance_type, accelerator_family, block_id,
+    usage_started_at, list_cost_usd, effective_cost_usd, billed_cost_usd
+from fee

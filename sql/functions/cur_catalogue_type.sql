@@ -1,0 +1,9 @@
+-- What ref_instance_type calls the instance type of a line that bills instance time; null for any other line.
+-- over: the lines of stg_aws__cur_line_item whose usage kind is known
+case
+    -- A dedicated host is billed by machine family.
+    when kind_class = 'host' then nullif(regexp_extract(line_item_usage_type, ':([a-z][a-z0-9-]*)', 1), '')
+    -- Some product attributes add what the instance is for: ml.p4d.24xlarge-Training.
+    when kind_class is not null then nullif(regexp_extract(instance_type,
+        '^(?:ml\.)?(u-[a-z0-9-]+|[a-z][a-z0-9-]*\.[a-z0-9]+(?:-[a-z0-9]+)*)', 1), '')
+end

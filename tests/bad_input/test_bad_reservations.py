@@ -1,0 +1,142 @@
+"""Reserved capacity told wrongly: one sentence with file, entry and mend; the last publication stays."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from support.aws_answers import aws_answers
+from support.spoiled import Ledger
+
+BLOCK = {
+    "CapacityReservationId": "cr-1",
+    "ReservationType": "capacity-block",
+    "StartDate": "2026-07-01T11:30:00Z",
+    "EndDate": "2026-07-02T11:30:00Z",
+}
+ROW = "reservation_id,reservation_kind,started_at,ended_at\n"
+
+
+def hold(ledger: Ledger, content: object, name: str = "held.json") -> None:
+    """Write one more file of reservations, and name the folder in the configuration."""
+    folder = ledger.root / "held"
+    folder.mkdir(exist_ok=True)
+    data = (
+        content
+        if isinstance(content, bytes)
+        else (content if isinstance(content, str) else json.dumps(content)).encode()
+    )
+    (folder / name).write_bytes(data)
+    configure(ledger, 'location = "held"')
+
+
+def configure(ledger: Ledger, keys: str) -> None:
+    if "[[reservations]]" not in ledger.config.read_text():
+        ledger.config.write_text(ledger.config.read_text() + f'\n[[reservations]]\nname = "held"\n{keys}\n')
+
+
+def blocks(**fields: Any) -> dict[str, Any]:
+    return {"CapacityReservations": [{**BLOCK, **fields}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{oops", r"is not JSON \(.*\); save the answer of AWS"),
+        ("[" * 100_000, r"is JSON too deep; save"),
+        (b"\xff\xfe", r"is not UTF-8 text; save it again"),
+        ([BLOCK], r"is no JSON object; save an answer with CapacityReservations"),
+        ({"Reservations": []}, r"has none of CapacityReservations, .*; save the answer of one of those calls"),
+        ({"CapacityReservations": {"Id": 1}}, r"CapacityReservations is not a list; save the whole answer"),
+        ({"CapacityReservations": ["cr-1"]}, r"number 1 is no JSON object"),
+        (blocks(CapacityReservationId="block"), r"number 1 has the id 'block'; write cr-…"),
+        (blocks(ReservationType="lease"), r"has ReservationType 'lease'; default and capacity-block are read"),
+        (blocks(StartDate="yesterday"), r"has StartDate 'yesterday'; write a time as RFC 3339"),
+        (blocks(StartDate="2026-07-01T11:30:00"), r"has StartDate '2026-07-01T11:30:00'; .* with its zone"),
+        (blocks(EndDate=1e300), r"has EndDate '1e\+300'; write a time"),
+        (blocks(TotalInstanceCount=-2), r"has TotalInstanceCount '-2'; write a whole number of instances"),
+        (
+            blocks(EndDate="2026-07-01T11:00:00Z"),
+            r"cr-1 ends at 2026-07-01 11:00:00, not after it starts at .*mend the times",
+        ),
+        (blocks(EndDate="9999-12-31T00:00:00Z"), r"cr-1 runs from .* longer than any that is sold; mend the times"),
+        ({"TrainingPlanArn": "july-plan"}, r"has the id 'july-plan'; write the ARN of a training plan"),
+    ],
+)
+def test_an_answer_that_is_none(ledger: Ledger, content: object, said: str) -> None:
+    hold(ledger, content)
+    assert re.search(rf"held/held\.json.* {said}", ledger.refused(3))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", r"held\.csv has no column reservation_id; name it in the first line"),
+        ("id," + ROW, r"has the column 'id'; it may have reservation_id"),
+        (
+            ROW + "cr-1,block,,\n",
+            r"line 2 has reservation_kind 'block'; write one of odcr, capacity_block, training_plan",
+        ),
+        (ROW + "cr-1,capacity_block,2026-07-01T11:30:00Z\n", r"line 2 has not as many cells as the first line"),
+        (ROW + "cr-1,odcr,soon,\n", r"line 2 has started_at 'soon'; write a time as RFC 3339 with its zone"),
+    ],
+)
+def test_a_table_that_is_none(ledger: Ledger, text: str, said: str) -> None:
+    hold(ledger, text, "held.csv")
+    assert re.search(said, ledger.refused(3))
+
+
+def test_one_reservation_with_two_windows(ledger: Ledger) -> None:
+    hold(ledger, blocks())
+    hold(ledger, blocks(EndDate="2026-07-03T11:30:00Z"), "newer.json")
+    said = ledger.refused(3)
+    assert "cr-1 runs 2026-07-01 11:30:00 to 2026-07-02 11:30:00 in " in said
+    assert said.endswith("newer.json CapacityReservations number 1; keep the right one.")
+
+
+def test_a_file_that_is_gone(ledger: Ledger) -> None:
+    configure(ledger, 'location = "held/cr.json"')
+    (ledger.root / "held").mkdir()
+    assert re.search(r"held/cr\.json does not exist; check `location` of \[\[reservations\]\] held", ledger.refused(3))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("", r"\[\[reservations\]\] held: kind 'file' needs a location, and kind 'aws' has none"),
+        ('kind = "aws"\nlocation = "held"', r"kind 'file' needs a location, and kind 'aws' has none"),
+        ('kind = "ec2"', r"\[\[reservations\]\] held: key 'kind': Input should be 'file' or 'aws'"),
+        ('kind = "aws"\nregion_names = ["us-east-1"]', r"held: unknown key 'region_names'; remove it"),
+        ('kind = "aws"\nprofile = "nobody"', r"held: The config profile \(nobody\) could not be found; check profile"),
+    ],
+)
+def test_a_source_configured_wrongly(ledger: Ledger, s3_endpoint: str, keys: str, said: str) -> None:
+    configure(ledger, keys)
+    assert re.search(said, ledger.refused(2))
+
+
+def test_aws_denies_access(ledger: Ledger, s3_endpoint: str) -> None:
+    with aws_answers() as answers:
+        answers.errors["ListTrainingPlans"] = "AccessDeniedException"
+        configure(ledger, f'kind = "aws"\nregions = ["us-west-2"]\nendpoint_url = "{answers.url}"')
+        said = ledger.refused(3)
+    assert said == "[[reservations]] held, us-west-2: access is denied; grant sagemaker:ListTrainingPlans."
+
+
+def test_aws_does_not_answer(ledger: Ledger, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    configure(ledger, 'kind = "aws"\nregions = ["us-west-2"]\nendpoint_url = "http://127.0.0.1:9"')
+    assert "us-west-2 did not answer ec2:DescribeCapacityReservations" in ledger.refused(3)
+
+
+def test_a_good_file_then_a_spoiled_one(ledger: Ledger) -> None:
+    """What was published with the file stays readable when the file is spoiled."""
+    hold(ledger, blocks())
+    assert ledger.say("build").code == 0
+    hold(ledger, "{oops")
+    said = ledger.say("build")
+    assert (said.code, "held.json is not JSON" in said.error) == (3, True)
+    answer = ledger.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
+    assert answer.out.splitlines()[1:] == ["good,110.0800000000"]

@@ -1,0 +1,341 @@
+"""Faults that made other people's reports wrong: accelerator hours, shared nodes, reserved capacity."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bills import one_attempt
+from support.lab import Lab
+from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
+from support.ledgers import build_warehouse
+from support.random_ledgers import BLOCK, MONTH, Stay, at, hour, machine_line, tracker
+from support.small_company import Company
+from support.stories import build_story
+from support.trackers import failing_rows, staged
+
+from pipelines import house
+from pipelines.models.build import FailedChecks
+from pipelines.models.catalog import load_catalog
+from pipelines.quality.contract import load_contract
+from pipelines.quality.validate import validate
+
+HOUR_MS = 3_600_000
+JOB = "arn:aws:sagemaker:us-west-2:000033334444:training-job/j"
+# Usage type, its resource, operation, product code; accelerators an hour of it has.
+KINDS = {
+    "on demand": ("USW2-BoxUsage:p5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", 8),
+    "us-east-1 has no prefix": ("BoxUsage:trn2.48xlarge", "i-0a", "RunInstances", "AmazonEC2", 16),
+    "spot": ("USW2-SpotUsage:p4d.24xlarge", "i-0a", "RunInstances:SV001", "AmazonEC2", 8),
+    "dedicated": ("USW2-DedicatedUsage:p4d.24xlarge", "i-0a", "RunInstances", "AmazonEC2", 8),
+    "on a dedicated host": ("USW2-HostBoxUsage:g5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", 8),
+    "Capacity Block": ("USW2-BoxUsage:p5en.48xlarge", "i-0a", "RunInstances:CB", "AmazonEC2", 8),
+    "unused reservation": ("USW2-UnusedBox:trn1.32xlarge", BLOCK, "RunInstances", "AmazonEC2", 16),
+    "unused dedicated": ("USW2-UnusedDed:trn1.32xlarge", BLOCK, "RunInstances", "AmazonEC2", 16),
+    "training job": ("USW2-Train:ml.p4d.24xlarge", JOB, "", "AmazonSageMaker", 8),
+    "managed spot": ("USW2-TrSpt:ml.trn1.32xlarge", JOB, "", "AmazonSageMaker", 16),
+    "warm pool": ("USW2-TrainWarmPool:ml.p5.48xlarge", JOB, "", "AmazonSageMaker", 8),
+    "HyperPod": ("USW2-Cluster:ml.p5.48xlarge", "arn:aws:sagemaker:x:1:cluster/c", "", "AmazonSageMaker", 8),
+    "HyperPod in a plan": ("USW2-ReservedCluster:ml.trn2.48xlarge", "i-0a", "", "AmazonSageMaker", 16),
+    "Studio": ("USW2-Studio:KernelGateway-ml.g5.12xlarge", "arn:aws:sagemaker:x:1:app/a", "", "AmazonSageMaker", 4),
+    "endpoint": ("USW2-Host:ml.inf2.48xlarge", "arn:aws:sagemaker:x:1:endpoint/e", "", "AmazonSageMaker", 12),
+    "batch transform": ("USW2-Tsform:ml.g6e.48xlarge", "arn:aws:sagemaker:x:1:t/e", "", "AmazonSageMaker", 8),
+}
+
+
+def line(usage: str, resource: str, operation: str, product: str, amount: str = "1", **more: str) -> dict[str, str]:
+    return {
+        **hour(0),
+        "line_item_usage_type": usage,
+        "line_item_operation": operation,
+        "line_item_product_code": product,
+        "line_item_resource_id": resource,
+        "line_item_usage_amount": amount,
+        "line_item_unblended_cost": "10",
+        **more,
+    }
+
+
+def ask(folder: Path, sql: str, *names: str, bill: Sequence[Mapping[str, str]], **told: Any) -> list[tuple]:
+    with Lab(folder, {MONTH: bill}, tracker(told.get("stays", ())), told.get("reservations", ())) as lab:
+        return lab.ask(sql, *names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_accelerator_line_without_hours(tmp_path: Path, kind: str) -> None:
+    """T9: every kind of accelerator line gives its billed instance-hours, never a day's 24."""
+    usage, resource, operation, product, accelerators = KINDS[kind]
+    bill = [line(usage, resource, operation, product, amount="0.75")]
+    total = ask(tmp_path, "select sum(accelerator_hours) from fct_ledger_daily", "fct_ledger_daily", bill=bill)
+    assert total == [(Decimal("0.75") * accelerators,)]
+
+
+def test_a_daily_line_taken_for_24_hours(tmp_path: Path) -> None:
+    """T9: the hours of a daily line are those it bills; where in the day they lie is not known, so no run gets them."""
+    day = {"line_item_usage_start_date": "2026-07-14 00:00:00", "line_item_usage_end_date": "2026-07-15 00:00:00"}
+    bill = [line("USW2-BoxUsage:p5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", amount="5", **day)]
+    found = ask(
+        tmp_path,
+        "select bucket, sum(accelerator_hours) from fct_ledger_daily group by 1",
+        "fct_ledger_daily",
+        bill=bill,
+        stays=[Stay(0, "i-0a", None, 0, HOUR_MS)],
+    )
+    # 5 h of 8 GPUs.
+    assert found == [("unattributed", 40)]
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        # The description's first word names the type, where neither the product nor the usage type does.
+        (
+            {"line_item_line_item_description": "p4d.24xlarge Linux/UNIX Spot Instance-hour in US West"},
+            "USW2-SpotUsage",
+        ),
+        ({"product_instance_type": "p4d.24xlarge"}, "SpotUsage"),
+        ({}, "USW2-SpotUsage:p4d.24xlarge"),
+    ],
+)
+def test_a_spot_line_without_product_attributes(tmp_path: Path, more: dict[str, str], kind: str) -> None:
+    """T9: Spot rows carry hardly any attributes, and a public price of 0 is none."""
+    bill = [
+        line(
+            kind,
+            "i-0a",
+            "RunInstances:SV002",
+            "AmazonEC2",
+            pricing_term="Spot",
+            pricing_public_on_demand_cost="0",
+            **more,
+        )
+    ]
+    found = ask(
+        tmp_path,
+        "select instance_type, market, accelerator_count, list_cost_usd, region_id from stg_aws__line_item",
+        "stg_aws__line_item",
+        bill=bill,
+    )
+    # No prefix is us-east-1 (facts 4.1).
+    assert found == [("p4d.24xlarge", "spot", 8, None, "us-west-2" if kind.startswith("USW2") else "us-east-1")]
+
+
+def test_a_dedicated_host_beside_its_instances(tmp_path: Path) -> None:
+    """T9: the host costs, the instances on it have the hours; neither is counted twice."""
+    bill = [
+        line("USW2-HostUsage:g5", "h-0a", "RunInstances", "AmazonEC2"),
+        line("USW2-HostBoxUsage:g5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", line_item_unblended_cost="0"),
+    ]
+    found = ask(
+        tmp_path,
+        "select bucket, sum(effective_cost_usd), sum(accelerator_hours) from fct_ledger_daily group by 1 order by 1",
+        "fct_ledger_daily",
+        bill=bill,
+        stays=[Stay(0, "i-0a", None, 0, HOUR_MS)],
+    )
+    assert found == [("run", 0, 8), ("unattributed", 10, 0)]
+
+
+def test_two_runs_on_one_node_both_charged_the_whole_node(tmp_path: Path) -> None:
+    """T11: two runs that share a node share its hour by accelerator-seconds."""
+    stays = [Stay(0, "i-0a", 6, 0, HOUR_MS), Stay(1, "i-0a", 2, 0, HOUR_MS // 2)]
+    found = ask(
+        tmp_path,
+        "select coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger_daily group by 1 order by 1",
+        "fct_ledger_daily",
+        bill=[machine_line("i-0a", 0, "1", "80")],
+        stays=stays,
+    )
+    # 6/8 of 80; 2/8 of the first half; the rest.
+    assert found == [("idle", 10), ("run-0", 60), ("run-1", 10)]
+
+
+def test_a_job_of_many_instances_charged_to_its_run_in_part(tmp_path: Path) -> None:
+    """T11: a SageMaker job on four instances is one resource; its run pays all of it, two runs share it."""
+    bill = [machine_line(JOB, 0, "4", "100")]
+    cost = "select run_id, sum(effective_cost_usd) from fct_ledger_daily group by 1 order by 1"
+    stays = [Stay(0, JOB, None, 600_000, HOUR_MS)]
+    assert ask(tmp_path, cost, "fct_ledger_daily", bill=bill, stays=stays) == [("run-0", 100)]
+    stays += [Stay(1, JOB, None, 600_000, HOUR_MS)]
+    assert ask(tmp_path, cost, "fct_ledger_daily", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
+
+
+def test_a_cluster_billed_as_one_resource(tmp_path: Path) -> None:
+    """T11: a HyperPod cluster may stand under one name; a run of two of its four nodes has half of its hour."""
+    cluster = "arn:aws:sagemaker:us-west-2:000033334444:cluster/c"
+    bill = [line("USW2-Cluster:ml.p5.48xlarge", cluster, "", "AmazonSageMaker", amount="4")]
+    rows = tracker([Stay(0, "i-0a", 16, 0, HOUR_MS)])
+    rows["tracker_resource"][0] |= {"resource_id": cluster, "instance_type": "ml.p5.48xlarge"}
+    with Lab(tmp_path, {MONTH: bill}, rows) as lab:
+        found = lab.ask(
+            "select bucket, sum(accelerator_hours) from fct_ledger_daily group by 1 order by 1", "fct_ledger_daily"
+        )
+    assert found == [("idle", 16), ("run", 16)]
+
+
+def test_what_is_shared_out_adds_up_to_something_else(tmp_path: Path) -> None:
+    """T14: run + idle + the rest is the bill on every basis, and sharing out only moves money: its sum is 0."""
+    bill = [
+        machine_line("i-0a", 0, "1", "55.0400000001"),
+        machine_line("i-0d", 1, "1", "0"),
+        line("USW2-CapacityBlockFee:p5.48xlarge", "", "", "AmazonEC2", line_item_line_item_type="Fee",
+             reservation_reservation_a_r_n=BLOCK, line_item_unblended_cost="996.672"),
+        line("USW2-UnusedBox:trn1.32xlarge", BLOCK, "RunInstances", "AmazonEC2"),
+    ]  # fmt: skip
+    stays = [Stay(0, "i-0a", 3, 0, HOUR_MS), Stay(1, "i-0d", None, HOUR_MS, HOUR_MS + 100)]
+    window = {"reservation_id": "cr-0b10c5", "part_no": 1, "reservation_kind": "capacity_block", "instance_count": 1}
+    window |= {"started_at": at(0) + timedelta(minutes=30), "ended_at": at(0) + timedelta(hours=7)}
+    with Lab(tmp_path, {MONTH: bill}, tracker(stays), [window]) as lab:
+        pieces = ("fct_apportioned_charge", "fct_charge_piece", "fct_capacity_block_piece")
+        assert lab.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
+        moved = ", ".join(f"sum({basis}) - sum(of_line_{basis})" for basis in BASES[1:])
+        both = (
+            "select 0 as of_line_effective_cost_usd, 0 as of_line_billed_cost_usd, effective_cost_usd, billed_cost_usd "
+            "from fct_ledger_daily union all "
+            "select effective_cost_usd, billed_cost_usd, 0, 0 from stg_aws__line_item"
+        )
+        assert lab.ask(f"select {moved} from ({both})", "fct_ledger_daily", "stg_aws__line_item") == [(0, 0)]
+        (total,) = lab.ask(
+            "select sum(effective_cost_usd) filter (where bucket = 'run') + "
+            "sum(effective_cost_usd) filter (where bucket = 'idle') + "
+            "sum(effective_cost_usd) filter (where bucket not in ('run', 'idle')) from fct_ledger_daily",
+            "fct_ledger_daily",
+        )
+    # 55.0400000001 + 996.672 + 10 for the unused hour of a reservation.
+    assert total == (Decimal("1061.7120000001"),)
+
+
+@pytest.mark.parametrize("name", [m.name for m in load_catalog().layer("reference")])
+def test_a_lookup_with_a_row_twice(tmp_path: Path, name: str) -> None:
+    """T17: a reviewed list with one row twice is refused before any line can fan out over it."""
+    import polars as pl
+
+    model, contract = load_catalog()[name], load_contract(f"reference/{name}")
+    rows = pl.read_csv(model.path, infer_schema=False)
+    twice = pl.concat([rows, rows.head(1)])
+    types = {"BIGINT": pl.Int64, "VARCHAR": pl.String}
+    typed = twice.select(pl.col(c.name).cast(types[c.type]) for c in contract.columns)
+    typed.write_parquet(tmp_path / "twice.parquet")
+    checks = {check.check: check for check in validate(model.key, [tmp_path / "twice.parquet"], contract)}
+    assert (checks["key_unique"].passed, checks["key_unique"].severity) == (False, "error")
+
+
+def test_a_machine_family_with_two_accelerator_families() -> None:
+    """T17: dedicated hosts are looked up by machine family, which must say one thing."""
+    with (house.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
+        told = {(row["instance_type"].split(".")[0], row["accelerator_family"]) for row in csv.DictReader(file)}
+    assert [name for name, count in Counter(family for family, _ in told).items() if count > 1] == []
+
+
+def test_a_reservation_told_twice(tmp_path: Path) -> None:
+    """T17: the same block told by two files is one block; a block's fee is not charged once for each telling."""
+    story = Path(__file__).parents[1] / "golden" / "capacity_block_still_running"
+    copy = tmp_path / "story"
+    copy.mkdir()
+    for path in story.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    held = (copy / "reservations.csv").read_text()
+    (copy / "reservations.csv").write_text(held + held.splitlines()[1] + "\n")
+    builder = build_story(copy, tmp_path)
+    with builder.open(["fct_ledger_daily"]) as engine:
+        assert engine.query("select sum(effective_cost_usd) from fct_ledger_daily").item() == Decimal("5880")
+
+
+@pytest.mark.parametrize(
+    ("usage", "named"),
+    [
+        ("USW2-BoxUsage:p9.48xlarge", "p9.48xlarge"),
+        ("USW2-SpotUsage:trn4.48xlarge", "trn4.48xlarge"),
+        ("USW2-BoxUsage:gr9.4xlarge", "gr9.4xlarge"),
+        ("USW2-BoxUsage:inf3.xlarge", "inf3.xlarge"),
+        ("USW2-BoxUsage:dl3.24xlarge", "dl3.24xlarge"),
+        ("USW2-Train:ml.p9.48xlarge", "ml.p9.48xlarge"),
+        ("USW2-UnusedBox:p7e-gb400.36xlarge", "p7e-gb400.36xlarge"),
+        ("USW2-CapacityBlockFee:u-p7e-gb400x72", "u-p7e-gb400x72"),
+        ("USW2-HostUsage:p9", "p9"),
+    ],
+)
+def test_a_new_accelerator_counted_as_none(tmp_path: Path, usage: str, named: str | None) -> None:
+    """T22: an accelerator type that no list has fails by name, with ml. before it and as an UltraServer alike."""
+    check = next(c for c in load_contract("core/fct_charge").checks if c.name.startswith("accelerator_type_missing"))
+    found = ask(
+        tmp_path,
+        f"select instance_type from ({check.query.format(batch='fct_charge')})",
+        "fct_charge",
+        bill=[line(usage, "i-0a", "RunInstances", "AmazonEC2")],
+    )
+    assert check.severity == "error"
+    assert found == [(named,)]
+
+
+@pytest.mark.parametrize(
+    "usage", ["USW2-BoxUsage:u-6tb1.metal", "USW2-BoxUsage:m7g.16xlarge", "BoxUsage", "USW2-HostUsage:mac1"]
+)
+def test_an_ordinary_machine_taken_for_an_accelerator(tmp_path: Path, usage: str) -> None:
+    """T22: high-memory machines and plain ones are no accelerators, whatever their names begin with."""
+    bill = [line(usage, "i-0a", "RunInstances", "AmazonEC2")]
+    assert ask(tmp_path, "select accelerator_family from stg_aws__line_item", "stg_aws__line_item", bill=bill) == [
+        ("none",)
+    ]
+
+
+def test_a_run_on_an_accelerator_nobody_has_listed(tmp_path: Path) -> None:
+    """T22: a run that says it uses an unlisted accelerator type fails by name too."""
+    with staged(
+        tmp_path, one_attempt("new", ["i-1"], "p9.48xlarge", datetime(2026, 7, 1), timedelta(hours=1))
+    ) as engine:
+        (row,) = failing_rows(engine, "stg_tracker__resource", "accelerator_type_missing_from_ref_instance_type")
+    assert row == {"instance_type": "p9.48xlarge", "run_id": "new"}
+
+
+def test_every_family_of_the_fact_sheet_is_listed() -> None:
+    """T22: all accelerator families of facts aws-billing 5 stand in the list, with their chips."""
+    with (house.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
+        chips = {
+            row["instance_type"]: (row["accelerator_family"], int(row["accelerator_count"]))
+            for row in csv.DictReader(file)
+        }
+    wanted = {
+        **dict.fromkeys(("p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge"), ("gpu", 8)),
+        **dict.fromkeys(
+            ("p6-b200.48xlarge", "p6-b300.48xlarge", "g5.48xlarge", "g6.48xlarge", "g6e.48xlarge"), ("gpu", 8)
+        ),
+        **dict.fromkeys(("p5.4xlarge", "g5.xlarge", "g6.xlarge", "g6e.xlarge", "g7e.2xlarge"), ("gpu", 1)),
+        **dict.fromkeys(("g5.12xlarge", "g6.12xlarge", "g6e.12xlarge", "p6e-gb200.36xlarge"), ("gpu", 4)),
+        **{"g7e.48xlarge": ("gpu", 8), "u-p6e-gb200x36": ("gpu", 36), "u-p6e-gb200x72": ("gpu", 72)},
+        **dict.fromkeys(("trn1.2xlarge", "trn2.3xlarge"), ("trainium", 1)),
+        **dict.fromkeys(("trn1.32xlarge", "trn1n.32xlarge", "trn2.48xlarge", "trn2u.48xlarge"), ("trainium", 16)),
+        **{"inf2.xlarge": ("inferentia", 1), "inf2.8xlarge": ("inferentia", 1)},
+        **{"inf2.24xlarge": ("inferentia", 6), "inf2.48xlarge": ("inferentia", 12)},
+    }
+    assert {name: chips.get(name) for name in wanted} == wanted
+
+
+def test_negative_idle_swept_under_the_carpet(tmp_path: Path) -> None:
+    """T23: runs that claim more than an hour holds leave a negative rest that an error check names, and no clamp."""
+    stays = [Stay(0, "i-0a", 8, 0, HOUR_MS), Stay(1, "i-0a", 8, 0, HOUR_MS)]
+    (check,) = [c for c in load_contract("core/fct_resource_share_hourly").checks if c.name.startswith("runs_claim")]
+    found = ask(
+        tmp_path,
+        check.query.format(batch="fct_resource_share_hourly"),
+        "fct_resource_share_hourly",
+        bill=[machine_line("i-0a", 0, "1", "55.04")],
+        stays=stays,
+    )
+    # Two claims of 8 x 3600000 on an hour of one such.
+    assert (check.severity, found) == ("error", [("i-0a", datetime(2026, 7, 14, 20), 2 * 8 * HOUR_MS, 8 * HOUR_MS)])
+
+
+def test_negative_idle_stops_the_build(built_company: Company, tmp_path: Path) -> None:
+    """T23: the build that finds it publishes nothing."""
+    company = built_company.copy(tmp_path, events=True)
+    company.overbook()
+    with pytest.raises(FailedChecks, match="runs hold more accelerators than the resource has"):
+        build_warehouse(company.config)
+    assert [path.name for path in (company.warehouse / "publications").glob("*.json")] == ["000001.json"]
