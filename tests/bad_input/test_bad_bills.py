@@ -137,11 +137,30 @@ def test_a_focus_export(ledger: Ledger) -> None:
     assert "is a FOCUS export, which cannot be read yet" in ledger.refused(3)
 
 
-def test_a_bill_in_another_currency(ledger: Ledger) -> None:
-    ledger.restate(*HOURS, {**LINE, "line_item_currency_code": "NOK"})
+def test_a_run_billed_in_two_currencies(ledger: Ledger) -> None:
+    """The run's two hours, one in dollars and one in krone: no number is their sum."""
+    ledger.restate(LINE, {**HOURS[1], "line_item_currency_code": "NOK"}, *HOURS[2:])
     said = ledger.refused(1)
-    assert "stg_aws__invoice_total 2026-07: billing_currency is one of USD fails" in said
-    assert "payer_account_id=000011112222" in said and "billing_currency=NOK" in said
+    assert "run is billed in two currencies fails for 1 row" in said
+    assert "run_id=good, effective_cost=NOK 55.0400000000 and USD 55.0400000000" in said
+
+
+def test_a_month_in_two_currencies_is_kept_apart_and_told(ledger: Ledger) -> None:
+    """Six hours in dollars, one more in krone: two rows of the reconciliation, each tied, and a warning by name."""
+    ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2", "line_item_currency_code": "NOK"})
+    said = ledger.say("build")
+    assert said.code == 0
+    assert (
+        "Warning: month of a payer in several currencies kept apart: 2 rows of staging/stg_aws__invoice_total"
+        in said.err
+    )
+    sql = (
+        "select currency, cast(billed_cost_usd as varchar), cast(difference_usd as decimal(10, 2)), status "
+        "from mart_invoice_reconciliation_monthly order by 1"
+    )
+    answer = ledger.say("query", sql, "--csv")
+    # 55.04, and six times 55.04.
+    assert answer.out.splitlines()[1:] == ["NOK,55.0400000000,0.00,reconciled", "USD,330.2400000000,0.00,reconciled"]
 
 
 @pytest.mark.parametrize("resource", ["i-9", ""])

@@ -44,9 +44,9 @@ def long_bill(mib: int) -> bytes:
     return packed(HEADER) + member(LONG, 16) * (mib // 16)
 
 
-def refusal(root: Path, raw_root: Path, **more: object) -> str:
+def refusal(root: Path, raw_root: Path) -> str:
     with pytest.raises(SourceError) as raised:
-        stored(root, raw_root, **more)
+        stored(root, raw_root)
     # Nothing of a refused delivery stays.
     assert [path for path in raw_root.rglob("*") if path.is_file() and path.suffix != ".json"] == []
     return str(raised.value).replace(str(root), "ROOT")

@@ -97,3 +97,28 @@ def test_order_of_lines_does_not_matter(bill: Bill, stays: list[Stay], random) -
 def ledger(bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
     with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
         return made.ask("select * from fct_ledger_daily", "fct_ledger_daily")
+
+
+@FEW
+@given(any_bill, any_stays)
+def test_a_bill_in_another_currency_changes_nothing_of_this_one(bill: Bill, stays: list[Stay]) -> None:
+    """The same lines again in krone, on other machines of another account: every dollar stays where it was."""
+    elsewhere = {"line_item_currency_code": "NOK", "line_item_usage_account_id": "000077778888"}
+    named = ("line_item_resource_id", "reservation_reservation_a_r_n", "capacity_reservation_capacity_reservation_arn")
+    krone = [
+        {**line, **elsewhere, "source_row": f"{10_000 + number}"}
+        | {name: f"{line[name]}f" for name in named if line.get(name)}
+        for number, line in enumerate(bill)
+    ]
+    alone = totals_in("USD", bill, stays)
+    assert totals_in("USD", bill + krone, stays) == alone
+    assert totals_in("NOK", bill + krone, []) == totals_in("USD", bill, [])
+
+
+def totals_in(currency: str, bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
+    sums = ", ".join(f"sum({name})" for name in ("accelerator_hours", *BASES))
+    grouped = f"select payer_account_id, bucket, run_id, {sums} from fct_ledger_daily "
+    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+        return made.ask(
+            f"{grouped} where billing_currency = '{currency}' group by 1, 2, 3 order by 1, 2, 3", "fct_ledger_daily"
+        )

@@ -78,7 +78,7 @@ def test_times_are_naive_utc(text: str, expected: datetime) -> None:
     assert cur_values.times(pa.array([text, None]))[0].to_pylist() == [expected, None]
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "1719792000"])
+@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "1719792000", "0001-01-01T00:00:00+14:00"])
 def test_what_is_no_time_is_told(text: str) -> None:
     values, unread = cur_values.times(pa.array([None, text]))
     assert values.to_pylist() == [None, None]

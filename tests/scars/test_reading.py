@@ -1,0 +1,154 @@
+"""Scars of others who read bills: partitions spelled otherwise, columns that drift, twins, days taken for hours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bills import instance_hour, write_config, write_events, write_export
+from support.cur_exports import CUR2_LINE, LEGACY_LINE, bill, csv_text, legacy_export, packed, parquet, stored, write
+from support.ledgers import ask, ask_published, build_warehouse
+from support.spoiled import run_events
+
+from pipelines.models.build import Builder
+
+MONTH = "2026-07"
+COST = "lineItem/UnblendedCost"
+LEGACY_NAMES = {name: value for name, value in CUR2_LINE.items() if name != "bill_payer_account_name"}
+
+
+def failed(builder: Builder) -> dict[str, list[Mapping[str, Any]]]:
+    """The first rows of every check of the publication that did not pass."""
+    published = builder.lake.current()
+    assert published
+    return {check["check"]: check["sample"] for check in published.checks if not check["passed"]}
+
+
+@pytest.mark.parametrize("above", [False, True])
+@pytest.mark.parametrize("partition", ["year=2026/month=7", "year=2026/month=07", "YEAR=2026/MONTH=7"])
+def test_a_legacy_parquet_report_is_read_where_aws_puts_it(tmp_path: Path, partition: str, above: bool) -> None:
+    """Pitfall 9. Manifest in <report>/20260701-20260801/, file in <report>/<report>/year=2026/month=7/ (facts 1.1)."""
+    files = {"ml-cur-00001.snappy.parquet": parquet([LEGACY_NAMES] * 3)}
+    root = legacy_export(tmp_path / "bucket", files, folder=f"ml-cur/{partition}")
+    assert (root / "20260701-20260801/ml-cur-Manifest.json").is_file()
+    (raw,) = stored(root.parent if above else root, tmp_path / "raw")
+    assert (raw.delivery.kind, raw.delivery.billing_period, raw.line_count) == ("cur", MONTH, 3)
+    assert raw.billed_total == 3 * Decimal("55.04")
+
+
+def test_a_prefix_of_an_account_is_matched_by_the_export_below_it(tmp_path: Path) -> None:
+    """Pitfall 9. The manifest says AccountId=..., the copy lies under accountid=...: its own folders count."""
+    files = {"a-1.csv.gz": packed(csv_text([LEGACY_LINE]))}
+    root = legacy_export(tmp_path / "accountid=000011112222", files, prefix="AccountId=000011112222")
+    (raw,) = stored(root, tmp_path / "raw")
+    assert raw.line_count == 1
+
+
+@pytest.mark.parametrize("partition", ["billing_period=2026-07", "BILLING_PERIOD=2026-07", "Billing_Period=2026-07"])
+def test_a_partition_is_one_however_it_is_spelled(tmp_path: Path, partition: str) -> None:
+    """Pitfall 9. CUR 2.0 writes it in capitals, FOCUS does not."""
+    name = f"s3://b/p/x/data/{partition}/20260801T000000Z-e/x-1.csv.gz"
+    write(
+        tmp_path / "x",
+        {
+            f"metadata/{partition}/x-Manifest.json": f'{{"executionId": "e", "dataFiles": ["{name}"]}}',
+            f"data/{partition}/20260801T000000Z-e/x-1.csv.gz": packed(csv_text([CUR2_LINE])),
+            # An older execution that no manifest names.
+            f"data/{partition}/20260731T000000Z-d/x-1.csv.gz": packed(csv_text([CUR2_LINE] * 5)),
+        },
+    )
+    (raw,) = stored(tmp_path / "x", tmp_path / "raw")
+    assert (raw.delivery.billing_period, raw.line_count) == (MONTH, 1)
+
+
+def test_months_of_different_columns_are_one_bill(tmp_path: Path) -> None:
+    """Facts 1.1: a legacy month leaves out columns without data. June knows no plans; July has them, sorted.
+
+    June 55.04 as it is billed; July covered at 30.00 of its 55.04, negated: only the plan's rate is effective.
+    """
+    june = {name: value.replace("2026-07", "2026-06") for name, value in LEGACY_LINE.items()}
+    covered = {
+        **LEGACY_LINE,
+        "lineItem/LineItemType": "SavingsPlanCoveredUsage",
+        "savingsPlan/SavingsPlanEffectiveCost": "30.00",
+        "savingsPlan/SavingsPlanARN": "arn:aws:savingsplans::1:savingsplan/sp-1",
+        "pricing/publicOnDemandCost": "55.04",
+    }
+    negation = {**covered, "lineItem/LineItemType": "SavingsPlanNegation", COST: "-55.04"}
+    ordered = [{name: line[name] for name in sorted(line, reverse=True)} for line in (covered, negation)]
+    legacy_export(tmp_path, {"a.csv.gz": packed(csv_text([june]))}, month="20260601-20260701")
+    root = legacy_export(tmp_path, {"a.csv.gz": packed(csv_text(ordered))})
+    builder = build_warehouse(write_config(tmp_path, billing=root))
+    by_month = "select strftime(billing_month, '%Y-%m'), {} from mart_cost_ledger_daily group by 1 order by 1"
+    assert ask_published(builder, by_month.format("sum(effective_cost_usd), sum(billed_cost_usd)")).rows() == [
+        ("2026-06", Decimal("55.04"), Decimal("55.04")),
+        ("2026-07", Decimal("30"), Decimal(0)),
+    ]
+
+
+def test_a_column_delivered_twice_is_read_once_and_told(tmp_path: Path) -> None:
+    """Facts 1.1: headers that differ by case are one Athena name. Each line takes the first that is filled."""
+    header, line = csv_text([LEGACY_LINE]).decode().splitlines()
+    twice = f"{header},LineItem/UnblendedCost\n{line},1.00\n{line.replace('55.04', '')},2.00\n"
+    root = legacy_export(tmp_path, {"a.csv": twice.encode()})
+    (raw,) = stored(root, tmp_path / "raw")
+    rows = bill([raw], "select line_item_unblended_cost from aws_cur_line_item order by source_row")
+    assert rows == [(Decimal("55.04"),), (Decimal("2.00"),)]
+    (said,) = raw.warnings
+    assert "the columns lineItem/UnblendedCost and LineItem/UnblendedCost are one column" in said
+
+
+def test_cells_that_only_break_their_reader_are_missing_and_counted(tmp_path: Path) -> None:
+    """Facts 1.3: in a csv a map is JSON text; here of brackets without end."""
+    hostile = {**CUR2_LINE, "resource_tags": "[" * 50_000, "tags": '{"user_team": ' * 20_000}
+    root = legacy_export(tmp_path, {"a.csv": csv_text([hostile])})
+    (raw,) = stored(root, tmp_path / "raw")
+    assert bill([raw], "select tag_team from aws_cur_line_item") == [(None,)]
+    assert [said.split(" of ")[1].split(" ")[0] for said in raw.warnings] == ["resource_tags", "tags"]
+
+
+def test_the_word_null_and_leading_zeros_stay_what_they_are(tmp_path: Path) -> None:
+    """Pitfall 17. Account and invoice are text; the words tools write for nothing are nothing."""
+    line = {**LEGACY_LINE, "bill/InvoiceId": "0001", "lineItem/ResourceId": "NULL", "lineItem/UsageAccountId": "007"}
+    root = legacy_export(tmp_path, {"a.csv": csv_text([line, {**line, COST: "NULL"}])})
+    builder = build_warehouse(write_config(tmp_path, billing=root))
+    rows = ask(
+        builder,
+        "select payer_account_id, account_id, invoice_id, resource_id, sum(billed_cost_usd) "
+        "from fct_ledger_daily group by all",
+    ).rows()
+    assert rows == [("000011112222", "007", "0001", None, Decimal("55.04"))]
+    (told,) = failed(builder)["lines_without_a_cost_counted_as_zero"]
+    assert told["line_without_cost_count"] == 1
+
+
+def test_lines_of_another_month_stay_in_their_month_and_are_told(tmp_path: Path) -> None:
+    """A report of July that still holds a line of June's bill: each in its own month, and the stray one named."""
+    june = {**LEGACY_LINE, COST: "7.00", "bill/BillingPeriodStartDate": "2026-06-01T00:00:00Z"}
+    root = legacy_export(tmp_path, {"a.csv": csv_text([LEGACY_LINE, june])})
+    builder = build_warehouse(write_config(tmp_path, billing=root))
+    by_month = "select strftime(billing_month, '%Y-%m'), billed_cost_usd from mart_invoice_reconciliation_monthly"
+    assert sorted(ask_published(builder, by_month).rows()) == [("2026-06", Decimal(7)), ("2026-07", Decimal("55.04"))]
+    (told,) = failed(builder)["line_of_another_month_in_this_delivery"]
+    assert (told["billing_period"], Decimal(told["billed_cost_usd"])) == (MONTH, Decimal(7))
+
+
+@pytest.mark.parametrize("until", ["2026-07-02", "2026-08-01"])
+def test_a_day_is_not_taken_for_its_hours(tmp_path: Path, until: str) -> None:
+    """Facts 4.3. A node billed by the day or month at 24 x 55.04 = 1320.96: no run gets any; the dollars are told."""
+    daily = instance_hour(f"{MONTH}-01T00", "i-1", "p5.48xlarge", "55.04", "24")
+    daily["line_item_usage_end_date"] = f"{until}T00:00:00.000Z"
+    krone = {**daily, "line_item_resource_id": "i-2", "line_item_currency_code": "NOK"}
+    hourly = instance_hour(f"{MONTH}-01T00", "i-3", "p5.48xlarge", "55.04")
+    write_export(tmp_path, {MONTH: [daily, krone, hourly]})
+    write_events(tmp_path / "runs", run_events())
+    builder = build_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    assert ask_published(builder, "select effective_cost_usd from mart_run_cost").rows() == [(None,)]
+    told = failed(builder)["accelerator_time_billed_by_the_day_or_month_stays_unattributed"]
+    assert {row["billing_currency"]: Decimal(row["unresolved_cost_usd"]) for row in told} == {
+        "NOK": Decimal("1320.96"),
+        "USD": Decimal("1320.96"),
+    }
