@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pipelines.errors import UsageError
+from pipelines.policy import Policy
 
 CONFIG_NAME = "trainledger.toml"
 DEMO_FOLDER = "trainledger-demo"
@@ -84,6 +85,7 @@ class Settings(BaseSettings):
     billing: tuple[BillingSource, ...] = ()
     runs: tuple[RunSource, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
+    policy: Policy = Policy()
     schedule: Schedule = Schedule()
 
     @model_validator(mode="after")

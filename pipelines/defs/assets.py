@@ -9,7 +9,8 @@ from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
-from pipelines.models.catalog import BILL, GIVEN, RAW_TABLES, THIS_MONTH, Model, load_catalog
+from pipelines.models.catalog import BILL, GIVEN, RAW_TABLES, Model, load_catalog
+from pipelines.models.given import ARGUMENTS
 from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
@@ -103,7 +104,7 @@ def model_asset(model: Model) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=key,
-        deps=[asset_key(name) for name in model.inputs if name != THIS_MONTH],
+        deps=[asset_key(name) for name in model.inputs if name not in ARGUMENTS],
         description=contract.description,
         owners=[f"team:{contract.owner}"],
         kinds={
@@ -159,6 +160,7 @@ def check_results(built: list[Built]) -> Iterator[dg.AssetCheckResult]:
             metadata={
                 "failing_row_count": sum(check.unexpected_count for _, check in failed),
                 "failing_rows": dg.MetadataValue.json([row for _, check in failed for row in check.sample]),
+                "figures": dg.MetadataValue.json([row for _, check in of_name for row in check.figures]),
                 "months": ", ".join(made.period for made, _ in failed if made.period),
             },
         )

@@ -22,6 +22,7 @@ import pipelines.transforms
 from pipelines import house
 from pipelines.errors import UsageError
 from pipelines.models.expressions import expand_calls
+from pipelines.models.given import ARGUMENTS
 
 Grain = Literal["month", "whole"]
 
@@ -29,9 +30,7 @@ Grain = Literal["month", "whole"]
 BILL = "aws_cur_line_item"
 TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
-# One row, the month being built: billing_period, started_at, ended_at.
-THIS_MONTH = "this_month"
-GIVEN = frozenset({BILL, THIS_MONTH, *RAW_TABLES})
+GIVEN = frozenset({BILL, *ARGUMENTS, *RAW_TABLES})
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)

@@ -72,6 +72,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "code_revision": code_revision(),
         "deliveries": deliveries,
         "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
+        "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
     }
     publication = warehouse.lake.current()
@@ -83,7 +84,7 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
     if publication is None:
         return months
     before = publication.inputs
-    if any(before.get(part) != inputs[part] for part in ("code_revision", "runs", "tags")):
+    if any(before.get(part) != inputs[part] for part in ("code_revision", "policy", "runs", "tags")):
         return months
     known = {(d["source"], d["billing_period"]): d["fingerprint"] for d in before["deliveries"]}
     return tuple(

@@ -13,6 +13,7 @@ import sqlglot
 from pipelines import house
 from pipelines.models.catalog import GIVEN, LAYERS, load_catalog
 from pipelines.models.expressions import load_expressions
+from pipelines.models.given import ARGUMENTS
 from pipelines.quality.contract import load_columns, load_contract
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,7 +142,7 @@ def test_models_open_with_their_row_and_read_down_only(model) -> None:
     rank = {layer: number for number, layer in enumerate(LAYERS)}
     for name in model.inputs:
         if name in GIVEN:
-            assert model.layer == "staging" or name == "this_month", f"{model.key} reads raw {name}"
+            assert model.layer == "staging" or name in ARGUMENTS, f"{model.key} reads raw {name}"
         else:
             below = load_catalog()[name]
             assert rank[below.layer] <= rank[model.layer], f"{model.key} looks up to {below.key}"

@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.definitions import assemble, defs
 from pipelines.models.catalog import RAW_TABLES, load_catalog
+from pipelines.models.given import ARGUMENTS
 from pipelines.quality.contract import load_contract
 
 KEYS = Path(__file__).with_name("asset_keys.txt")
@@ -47,7 +48,7 @@ def test_every_asset_says_what_it_is_and_whose(graph) -> None:
 def test_assets_rest_on_what_their_models_read(graph) -> None:
     for model in MODELS:
         above = {key.path[-1] for key in graph.get(dg.AssetKey(model.key.split("/"))).parent_keys}
-        assert above == set(model.inputs) - {"this_month"}, model.key
+        assert above == set(model.inputs) - set(ARGUMENTS), model.key
     marts = {model.name for model in load_catalog().layer("marts")}
     assert {key.path[-1] for key in graph.get(dg.AssetKey("publication")).parent_keys} == marts
 

@@ -1,0 +1,23 @@
+"""Where AWS leaves something open, the choice that is made; every choice is part of what a publication says of itself."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+
+class Policy(BaseModel):
+    """The `[policy]` section (docs/decisions/0007).
+
+    `savings_plan_unused`: AWS states no net value of a plan's unused hours; "scaled" takes the gross one by the fee's
+    net over gross, "gross" takes it as it is. `identity_tolerance_usd`: how far a closed bill may miss an identity.
+    `as_of`: where an open month is cut; None cuts it at its newest hour of use.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    savings_plan_unused: Literal["scaled", "gross"] = "scaled"
+    identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
+    as_of: AwareDatetime | None = None

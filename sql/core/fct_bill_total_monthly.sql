@@ -1,0 +1,46 @@
+-- One row per payer, billing month and currency: the sums over a whole bill that its identities compare.
+-- stored: no
+with bill as (
+    select
+        payer_account_id, billing_month, billing_currency, sum(line_count) as line_count,
+        -- AWS fills the invoice id in when a line is final (facts aws-billing 2.5).
+        max(case when invoice_id = '' and charged_line_count > 0 then 1 else 0 end) = 1 as is_open,
+        sum(billed_cost_usd) as billed_cost_usd, sum(savings_plan_offset_usd) as savings_plan_offset_usd,
+        sum(sum(net_value_count)) over (partition by payer_account_id, billing_month) > 0 as has_net_costs,
+        sum(case when effective_rule = 'discount' then 0 else net_billed_cost_usd end) as net_billed_cost_usd,
+        sum(case when effective_rule = 'discount' then 1 else 0 end) > 0 as has_discount_line,
+        -- A discount is money off, whichever sign its column has.
+        - abs(sum(case when effective_rule = 'discount' then 0 else in_line_discount_usd end)) as in_line_discount_usd,
+        max(case when effective_rule = 'savings_plan' then 1 else 0 end) as covered,
+        max(case when effective_rule = 'zero' then 1 else 0 end) as negation,
+        max(case when effective_rule = 'savings_plan_unused' then 1 else 0 end) as plan_fee,
+        max(case when effective_rule = 'reservation' then 1 else 0 end) as reserved,
+        max(case when effective_rule = 'reservation_unused' then 1 else 0 end) as reservation_fee
+    from stg_aws__invoice_total
+    group by payer_account_id, billing_month, billing_currency
+),
+
+spread as (
+    select
+        payer_account_id, billing_month, billing_currency,
+        sum(amortised_upfront_usd) as amortised_upfront_usd,
+        sum(upfront_fee_usd + neutralised_refund_usd) as upfront_fee_usd,
+        sum(case when upfront_fee_usd <> 0 or amortised_upfront_usd <> 0 or neutralised_refund_usd <> 0 then 1 else 0 end) > 0
+            as has_upfront_fee
+    from fct_invoice_monthly
+    group by payer_account_id, billing_month, billing_currency
+)
+
+select
+    bill.payer_account_id, bill.billing_month, bill.billing_currency, bill.line_count, bill.is_open, bill.has_net_costs,
+    bill.billed_cost_usd, bill.net_billed_cost_usd, bill.in_line_discount_usd, bill.savings_plan_offset_usd,
+    spread.amortised_upfront_usd, spread.upfront_fee_usd, spread.has_upfront_fee,
+    bill.has_discount_line,
+    bill.covered + bill.negation > 0 as has_savings_plan_usage,
+    bill.covered <> bill.negation as lacks_negation,
+    bill.covered + bill.plan_fee + bill.reserved + bill.reservation_fee > 0 as has_commitment,
+    bill.covered > bill.plan_fee or bill.reserved > bill.reservation_fee as lacks_commitment_fee
+from bill
+join spread
+    on spread.payer_account_id = bill.payer_account_id and spread.billing_month = bill.billing_month
+    and spread.billing_currency = bill.billing_currency
