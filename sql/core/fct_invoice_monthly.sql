@@ -11,10 +11,10 @@ with bill as (
     group by billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency
 ),
 
--- AWS fills the invoice id in when a line is final (facts 2.5); what is open is cut at the newest use, or where told.
+-- AWS fills the invoice id in when a line is final (facts 2.5); what is open is cut where told, but no use is cut off.
 dated as (
-    select bill.*, coalesce(as_of.as_of_at, case when bill.invoice_id = '' then max(bill.usage_until_at)
-            over (partition by bill.billing_month, bill.payer_account_id, bill.billing_currency) end) as cut_at
+    select bill.*, case when bill.invoice_id = '' then greatest(as_of.as_of_at, max(bill.usage_until_at)
+            over (partition by bill.billing_month, bill.payer_account_id, bill.billing_currency)) end as cut_at
     from bill
     cross join as_of
 ),

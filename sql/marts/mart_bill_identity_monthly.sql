@@ -98,7 +98,8 @@ side as (
 
 select
     payer_account_id, billing_month, billing_currency as currency, identity, statement,
-    left_usd, right_usd, left_usd - right_usd as difference_usd, tolerance_usd,
+    case when is_applicable then left_usd end as left_usd, case when is_applicable then right_usd end as right_usd,
+    case when is_applicable then left_usd - right_usd end as difference_usd, tolerance_usd,
     case
         when not is_applicable then 'not applicable'
         when is_open then 'open'
