@@ -9,8 +9,7 @@ with bill as (
         sum(sum(net_value_count)) over (partition by payer_account_id, billing_month) > 0 as has_net_costs,
         sum(case when effective_rule = 'discount' then 0 else net_billed_cost_usd end) as net_billed_cost_usd,
         sum(case when effective_rule = 'discount' then 1 else 0 end) > 0 as has_discount_line,
-        -- A discount is money off, whichever sign its column has.
-        - abs(sum(case when effective_rule = 'discount' then 0 else in_line_discount_usd end)) as in_line_discount_usd,
+        sum(case when effective_rule = 'discount' then 0 else in_line_discount_usd end) as in_line_discount_usd,
         max(case when effective_rule = 'savings_plan' then 1 else 0 end) as covered,
         max(case when effective_rule = 'zero' then 1 else 0 end) as negation,
         max(case when effective_rule = 'savings_plan_unused' then 1 else 0 end) as plan_fee,
@@ -33,7 +32,11 @@ spread as (
 
 select
     bill.payer_account_id, bill.billing_month, bill.billing_currency, bill.line_count, bill.is_open, bill.has_net_costs,
-    bill.billed_cost_usd, bill.net_billed_cost_usd, bill.in_line_discount_usd, bill.savings_plan_offset_usd,
+    bill.billed_cost_usd, bill.net_billed_cost_usd, bill.savings_plan_offset_usd,
+    -- Which sign the column has AWS does not say: the one that leads from gross to net.
+    case when abs(net_billed_cost_usd - billed_cost_usd - in_line_discount_usd)
+        <= abs(net_billed_cost_usd - billed_cost_usd + in_line_discount_usd)
+        then in_line_discount_usd else - in_line_discount_usd end as in_line_discount_usd,
     spread.amortised_upfront_usd, spread.upfront_fee_usd, spread.has_upfront_fee,
     bill.has_discount_line,
     bill.covered + bill.negation > 0 as has_savings_plan_usage,
