@@ -14,7 +14,10 @@ with bill as (
         max(case when effective_rule = 'zero' then 1 else 0 end) as negation,
         max(case when effective_rule = 'savings_plan_unused' then 1 else 0 end) as plan_fee,
         max(case when effective_rule = 'reservation' then 1 else 0 end) as reserved,
-        max(case when effective_rule = 'reservation_unused' then 1 else 0 end) as reservation_fee
+        max(case when effective_rule = 'reservation_unused' then 1 else 0 end) as reservation_fee,
+        max(case when effective_rule in ('savings_plan_unused', 'reservation_unused') and commitment_value_count = 0
+            then 1 else 0 end) as silent_fee,
+        max(usage_until_at) as usage_until_at
     from stg_aws__invoice_total
     group by payer_account_id, billing_month, billing_currency
 ),
@@ -42,7 +45,9 @@ select
     bill.covered + bill.negation > 0 as has_savings_plan_usage,
     bill.covered <> bill.negation as lacks_negation,
     bill.covered + bill.plan_fee + bill.reserved + bill.reservation_fee > 0 as has_commitment,
-    bill.covered > bill.plan_fee or bill.reserved > bill.reservation_fee as lacks_commitment_fee
+    bill.covered > bill.plan_fee or bill.reserved > bill.reservation_fee or bill.silent_fee = 1 as lacks_commitment_fee,
+    -- A fee for the whole month stands on the bill from its first day on, and a part may be invoiced before the rest.
+    coalesce(date_diff('day', cast(bill.billing_month as timestamp), bill.usage_until_at) >= 27, false) as is_over
 from bill
 join spread
     on spread.payer_account_id = bill.payer_account_id and spread.billing_month = bill.billing_month

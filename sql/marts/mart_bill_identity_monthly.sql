@@ -27,7 +27,7 @@ bill as (
 plan_hour as (
     select payer_account_id, billing_month, billing_currency, commitment_discount_id, usage_started_at,
         sum(covered_cost_usd) as left_usd, sum(used_commitment_usd) as right_usd,
-        sum(fee_line_count) > 0 as is_comparable, sum(used_commitment_usd) - sum(total_commitment_usd) as excess_usd
+        sum(total_commitment_usd) <> 0 as is_comparable, sum(used_commitment_usd) - sum(total_commitment_usd) as excess_usd
     from stg_aws__savings_plan_hourly
     group by payer_account_id, billing_month, billing_currency, commitment_discount_id, usage_started_at
 ),
@@ -108,5 +108,8 @@ select
         else 'holds'
     end as status,
     part_count, differing_count as differing_part_count,
-    case when identity = 4 and has_net_costs then convention end as discount_convention
+    case when identity = 4 and has_net_costs then convention end as discount_convention,
+    -- Without 3 and 4 a bill is not what was invoiced, or a discount counts twice or not at all; without 1, once the month
+    -- is over, a fee is lost. AWS rounds the hours of 2 and 6, 5 is 1 again, and discounts in line have no row to meet.
+    case identity when 1 then is_over when 3 then true when 4 then convention <> 'in line' else false end as is_blocking
 from side

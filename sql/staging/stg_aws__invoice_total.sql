@@ -26,6 +26,9 @@ with total as (
             savings_plan_net_amortized_upfront_commitment_for_billing_period, reservation_net_effective_cost,
             reservation_net_unused_amortized_upfront_fee_for_billing_period, reservation_net_unused_recurring_fee))
             as net_value_count,
+        -- What a fee leaves unused; an export may lack the columns.
+        count(coalesce(nullif(savings_plan_total_commitment_to_date, 0), reservation_unused_recurring_fee,
+            reservation_unused_amortized_upfront_fee_for_billing_period)) as commitment_value_count,
         max(line_item_usage_start_date) as newest_usage_at,
         -- Monthly charges lie over the whole month from its first day on.
         max(line_item_usage_end_date) filter (
@@ -45,7 +48,7 @@ select
         as amortised_upfront_usd,
     -- Covered usage and its negation cancel (facts 2.4, identity 3).
     case when rule.effective_rule in ('savings_plan', 'zero') then total.billed_cost_usd else 0 end as savings_plan_offset_usd,
-    total.net_value_count,
+    total.net_value_count, total.commitment_value_count,
     -- Fees lie in the future too (facts 2.4): only use says how far the bill is.
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.newest_usage_at end as newest_usage_at,
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.usage_until_at end as usage_until_at

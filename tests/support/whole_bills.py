@@ -66,7 +66,7 @@ def _refunded_plan(cost: Decimal) -> Line:
 def _plan(draw: st.DrawFn, number: int) -> list[Line]:
     """A plan's fee and use in a few hours, and what was paid upfront for it."""
     arn = {"savings_plan_savings_plan_a_r_n": PLAN.format(number)}
-    upfront, recurring = draw(MONEY), draw(MONEY)
+    upfront, recurring = draw(MONEY), draw(MONEY) + 1
     lines = [_line(draw(MONEY), "SavingsPlanUpfrontFee", **arn)] if upfront else []
     for at in range(draw(st.integers(1, 3))):
         used = _part(draw, upfront + recurring)
