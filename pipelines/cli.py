@@ -49,9 +49,17 @@ def demo(
 
 
 @app.command()
-def build(config: Config = None) -> None:
+def build(
+    config: Config = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", help="Moment an open month is cut at; else the end of its newest use.")
+    ] = None,
+) -> None:
     """Read what changed, bring every table up to date, check it and publish."""
-    commands.build(_settings(config), Console())
+    settings = _settings(config)
+    if as_of is not None:
+        settings = settings.model_copy(update={"policy": settings.policy.cut_at(as_of)})
+    commands.build(settings, Console())
 
 
 @app.command()

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pipelines.errors import UsageError
+from pipelines.policy import Policy
 from pipelines.settings_mistake import SOURCES, first_mistake
 
 CONFIG_NAME = "trainledger.toml"
@@ -125,6 +126,7 @@ class Settings(BaseSettings):
     runs: tuple[RunSource, ...] = ()
     reservations: tuple[ReservationSource, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
+    policy: Policy = Policy()
     schedule: Schedule = Schedule()
 
     @model_validator(mode="after")

@@ -173,6 +173,7 @@ def check_results(built: list[Built]) -> Iterator[dg.AssetCheckResult]:
             metadata={
                 "failing_row_count": sum(check.unexpected_count for _, check in failed),
                 "failing_rows": dg.MetadataValue.json([row for _, check in failed for row in check.sample]),
+                "figures": dg.MetadataValue.json([row for _, check in of_name for row in check.figures]),
                 "months": ", ".join(made.period for made, _ in failed if made.period),
             },
         )

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -19,7 +18,8 @@ import polars as pl
 from pipelines.engine import Engine, open_engine
 from pipelines.errors import CheckError
 from pipelines.models import records
-from pipelines.models.catalog import BILL, GIVEN, PUBLISHED, THIS_MONTH, Catalog, Model, load_catalog
+from pipelines.models.catalog import BILL, GIVEN, PUBLISHED, Catalog, Model, load_catalog
+from pipelines.models.given import ARGUMENTS, argument_select
 from pipelines.models.published import view_published
 from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
@@ -56,8 +56,8 @@ class FailedChecks(CheckError):
         first = built.failures[0]
         where = built.table + (f" {built.period}" if built.period else "")
         count = "1 row" if first.unexpected_count == 1 else f"{first.unexpected_count} rows"
-        # A name in a row may be of any length.
-        row = ", ".join(f"{name}={str(value)[:80]}" for row in first.sample[:1] for name, value in row.items())
+        # A name in a row may be of any length; a difference by charge type is some words.
+        row = ", ".join(f"{name}={str(value)[:240]}" for row in first.sample[:1] for name, value in row.items())
         shown = f", first: {row}" if row else ""
         more = f" ({len(built.failures) - 1} more checks failed)" if len(built.failures) > 1 else ""
         super().__init__(
@@ -163,8 +163,8 @@ class Builder:
         seen.add(name)
         if name == BILL:
             self.warehouse.bill.view(engine, name, period)
-        elif name == THIS_MONTH:
-            engine.view_sql(name, _month_select(period))
+        elif name in ARGUMENTS:
+            engine.view_sql(name, argument_select(name, period, self.warehouse.settings.policy))
         elif name in PUBLISHED:
             view_published(engine, self.lake, name, PUBLISHED[name])
         elif name in self.catalog and not self.catalog[name].stored:
@@ -194,8 +194,8 @@ class Builder:
         for name in self.catalog.resting_on(model):
             if name == BILL:
                 parts = [self.warehouse.bill.fingerprint(period)]
-            elif name == THIS_MONTH:
-                parts = [str(period)]
+            elif name in ARGUMENTS:
+                parts = [argument_select(name, period, self.warehouse.settings.policy)]
             elif name in PUBLISHED:
                 parts = []  # what was published before is no reason to build again
             elif name in self.catalog and not self.catalog[name].stored:
@@ -224,14 +224,3 @@ def _record_key(key: str, period: str | None) -> str:
 def _as_json(built: Built) -> bytes:
     record = built.__dict__ | {"checks": [check.__dict__ for check in built.checks]}
     return json.dumps(record, default=str, indent=1, sort_keys=True).encode()
-
-
-def _month_select(period: str | None) -> str:
-    if period is None:
-        raise ValueError("a model that reads this_month must be replaced by month")
-    first = date.fromisoformat(f"{period}-01")
-    after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
-    return (
-        f"select '{period}' as billing_period, timestamp '{first} 00:00:00' as started_at, "
-        f"timestamp '{after} 00:00:00' as ended_at"
-    )

@@ -22,6 +22,7 @@ import pipelines.transforms
 from pipelines import house
 from pipelines.errors import UsageError
 from pipelines.models.expressions import expand_calls
+from pipelines.models.given import ARGUMENTS
 
 Grain = Literal["month", "whole"]
 
@@ -31,15 +32,13 @@ TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evalua
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 # Reserved capacity, written by its source as well.
 RESERVATIONS = "aws_capacity_reservation"
-# One row, the month being built: billing_period, started_at, ended_at.
-THIS_MONTH = "this_month"
 # What the last publication shows, by the table it shows; empty before the first.
 PUBLISHED = {
     "published_ledger_daily": "core/fct_ledger_daily",
     "published_restatement": "core/fct_restatement",
 }
 # Made up by the build itself, so no step of it makes them.
-MADE_UP = frozenset({THIS_MONTH, *PUBLISHED})
+MADE_UP = frozenset({*ARGUMENTS, *PUBLISHED})
 GIVEN = frozenset({BILL, RESERVATIONS, *RAW_TABLES, *MADE_UP})
 LAYERS = ("reference", "staging", "core", "marts")
 

@@ -29,7 +29,8 @@ class Check:
 
     `name` is unique within the table, of letters, digits and underscores; `title` says it in words. `values`
     holds the allowed values of an `in_set` check and the two bounds of a `between` check, None for an open
-    side. `query` is the SELECT of a `rows` check, `{batch}` standing for the table: any row it gives fails.
+    side. `query` is the SELECT of a `rows` check, `{batch}` standing for the table: any row it gives fails; `shows`
+    is a SELECT of the figures it is about, kept with the result also when nothing fails.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Check:
     columns: tuple[str, ...] = ()
     values: tuple[Any, ...] = ()
     query: str = ""
+    shows: str = ""
 
 
 def derived_checks(key: tuple[str, ...]) -> list[Check]:
@@ -116,6 +118,14 @@ def _between(place: str, severity: Severity, column: str, bounds: Any) -> Check:
 def _rows(place: str, severity: Severity, name: str, query: Any) -> Check:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(f"{place} cannot name a check; use lower-case letters, digits and underscores.")
+    written = query if isinstance(query, dict) else {"fails": query}
+    if "fails" not in written or set(written) - {"fails", "shows"}:
+        raise UsageError(f"{place} is neither a SELECT nor a mapping of fails and shows; write one of them.")
+    selects = {key: _select(place, text) for key, text in written.items()}
+    return Check(name, name.replace("_", " "), "rows", severity, query=selects["fails"], shows=selects.get("shows", ""))
+
+
+def _select(place: str, query: Any) -> str:
     try:
         fields = {field for _, field, _, _ in string.Formatter().parse(str(query)) if field is not None}
     except ValueError:
@@ -125,8 +135,7 @@ def _rows(place: str, severity: Severity, name: str, query: Any) -> Check:
             f"{place} does not read {{batch}}, the table under check, or has other braces; "
             "select its failing rows from {batch} and double any other brace."
         )
-    query = str(query).strip().rstrip(";")
-    return Check(name, name.replace("_", " "), "rows", severity, query=query)
+    return str(query).strip().rstrip(";")
 
 
 def _refuse_misfits(place: str, check: Check, types: Mapping[str, str]) -> None:

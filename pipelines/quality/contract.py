@@ -166,7 +166,8 @@ def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]
         if check.kind != "rows":
             continue
         try:
-            read.update(dict.fromkeys(tables_in(check.query.format(batch=own))))
+            for query in filter(None, (check.query, check.shows)):
+                read.update(dict.fromkeys(tables_in(query.format(batch=own))))
         except ParseError:
             where = f"{path}: {check.severity}.rows.{check.name}"
             raise UsageError(f"{where} is not one SELECT in DuckDB's dialect; mend it.") from None

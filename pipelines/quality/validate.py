@@ -11,7 +11,7 @@ import datetime
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
     from great_expectations.datasource.fluent.interfaces import Batch
 
+# Rows of figures kept with a check: enough for the identities of a dozen months.
+FIGURES = 60
+
 
 @dataclass(frozen=True)
 class CheckResult:
@@ -34,7 +37,8 @@ class CheckResult:
 
     `unexpected_count` counts failing rows: repeated keys for `key_unique`, columns for `columns_as_typed`.
     `sample` shows the first of them by column name: the key and the column checked, or what the query of a
-    `rows` check selects; decimals are text, times ISO 8601. `title` is the check in words.
+    `rows` check selects; decimals are text, times ISO 8601. `title` is the check in words. `figures` are what the
+    check is about, where it shows any, whether it passed or not.
     """
 
     check: str
@@ -44,6 +48,7 @@ class CheckResult:
     unexpected_count: int
     sample: list[dict[str, Any]]
     title: str
+    figures: list[dict[str, Any]] = field(default_factory=list)
 
 
 def validate(
@@ -93,7 +98,16 @@ class _Run:
         outcomes = self._outcomes(checks, {"result_format": "BOOLEAN_ONLY"})
         failed = [check for check in checks if check.name in outcomes and not outcomes[check.name].success]
         rows = self._failing_rows(failed)
-        return [_result(check, check not in failed, *rows.get(check.name, (0, []))) for check in checks]
+        shown = {check.name: self._shown(check.shows) for check in checks if check.shows}
+        return [
+            _result(check, check not in failed, *rows.get(check.name, (0, [])), shown.get(check.name, []))
+            for check in checks
+        ]
+
+    def _shown(self, query: str) -> list[dict[str, Any]]:
+        """The first of the figures a check is about."""
+        query = query.format(batch=f'"{self._view}"')
+        return self._connection.rows(f"select * from ({query}) as shown limit {FIGURES}")
 
     def _failing_rows(self, failed: Sequence[Check]) -> dict[str, tuple[int, list[dict[str, Any]]]]:
         """How many rows fail each check, and the first of them."""
@@ -178,7 +192,9 @@ def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) 
     return CheckResult(check.name, check.severity, False, words, 0, [], check.title)
 
 
-def _result(check: Check, passed: bool, count: int, rows: list[dict[str, Any]]) -> CheckResult:
+def _result(
+    check: Check, passed: bool, count: int, rows: list[dict[str, Any]], shown: list[dict[str, Any]]
+) -> CheckResult:
     counted = {"unique": "repeated keys", "columns": "differing columns"}.get(check.kind, "failing rows")
     return CheckResult(
         check=check.name,
@@ -186,9 +202,14 @@ def _result(check: Check, passed: bool, count: int, rows: list[dict[str, Any]]) 
         passed=passed,
         observed=f"{counted}: {count}",
         unexpected_count=count,
-        sample=[{name: _json_safe(value) for name, value in row.items()} for row in rows],
+        sample=_rows_as_json(rows),
         title=check.title,
+        figures=_rows_as_json(shown),
     )
+
+
+def _rows_as_json(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: _json_safe(value) for name, value in row.items()} for row in rows]
 
 
 def _json_safe(value: Any) -> Any:

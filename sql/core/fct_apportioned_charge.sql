@@ -3,7 +3,7 @@
 -- stored: no
 select
     source_name, source_file, source_row,
-    billing_period, billing_month, payer_account_id, account_id, invoice_id, billing_currency,
+    billing_period, billing_month, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
     charge_category, line_class, service, region_id, market,
     resource_id, instance_type, accelerator_family, accelerator_count,
     capacity_reservation_id, usage_started_at, usage_quantity,

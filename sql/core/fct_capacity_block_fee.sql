@@ -57,7 +57,7 @@ fee as (
 )
 
 select
-    source_name, source_file, source_row, billing_period, billing_month, payer_account_id, account_id, invoice_id,
+    source_name, source_file, source_row, billing_period, billing_month, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
     billing_currency, charge_category, service, region_id, instance_type, accelerator_family, block_id,
     usage_started_at, list_cost_usd, effective_cost_usd, billed_cost_usd
 from fee

@@ -2,8 +2,9 @@
 -- partition: billing_period
 -- One pass over the bill: a line that is shared out keeps its identity, the others are summed.
 select
-    billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_currency,
-    bucket, charge_category, charge_type, is_known_charge_type, service, region_id, accelerator_family, market,
+    billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
+    bucket, charge_category, charge_type, is_known_charge_type, effective_rule, service, region_id, accelerator_family, market,
+    case when effective_rule in ('credit', 'discount', 'refund') then charge_description end as charge_description,
     case when bucket = 'run' then named_run_id end as run_id,
     case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
     -- An accelerator that no list has is told by name.
@@ -17,7 +18,10 @@ select
     case when is_shared_out then line_class end as line_class,
     case when is_shared_out then accelerator_count end as accelerator_count,
     case when is_shared_out then capacity_reservation_id end as capacity_reservation_id,
-    case when is_shared_out then usage_started_at end as usage_started_at,
+    case when is_shared_out or effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_started_at end
+        as usage_started_at,
+    -- Fees of commitments lie in the future too; an open month is cut by these two.
+    case when effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_ended_at end as usage_ended_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
     cast(count(*) as bigint) as line_count,
     min(source_name) as first_source_name, max(source_name) as last_source_name,
@@ -25,6 +29,7 @@ select
     sum(case when bucket is not null and line_class in ('instance', 'capacity_unused', 'warm_pool')
         then usage_quantity * accelerator_count else 0 end) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
+    sum(amortised_cost_usd) as amortised_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd,
     sum(tagged_usd(charge_category, resource_id, resource_id, effective_cost_usd)) as taggable_cost_usd,

@@ -1,21 +1,8 @@
--- What a report line costs amortised and after discounts, before credits (facts aws-billing 2.2, 2.3, 3.5).
+-- What a report line costs amortised and after discounts, before credits (facts aws-billing 2.3, design 3.1).
+-- A discount row is inside the net values already, where there are any.
 -- over: the classified lines of stg_aws__cur_line_item
 -- unit: the line's currency
 case
-    when line_class = 'block_fee' then net_or_gross(has_net_costs, line_item_net_unblended_cost, line_item_unblended_cost)
-    when effective_rule = 'savings_plan' then net_or_gross(has_net_costs, savings_plan_net_savings_plan_effective_cost, savings_plan_savings_plan_effective_cost)
-    when effective_rule = 'savings_plan_unused' then net_unused_usd(
-        coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0),
-        case when has_net_costs then coalesce(nullif(line_item_net_unblended_cost, 0), savings_plan_net_amortized_upfront_commitment_for_billing_period) end,
-        coalesce(nullif(line_item_unblended_cost, 0), savings_plan_amortized_upfront_commitment_for_billing_period))
-    when effective_rule = 'reservation' then net_or_gross(has_net_costs, reservation_net_effective_cost, reservation_effective_cost)
-    when effective_rule = 'reservation_unused' then
-        net_or_gross(has_net_costs, reservation_net_unused_amortized_upfront_fee_for_billing_period,
-            reservation_unused_amortized_upfront_fee_for_billing_period)
-        + net_or_gross(has_net_costs, reservation_net_unused_recurring_fee, reservation_unused_recurring_fee)
-    when effective_rule in ('zero', 'credit') or (effective_rule = 'discount' and has_net_costs)
-        or (effective_rule = 'fee' and reservation_reservation_a_r_n is not null) then 0
-    when effective_rule = 'refund' and line_item_product_code = 'ComputeSavingsPlans'
-        and line_item_line_item_description like 'Refund for one-time fee for Savings Plan ID%' then 0
-    else net_or_gross(has_net_costs, line_item_net_unblended_cost, line_item_unblended_cost)
+    when effective_rule = 'credit' or (effective_rule = 'discount' and has_net_costs) then 0
+    else cur_amortised_cost(has_net_costs)
 end

@@ -1,16 +1,23 @@
--- One row per payer × billing month × invoice × currency: the bill as delivered beside the ledger made from it.
+-- One row per payer × billing month × invoice × currency × entity × issuer: the bill as delivered beside the ledger made from it.
+-- From effective to billed cost leads one column for each reason they differ by; the sum of them is exact.
 with invoice as (
-    select payer_account_id, billing_month, invoice_id, billing_currency,
-        sum(billed_cost_usd) as billed_cost_usd, sum(line_count) as line_count, max(newest_usage_at) as newest_usage_at
-    from stg_aws__invoice_total
-    group by payer_account_id, billing_month, invoice_id, billing_currency
+    select payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,
+        sum(line_count) as line_count, max(newest_usage_at) as newest_usage_at, max(cut_at) as cut_at,
+        sum(billed_cost_usd) as billed_cost_usd,
+        sum(upfront_fee_usd) as upfront_fee_usd, sum(amortised_upfront_usd) as amortised_upfront_usd,
+        sum(commitment_timing_usd) as commitment_timing_usd, sum(netted_discount_usd) as netted_discount_usd,
+        sum(discount_usd) as discount_usd, sum(credit_usd) as credit_usd,
+        sum(neutralised_refund_usd) as neutralised_refund_usd,
+        sum(billed_to_date_usd) as billed_to_date_usd, sum(effective_to_date_usd) as effective_to_date_usd
+    from fct_invoice_monthly
+    group by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency
 ),
 
 ledger as (
-    select payer_account_id, billing_month, invoice_id, billing_currency,
+    select payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,
         sum(billed_cost_usd) as ledger_cost_usd, sum(effective_cost_usd) as effective_cost_usd
     from fct_ledger_daily
-    group by payer_account_id, billing_month, invoice_id, billing_currency
+    group by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency
 )
 
 select
@@ -18,21 +25,35 @@ select
     coalesce(invoice.billing_month, ledger.billing_month) as billing_month,
     coalesce(invoice.invoice_id, ledger.invoice_id) as invoice_id,
     coalesce(invoice.billing_currency, ledger.billing_currency) as currency,
-    coalesce(invoice.line_count, 0) as line_count,
-    invoice.newest_usage_at,
     coalesce(invoice.billed_cost_usd, 0) as billed_cost_usd,
     coalesce(ledger.ledger_cost_usd, 0) as ledger_cost_usd,
-    coalesce(ledger.effective_cost_usd, 0) as effective_cost_usd,
     coalesce(invoice.billed_cost_usd, 0) - coalesce(ledger.ledger_cost_usd, 0) as difference_usd,
     case
         when abs(coalesce(invoice.billed_cost_usd, 0) - coalesce(ledger.ledger_cost_usd, 0)) > 0.01 then 'unreconciled'
         -- AWS fills the invoice id in when a line is final (facts 2.5).
         when coalesce(invoice.invoice_id, '') = '' then 'open'
         else 'reconciled'
-    end as status
+    end as status,
+    coalesce(invoice.billing_entity, ledger.billing_entity) as billing_entity,
+    coalesce(invoice.invoice_issuer, ledger.invoice_issuer) as invoice_issuer,
+    coalesce(invoice.line_count, 0) as line_count,
+    invoice.newest_usage_at,
+    coalesce(ledger.effective_cost_usd, 0) as effective_cost_usd,
+    coalesce(invoice.upfront_fee_usd, 0) as upfront_fee_usd,
+    coalesce(invoice.amortised_upfront_usd, 0) as amortised_upfront_usd,
+    coalesce(invoice.commitment_timing_usd, 0) as commitment_timing_usd,
+    coalesce(invoice.netted_discount_usd, 0) as netted_discount_usd,
+    coalesce(invoice.discount_usd, 0) as discount_usd,
+    coalesce(invoice.credit_usd, 0) as credit_usd,
+    coalesce(invoice.neutralised_refund_usd, 0) as neutralised_refund_usd,
+    invoice.cut_at,
+    coalesce(invoice.billed_to_date_usd, 0) as billed_to_date_usd,
+    coalesce(invoice.effective_to_date_usd, 0) as effective_to_date_usd
 from invoice
 full join ledger
     on ledger.payer_account_id = invoice.payer_account_id
     and ledger.billing_month = invoice.billing_month
     and ledger.invoice_id = invoice.invoice_id
+    and ledger.billing_entity = invoice.billing_entity
+    and ledger.invoice_issuer = invoice.invoice_issuer
     and ledger.billing_currency = invoice.billing_currency

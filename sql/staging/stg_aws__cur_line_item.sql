@@ -34,20 +34,27 @@ accelerator as (
     select distinct split_part(instance_type, '.', 1), accelerator_family, 0 from ref_instance_type where instance_type like '%.%'
 ),
 
+invoice as (
+    select billing_month, payer_account_id, invoice_id, billing_currency,
+        sum(net_value_count) as net_value_count, sum(savings_plan_offset_usd) as savings_plan_offset_usd
+    from stg_aws__invoice_total
+    group by billing_month, payer_account_id, invoice_id, billing_currency
+),
+
 payer as (
     select billing_month, payer_account_id, invoice_id, billing_currency,
         sum(net_value_count) over (partition by billing_month, payer_account_id) > 0 as has_net_costs,
-        abs(savings_plan_offset_usd) < 0.005 as is_negation_complete
-    from stg_aws__invoice_total
+        abs(savings_plan_offset_usd) < 0.005 as is_negation_complete,
+        policy.savings_plan_unused = 'scaled' as is_unused_scaled
+    from invoice
+    cross join policy
 ),
 
 classified as (
     select
-        line.*, payer.has_net_costs, payer.is_negation_complete,
+        line.*, payer.has_net_costs, payer.is_negation_complete, payer.is_unused_scaled,
         rule.line_item_type is not null as is_known_charge_type,
-        -- A type nobody has classified counts as billed; a name that ends in Discount says what it is.
-        coalesce(rule.effective_rule,
-            case when line_item_line_item_type like '%Discount' then 'discount' else 'as_billed' end) as effective_rule,
+        cur_effective_rule(rule.effective_rule, line_item_line_item_type) as effective_rule,
         coalesce(rule.list_rule, 'none') as list_rule,
         case
             when line_item_product_code like '%Support%' and coalesce(bill_billing_entity, 'AWS') = 'AWS' then 'Support'
@@ -70,15 +77,18 @@ classified as (
 ),
 
 costed as (
-    select *, cur_list_cost() as list_cost, cur_effective_cost() as effective_cost, cur_billed_cost() as billed_cost
+    select *, cur_list_cost() as list_cost, cur_amortised_cost(false) as amortised_cost, cur_effective_cost() as effective_cost,
+        cur_billed_cost() as billed_cost
     from classified
 )
 
 select
     source_name, delivery_id, source_file, source_row, billing_period, billing_month,
     bill_payer_account_id as payer_account_id, line_item_usage_account_id as account_id, invoice_id,
+    coalesce(bill_billing_entity, '') as billing_entity, coalesce(bill_invoicing_entity, '') as invoice_issuer,
     line_item_currency_code as billing_currency,
     line_item_line_item_type as charge_type, is_known_charge_type, charge_category, effective_rule, line_class,
+    line_item_line_item_description as charge_description,
     line_item_product_code as service, line_item_usage_type as usage_type,
     coalesce(product_region_code, prefix_region_id, '') as region_id,
     -- A HyperPod node is known to its runs by its instance id.
@@ -102,6 +112,7 @@ select
     case when line_item_product_code like 'AmazonBedrock%' or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end as million_tokens,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
+    cast(amortised_cost as decimal(20, 10)) as amortised_cost_usd,
     cast(effective_cost as decimal(20, 10)) as effective_cost_usd, cast(billed_cost as decimal(20, 10)) as billed_cost_usd,
     tag_run_id, tag_owner, tag_team
 from costed

@@ -1,28 +1,59 @@
--- One row per payer, billing month, invoice and currency of a delivered month: the bill before any rule of ours.
+-- One row per payer, billing month, invoice, entity, issuer, currency and charge type of a delivered month: the bill before any rule of ours.
 -- partition: billing_period
+with total as (
+    select
+        billing_period,
+        cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date)
+            as billing_month,
+        bill_payer_account_id as payer_account_id,
+        coalesce(bill_invoice_id, '') as invoice_id,
+        coalesce(bill_billing_entity, '') as billing_entity,
+        coalesce(bill_invoicing_entity, '') as invoice_issuer,
+        line_item_currency_code as billing_currency,
+        coalesce(line_item_line_item_type, '') as charge_type,
+        max(source_name) as source_name,
+        max(delivery_id) as delivery_id,
+        count(*) as line_count,
+        count(nullif(line_item_unblended_cost, 0)) as charged_line_count,
+        count(*) filter (where line_item_unblended_cost is null) as line_without_cost_count,
+        -- Their list cost is not in the bill's currency, so it is not taken (cur_list_cost).
+        count(*) filter (where pricing_currency <> line_item_currency_code and pricing_public_on_demand_cost <> 0)
+            as line_priced_in_other_currency_count,
+        coalesce(sum(line_item_unblended_cost), 0) as billed_cost_usd,
+        coalesce(sum(coalesce(line_item_net_unblended_cost, line_item_unblended_cost)), 0) as net_billed_cost_usd,
+        coalesce(sum(discount_total_discount), 0) as in_line_discount_usd,
+        coalesce(sum(savings_plan_amortized_upfront_commitment_for_billing_period), 0)
+            + coalesce(sum(reservation_amortized_upfront_fee_for_billing_period), 0) as amortised_upfront_usd,
+        -- Net columns are filled only for a payer with discounts; decided per payer and month (facts 2.3).
+        count(coalesce(line_item_net_unblended_cost, savings_plan_net_savings_plan_effective_cost,
+            savings_plan_net_amortized_upfront_commitment_for_billing_period, reservation_net_effective_cost,
+            reservation_net_unused_amortized_upfront_fee_for_billing_period, reservation_net_unused_recurring_fee))
+            as net_value_count,
+        -- What a fee leaves unused; an export may lack the columns.
+        count(coalesce(nullif(savings_plan_total_commitment_to_date, 0), reservation_unused_recurring_fee,
+            reservation_unused_amortized_upfront_fee_for_billing_period)) as commitment_value_count,
+        max(line_item_usage_start_date) as newest_usage_at,
+        -- Monthly charges lie over the whole month from its first day on.
+        max(line_item_usage_end_date) filter (
+            where date_diff('hour', line_item_usage_start_date, line_item_usage_end_date) <= 24) as usage_until_at
+    from aws_cur_line_item
+    group by all
+)
+
 select
-    billing_period,
-    cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date)
-        as billing_month,
-    bill_payer_account_id as payer_account_id,
-    coalesce(bill_invoice_id, '') as invoice_id,
-    line_item_currency_code as billing_currency,
-    max(source_name) as source_name,
-    max(delivery_id) as delivery_id,
-    max(bill_invoicing_entity) as invoice_issuer,
-    count(*) as line_count,
-    coalesce(sum(line_item_unblended_cost), 0) as billed_cost_usd,
-    count(*) filter (where line_item_unblended_cost is null) as line_without_cost_count,
-    -- Net columns are filled only for a payer with discounts; decided per payer and month (facts 2.3).
-    count(line_item_net_unblended_cost) + count(reservation_net_effective_cost)
-        + count(savings_plan_net_savings_plan_effective_cost) as net_value_count,
+    total.billing_period, total.billing_month, total.payer_account_id, total.invoice_id, total.billing_entity,
+    total.invoice_issuer, total.billing_currency, total.charge_type,
+    cur_effective_rule(rule.effective_rule, total.charge_type) as effective_rule,
+    total.source_name, total.delivery_id, total.line_count, total.charged_line_count, total.line_without_cost_count,
+    total.billed_cost_usd, total.net_billed_cost_usd, total.in_line_discount_usd,
+    -- Only the fee lines of commitments say what of an upfront fee falls on the month (facts 2.4, identity 1).
+    case when rule.effective_rule in ('savings_plan_unused', 'reservation_unused') then total.amortised_upfront_usd else 0 end
+        as amortised_upfront_usd,
     -- Covered usage and its negation cancel (facts 2.4, identity 3).
-    coalesce(sum(line_item_unblended_cost) filter (
-        where line_item_line_item_type in ('SavingsPlanCoveredUsage', 'SavingsPlanNegation')
-    ), 0) as savings_plan_offset_usd,
-    -- Their list cost is not in the bill's currency, so it is not taken (cur_list_cost).
-    count(*) filter (where pricing_currency <> line_item_currency_code and pricing_public_on_demand_cost <> 0)
-        as line_priced_in_other_currency_count,
-    max(line_item_usage_start_date) as newest_usage_at
-from aws_cur_line_item
-group by all
+    case when rule.effective_rule in ('savings_plan', 'zero') then total.billed_cost_usd else 0 end as savings_plan_offset_usd,
+    total.line_priced_in_other_currency_count, total.net_value_count, total.commitment_value_count,
+    -- Fees lie in the future too (facts 2.4): only use says how far the bill is.
+    case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.newest_usage_at end as newest_usage_at,
+    case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.usage_until_at end as usage_until_at
+from total
+left join ref_line_item_type as rule on rule.line_item_type = total.charge_type

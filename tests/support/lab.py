@@ -13,11 +13,12 @@ import polars as pl
 
 from pipelines import house
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.catalog import BILL, PUBLISHED, RAW_TABLES, RESERVATIONS, THIS_MONTH, Model, load_catalog
+from pipelines.models.catalog import BILL, PUBLISHED, RAW_TABLES, RESERVATIONS, Model, load_catalog
+from pipelines.models.given import ARGUMENTS, argument_select
+from pipelines.policy import Policy
 from pipelines.quality.contract import load_contract
 from pipelines.sources.capacity_reservation import SCHEMA as RESERVATION_SCHEMA
 from pipelines.sources.run_tracker import SCHEMAS
-from support.bills import next_month
 
 OURS = ("source_name", "delivery_id", "billing_period", "source_file", "tag_run_id", "tag_owner", "tag_team")
 # What every made-up line has unless it says otherwise.
@@ -48,9 +49,11 @@ class Lab:
         lines: Mapping[str, Sequence[Mapping[str, str]]],
         runs: Mapping[str, Sequence[Mapping[str, Any]]],
         reservations: Sequence[Mapping[str, Any]] = (),
+        policy: Policy | None = None,
     ):
         self.months = tuple(sorted(lines))
         self._root = root
+        self._policy = policy or Policy()
         self._engine = DuckDBEngine(threads=1)
         self._made: dict[tuple[str, str | None], Path] = {}
         for month, rows in lines.items():
@@ -100,8 +103,8 @@ class Lab:
             columns = load_contract(PUBLISHED[name]).columns
             typed = ", ".join(f"cast(null as {column.type}) as {column.name}" for column in columns)
             self._engine.view_sql(name, f"select {typed} where 1 = 0")
-        elif name == THIS_MONTH:
-            self._engine.view_sql(name, _month(str(month)))
+        elif name in ARGUMENTS:
+            self._engine.view_sql(name, argument_select(name, month, self._policy))
         elif name in (*RAW_TABLES, RESERVATIONS):
             self._engine.view(name, [self._made[name, None]])
         else:
@@ -150,13 +153,6 @@ def _bill(month: str, lines: Sequence[Mapping[str, str]]) -> pl.DataFrame:
 def _typed_bill(file: Path) -> str:
     columns = ", ".join(f'cast("{name}" as {kind}) as "{name}"' for name, kind in _columns().items())
     return f"select {columns} from read_parquet('{file}')"
-
-
-def _month(month: str) -> str:
-    return (
-        f"select '{month}' as billing_period, timestamp '{month}-01 00:00:00' as started_at, "
-        f"timestamp '{next_month(month)}-01 00:00:00' as ended_at"
-    )
 
 
 @cache

@@ -1,0 +1,35 @@
+"""Tables of one row that a model is given as arguments: the month it is built for, the policy, where it is cut."""
+
+from __future__ import annotations
+
+from datetime import UTC, date
+
+from pipelines.policy import Policy
+
+# billing_period, started_at, ended_at of the month being built.
+THIS_MONTH = "this_month"
+# savings_plan_unused, identity_tolerance_usd.
+POLICY = "policy"
+# as_of_at; null where nothing is given. Apart from the policy, for it moves daily and few tables rest on it.
+AS_OF = "as_of"
+ARGUMENTS = (THIS_MONTH, POLICY, AS_OF)
+
+
+def argument_select(name: str, period: str | None, policy: Policy) -> str:
+    """The SELECT that gives the one row of an argument; also what a table made from it is known by."""
+    if name == POLICY:
+        return (
+            f"select '{policy.savings_plan_unused}' as savings_plan_unused, "
+            f"cast('{policy.identity_tolerance_usd}' as decimal(20, 10)) as identity_tolerance_usd"
+        )
+    if name == AS_OF:
+        moment = f"'{policy.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S}'" if policy.as_of else "null"
+        return f"select cast({moment} as timestamp) as as_of_at"
+    if period is None:
+        raise ValueError(f"a model that reads {THIS_MONTH} must be replaced by month")
+    first = date.fromisoformat(f"{period}-01")
+    after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
+    return (
+        f"select '{period}' as billing_period, timestamp '{first} 00:00:00' as started_at, "
+        f"timestamp '{after} 00:00:00' as ended_at"
+    )

@@ -1,0 +1,34 @@
+"""Where AWS leaves something open, the choice that is made; every choice is part of what a publication says."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from pipelines.errors import UsageError
+
+
+class Policy(BaseModel):
+    """The `[policy]` section (docs/decisions/0007).
+
+    `savings_plan_unused`: AWS states no net value of a plan's unused hours; "scaled" takes the gross one by the fee's
+    net over gross, "gross" takes it as it is. `identity_tolerance_usd`: how far a closed bill may miss an identity.
+    `as_of`: where the fees of an open month are cut, after its newest hour of use; None cuts them there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    savings_plan_unused: Literal["scaled", "gross"] = "scaled"
+    identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
+    as_of: AwareDatetime | None = None
+
+    def cut_at(self, as_of: str) -> Policy:
+        """The policy with another `as_of`, written as a time with its zone; UsageError when it is none."""
+        try:
+            return Policy(**{**self.model_dump(), "as_of": as_of})
+        except ValidationError:
+            raise UsageError(
+                f"--as-of {as_of} is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
+            ) from None

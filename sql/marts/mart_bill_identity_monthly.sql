@@ -1,0 +1,115 @@
+-- One row per payer × billing month × currency × identity of a bill (facts aws-billing 2.4): its two sides and whether they are one.
+with amortised as (
+    select payer_account_id, billing_month, currency as billing_currency, sum(amortised_cost_usd) as amortised_cost_usd
+    from mart_charge_type_monthly
+    group by payer_account_id, billing_month, currency
+),
+
+bill as (
+    select
+        total.*, amortised.amortised_cost_usd,
+        greatest(policy.identity_tolerance_usd, total.line_count * cast(0.000000001 as decimal(10, 9))) as tolerance_usd,
+        -- Discounts stand in rows of their own, in the line they are on, or both (identity 4 tells).
+        case
+            when abs(net_billed_cost_usd - billed_cost_usd) <= policy.identity_tolerance_usd then 'rows'
+            when not has_discount_line then 'in line'
+            when abs(net_billed_cost_usd - billed_cost_usd - in_line_discount_usd) <= policy.identity_tolerance_usd
+                then 'rows and in line'
+            else 'rows'
+        end as convention
+    from fct_bill_total_monthly as total
+    join amortised
+        on amortised.payer_account_id = total.payer_account_id and amortised.billing_month = total.billing_month
+        and amortised.billing_currency = total.billing_currency
+    cross join policy
+),
+
+plan_hour as (
+    select payer_account_id, billing_month, billing_currency, commitment_discount_id, usage_started_at,
+        sum(covered_cost_usd) as left_usd, sum(used_commitment_usd) as right_usd,
+        sum(total_commitment_usd) <> 0 as is_comparable, sum(used_commitment_usd) - sum(total_commitment_usd) as excess_usd
+    from stg_aws__savings_plan_hourly
+    group by payer_account_id, billing_month, billing_currency, commitment_discount_id, usage_started_at
+),
+
+machine_hour as (
+    select payer_account_id, billing_month, billing_currency, resource_id, hour_started_at,
+        sum(split_effective_cost_usd) as left_usd, max(machine_effective_cost_usd) as right_usd,
+        max(machine_effective_cost_usd) is not null as is_comparable
+    from fct_pod_cost_hourly
+    group by payer_account_id, billing_month, billing_currency, resource_id, hour_started_at
+),
+
+part as (
+    select payer_account_id, billing_month, billing_currency, 2 as identity, left_usd, right_usd, is_comparable, excess_usd
+    from plan_hour
+    union all
+    select payer_account_id, billing_month, billing_currency, 6, left_usd, right_usd, is_comparable, 0 from machine_hour
+),
+
+parted as (
+    select payer_account_id, billing_month, billing_currency, identity,
+        count(*) as part_count,
+        sum(case when is_comparable then 1 else 0 end) as comparable_count,
+        sum(case when is_comparable and (abs(left_usd - right_usd) > policy.identity_tolerance_usd
+            or excess_usd > policy.identity_tolerance_usd) then 1 else 0 end) as differing_count,
+        sum(case when is_comparable then left_usd else 0 end) as left_usd,
+        sum(case when is_comparable then right_usd else 0 end) as right_usd
+    from part
+    cross join policy
+    group by payer_account_id, billing_month, billing_currency, identity
+),
+
+known as (
+    select * from (values
+        (1, 'billed cost is amortised cost with upfront fees put back where they were billed'),
+        (2, 'what a Savings Plan covered in an hour is the commitment used in it, and no more than there is'),
+        (3, 'usage covered by Savings Plans and its negation cancel'),
+        (4, 'billed cost is the net columns without discount rows'),
+        (5, 'amortised cost is billed cost where nothing is paid upfront'),
+        (6, 'what pods hold and leave unused of a machine in an hour is its cost')
+    ) as given(identity, statement)
+),
+
+side as (
+    select
+        bill.*, known.identity, known.statement,
+        parted.part_count, parted.differing_count,
+        case known.identity when 1 then bill.billed_cost_usd when 3 then bill.savings_plan_offset_usd
+            when 4 then bill.net_billed_cost_usd when 5 then bill.amortised_cost_usd
+            else coalesce(parted.left_usd, 0) end as left_usd,
+        case known.identity when 1 then bill.amortised_cost_usd + bill.amortised_upfront_usd + bill.upfront_fee_usd
+            when 3 then 0 when 5 then bill.billed_cost_usd
+            when 4 then bill.billed_cost_usd + case when bill.convention = 'rows' then 0 else bill.in_line_discount_usd end
+            else coalesce(parted.right_usd, 0) end as right_usd,
+        case known.identity when 1 then bill.has_commitment or bill.has_upfront_fee when 3 then bill.has_savings_plan_usage
+            when 4 then bill.has_net_costs when 5 then bill.has_commitment and not bill.has_upfront_fee
+            else parted.identity is not null end as is_applicable,
+        case known.identity when 3 then bill.lacks_negation
+            when 4 then bill.convention = 'in line' and bill.in_line_discount_usd = 0
+            when 1 then bill.lacks_commitment_fee when 5 then bill.lacks_commitment_fee
+            else coalesce(parted.comparable_count, 0) = 0 end as is_incomplete
+    from bill
+    cross join known
+    left join parted
+        on parted.payer_account_id = bill.payer_account_id and parted.billing_month = bill.billing_month
+        and parted.billing_currency = bill.billing_currency and parted.identity = known.identity
+)
+
+select
+    payer_account_id, billing_month, billing_currency as currency, identity, statement,
+    case when is_applicable then left_usd end as left_usd, case when is_applicable then right_usd end as right_usd,
+    case when is_applicable then left_usd - right_usd end as difference_usd, tolerance_usd,
+    case
+        when not is_applicable then 'not applicable'
+        when is_open then 'open'
+        when is_incomplete then 'incomplete'
+        when coalesce(differing_count > 0, abs(left_usd - right_usd) > tolerance_usd) then 'differs'
+        else 'holds'
+    end as status,
+    part_count, differing_count as differing_part_count,
+    case when identity = 4 and has_net_costs then convention end as discount_convention,
+    -- Without 3 and 4 a bill is not what was invoiced, or a discount counts twice or not at all; without 1, once the month
+    -- is over, a fee is lost. AWS rounds the hours of 2 and 6, 5 is 1 again, and discounts in line have no row to meet.
+    case identity when 1 then is_over when 3 then true when 4 then convention <> 'in line' else false end as is_blocking
+from side

@@ -1,0 +1,20 @@
+-- One row per payer, billing month, currency, Savings Plan and hour (day, where the report is daily): what was committed and what used it.
+-- partition: billing_period
+select
+    billing_period,
+    cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    bill_payer_account_id as payer_account_id,
+    line_item_currency_code as billing_currency,
+    coalesce(savings_plan_savings_plan_a_r_n, '') as commitment_discount_id,
+    line_item_usage_start_date as usage_started_at,
+    count(*) filter (where line_item_line_item_type = 'SavingsPlanCoveredUsage') as covered_line_count,
+    count(*) filter (where line_item_line_item_type = 'SavingsPlanRecurringFee') as fee_line_count,
+    coalesce(sum(savings_plan_savings_plan_effective_cost)
+        filter (where line_item_line_item_type = 'SavingsPlanCoveredUsage'), 0) as covered_cost_usd,
+    coalesce(sum(savings_plan_used_commitment)
+        filter (where line_item_line_item_type = 'SavingsPlanRecurringFee'), 0) as used_commitment_usd,
+    coalesce(sum(savings_plan_total_commitment_to_date)
+        filter (where line_item_line_item_type = 'SavingsPlanRecurringFee'), 0) as total_commitment_usd
+from aws_cur_line_item
+where line_item_line_item_type in ('SavingsPlanCoveredUsage', 'SavingsPlanRecurringFee')
+group by all

@@ -1,0 +1,214 @@
+"""Costs, commitments and discounts: faults other readers of AWS bills have had, one test each (issue line 10)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from support.lab import Lab
+from support.random_ledgers import HOUR_MS, MONTH, Stay, hour, machine_line, tracker
+
+from pipelines.policy import Policy
+
+Line = dict[str, str]
+PLAN = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1"}
+RESERVED = {"reservation_reservation_a_r_n": "arn:aws:ec2:us-west-2:000011112222:reserved-instances/ri-1"}
+WHOLE_MONTH = {"line_item_usage_start_date": "2026-07-01 00:00:00", "line_item_usage_end_date": "2026-08-01 00:00:00"}
+NODE = [Stay(0, "i-0a", None, 0, HOUR_MS)]
+LEDGER, WAY = "fct_ledger_daily", "mart_invoice_reconciliation_monthly"
+
+
+DEFAULT = Policy()
+
+
+def told(root: Path, bill: list[Line], sql: str, policy: Policy = DEFAULT, month: str = MONTH) -> list[tuple]:
+    """A SELECT over the table it names, made of the bill and one run that holds i-0a for hour 20."""
+    table = sql.split(" from ")[1].split()[0]
+    root.mkdir(exist_ok=True)
+    with Lab(root, {month: bill}, tracker(NODE), policy) as made:
+        return made.ask(sql, table)
+
+
+def charge(kind: str, cost: str, number: int = 0, **more: str) -> Line:
+    """A line that is no machine's."""
+    return {
+        **hour(number), "line_item_line_item_type": kind, "line_item_unblended_cost": cost,
+        "line_item_usage_type": "-", "line_item_usage_amount": "0", "line_item_operation": "-", **more,
+    }  # fmt: skip
+
+
+def covered(number: int = 0, rate: str = "30.00", hours: str = "1", cost: str = "55.04", **more: str) -> list[Line]:
+    """An hour of i-0a under the plan, and the negation of it, which repeats its hours."""
+    both = {**PLAN, "line_item_unblended_cost": cost}
+    line = machine_line("i-0a", number, hours, cost, line_item_line_item_type="SavingsPlanCoveredUsage", **both)
+    line |= {"savings_plan_savings_plan_effective_cost": rate, **more}
+    negation = {**line, "line_item_line_item_type": "SavingsPlanNegation", "line_item_unblended_cost": f"-{cost}"}
+    for column in ("line_item_resource_id", "savings_plan_savings_plan_effective_cost"):
+        del negation[column]
+    return [line, negation]
+
+
+def plan_fee(number: int, used: str, total: str = "40.00", **more: str) -> Line:
+    fee = {"savings_plan_total_commitment_to_date": total, "savings_plan_used_commitment": used}
+    product = {"line_item_product_code": "ComputeSavingsPlans"}
+    return charge("SavingsPlanRecurringFee", "40.00", number, **fee, **PLAN, **product, **more)
+
+
+def test_fees_of_hours_to_come_are_not_cost_to_date(tmp_path: Path) -> None:
+    """T3. A month whose plan is billed for six hours of which one has passed: cut at that hour, 40.00, not 240.00.
+
+    Five later hours, unused so far, show 200.00 of commitment as wasted if nothing is cut. Told a later moment, 22:30,
+    the cut leaves 2.5 hours of fee, 100.00; told an earlier one it leaves what has been used.
+    """
+    open_month = {"bill_invoice_id": ""}
+    bill = [{**line, **open_month} for line in [*covered(rate="40.00"), plan_fee(0, "40.00")]]
+    bill += [plan_fee(number, "0", **open_month) for number in range(1, 6)]
+    sql = f"select status, billed_cost_usd, billed_to_date_usd, effective_to_date_usd, newest_usage_at from {WAY}"
+    newest = datetime(2026, 7, 14, 20)
+    cut = ("open", Decimal("240"), Decimal("40"), Decimal("40"), newest)
+    assert told(tmp_path / "newest", bill, sql) == [cut]
+    early = Policy(as_of=datetime(2026, 7, 14, 12, tzinfo=UTC))
+    assert told(tmp_path / "early", bill, sql, early) == [cut]
+    later = Policy(as_of=datetime(2026, 7, 14, 22, 30, tzinfo=UTC))
+    whole = ("open", Decimal("240"), Decimal("100"), Decimal("100"), newest)
+    assert told(tmp_path / "later", bill, sql, later) == [whole]
+
+
+def test_a_negation_is_no_usage_and_an_upfront_fee_is_not_paid_twice(tmp_path: Path) -> None:
+    """T6. One covered hour of 8 GPUs on an All Upfront plan of 40.00 an hour, bought for 350,400.00 the same month.
+
+    Hours: 8, not 16. Effective: 30.00 covered + 10.00 unused, not 350,440.00; billed: the fee alone.
+    """
+    upfront = {"savings_plan_amortized_upfront_commitment_for_billing_period": "40.00", "line_item_unblended_cost": "0"}
+    bill = [*covered(), {**plan_fee(0, "30.00"), **upfront}, charge("SavingsPlanUpfrontFee", "350400.00", **PLAN)]
+    bill += [charge("Fee", "8760.00", **RESERVED)]
+    sums = "sum(accelerator_hours), sum(effective_cost_usd), sum(billed_cost_usd), sum(list_cost_usd)"
+    # The upfront fees have no list price, nor has a sum that holds one.
+    assert told(tmp_path, bill, f"select {sums} from {LEDGER} where bucket = 'run'") == [
+        (Decimal("8"), Decimal("30"), Decimal("0"), Decimal("55.04"))
+    ]
+    found = told(tmp_path / "way", bill, f"select effective_cost_usd, upfront_fee_usd, billed_cost_usd from {WAY}")
+    assert found == [(Decimal("40"), Decimal("359160"), Decimal("359160"))]
+
+
+def test_a_reservations_fee_of_the_whole_month_leads_to_the_invoice_on_day_one(tmp_path: Path) -> None:
+    """T7. A Partial Upfront reservation on its first day: 1488.00 recurring for 744 hours and 744.00 of its upfront fee
+    amortised, one hour used at 3.00 (2.00 + 1.00).
+
+    Effective 3.00, billed 1488.00; between them the amortised 744.00 comes off and 2229.00 is ahead of use:
+    743 hours at 3.00. To date: 1488.00 / 744 = 2.00 billed.
+    """
+    open_month = {"bill_invoice_id": "", **RESERVED}
+    used = machine_line("i-0a", 0, "1", "0", line_item_line_item_type="DiscountedUsage", **open_month)
+    first = {"line_item_usage_start_date": "2026-07-01 00:00:00", "line_item_usage_end_date": "2026-07-01 01:00:00"}
+    amortised = {"reservation_amortized_upfront_fee_for_billing_period": "744.00"}
+    fee = charge("RIFee", "1488.00", **{**WHOLE_MONTH, **amortised, **open_month})
+    bill = [{**used, **first, "reservation_effective_cost": "3.00"}, fee]
+    columns = "effective_cost_usd, upfront_fee_usd, amortised_upfront_usd, commitment_timing_usd, billed_cost_usd"
+    assert told(tmp_path, bill, f"select {columns}, billed_to_date_usd, status from {WAY}") == [
+        (Decimal("3"), Decimal("0"), Decimal("-744"), Decimal("2229"), Decimal("1488"), Decimal("2"), "open")
+    ]
+
+
+def test_a_plans_fee_refund_counts_nothing_and_any_other_refund_on_it_is_kept(tmp_path: Path) -> None:
+    """T8. Refunds of 50.00 (the plan's upfront fee), 4.00 (its enterprise discount) and 12.00 (a reservation's)."""
+    on_plan = {"line_item_product_code": "ComputeSavingsPlans"}
+    words = "line_item_line_item_description"
+    bill = [
+        charge("Refund", "-50.00", **{**on_plan, words: "Refund for one-time fee for Savings Plan ID: sp-1"}),
+        charge("Refund", "-4.00", **{**on_plan, words: "EDP refund"}),
+        charge("Refund", "-12.00", **{**RESERVED, words: "Refund of a reservation"}),
+    ]
+    way = f"select effective_cost_usd, neutralised_refund_usd, billed_cost_usd from {WAY}"
+    assert told(tmp_path, bill, way) == [(Decimal("-16"), Decimal("-50"), Decimal("-66"))]
+
+
+def test_a_node_under_a_plan_gives_its_run_what_the_plan_charges(tmp_path: Path) -> None:
+    """T10. Unblended shows the on-demand 55.04 on the node and the negation elsewhere: the run costs 30.00."""
+    sums = "run_id, sum(effective_cost_usd), sum(billed_cost_usd), sum(list_cost_usd)"
+    bill = [*covered(), plan_fee(0, "30.00")]
+    assert told(tmp_path, bill, f"select {sums} from {LEDGER} where bucket = 'run' group by 1") == [
+        ("run-0", Decimal("30"), Decimal("0"), Decimal("55.04"))
+    ]
+
+
+def test_an_hour_on_demand_under_a_plan_and_reserved_is_one_hour(tmp_path: Path) -> None:
+    """T12. A quarter on demand at 13.76, half under the plan at 15.00 (27.52 at list), a quarter reserved at 3.00.
+
+    The run held the node for the hour: 8 GPU-hours and 13.76 + 15.00 + 3.00 = 31.76, once, whatever the lines.
+    """
+    reserved = {"line_item_line_item_type": "DiscountedUsage", "reservation_effective_cost": "3.00", **RESERVED}
+    bill = [
+        machine_line("i-0a", 0, "0.25", "13.76"),
+        *covered(rate="15.00", hours="0.5", cost="27.52"),
+        {**machine_line("i-0a", 0, "0.25", "0"), **reserved, "pricing_public_on_demand_cost": "13.76"},
+        plan_fee(0, "15.00", "15.00"),
+    ]
+    sums = "sum(accelerator_hours), sum(effective_cost_usd), sum(list_cost_usd)"
+    assert told(tmp_path, bill, f"select {sums} from {LEDGER} where run_id = 'run-0'") == [
+        (Decimal("8"), Decimal("31.76"), Decimal("55.04"))
+    ]
+
+
+def test_savings_stay_below_spend_and_a_loss_is_shown_as_one(tmp_path: Path) -> None:
+    """T16. Against 55.04 at list a discount of 60 % saves 33.024, in whichever column; counted in both it would save
+    66.048, more than there is. A plan of 40.00 used for 5.00 in an hour worth 9.00 on demand loses 31.00.
+    """
+    discount = charge("EdpDiscount", "-33.024")
+    netted = machine_line("i-0a", 0, "1", "55.04", line_item_net_unblended_cost="22.016")
+    saved = f"select sum(list_cost_usd) from {LEDGER} where run_id = 'run-0'"
+    spent = f"select sum(effective_cost_usd) from {LEDGER}"
+    for name, bill in (("rows", [machine_line("i-0a", 0, "1", "55.04"), discount]), ("both", [netted, discount])):
+        ((listed,),) = told(tmp_path / f"{name}-list", bill, saved)
+        ((cost,),) = told(tmp_path / f"{name}-cost", bill, spent)
+        assert (listed - cost, cost) == (Decimal("33.024"), Decimal("22.016"))
+    idle_plan = [*covered(rate="5.00", cost="9.00"), plan_fee(0, "5.00")]
+    sums = "sum(list_cost_usd) - sum(effective_cost_usd)"
+    assert told(tmp_path / "loss", idle_plan, f"select {sums} from {LEDGER}") == [(Decimal("-31"),)]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        # No net column at all, or an empty one: the discount row is the discount. 100 - 10 + 20 - 5.
+        ({}, "105"),
+        ({"line_item_net_unblended_cost": ""}, "105"),
+        # Net values on the usage line: the row is inside them. 90 + 20 (tax, whose net is empty) - 5 (refund).
+        ({"line_item_net_unblended_cost": "90.00"}, "105"),
+        # Net values on some other line only: the usage line keeps its gross, and the row still counts nothing.
+        ({"reservation_net_effective_cost": "1.00"}, "115"),
+    ],
+    ids=["absent", "null", "present", "present on another line"],
+)
+def test_net_columns_absent_null_or_present(tmp_path: Path, given: Line, expected: str) -> None:
+    """T21. Usage 100.00, an EdpDiscount row of 10.00, tax 20.00, a refund of 5.00: one discount in every form."""
+    usage = {"line_item_usage_type": "Requests-Tier1", **{name: value for name, value in given.items() if value}}
+    bill = [charge("Usage", "100.00", **usage), charge("EdpDiscount", "-10.00"), charge("Tax", "20.00")]
+    bill += [charge("Refund", "-5.00")]
+    found = told(tmp_path, bill, f"select sum(effective_cost_usd), sum(billed_cost_usd) from {LEDGER}")
+    assert found == [(Decimal(expected), Decimal("105"))]
+
+
+@pytest.mark.parametrize(
+    ("choice", "unblended", "net", "expected"),
+    [
+        ("scaled", "40.00", "36.00", "9.00"),
+        ("gross", "40.00", "36.00", "10.00"),
+        # Everything off is a ratio of nothing, not an unknown one.
+        ("scaled", "40.00", "0", "0"),
+        # All Upfront: nothing by the hour, so the amortised part says it, 40 to 30.
+        ("scaled", "0", "0", "7.50"),
+    ],
+)
+def test_unused_commitment_after_discounts_follows_the_policy(
+    tmp_path: Path, choice: str, unblended: str, net: str, expected: str
+) -> None:
+    """Facts 2.3 (unverified): 40 - 30 unused, as it is or by net over gross."""
+    fee = plan_fee(0, "30.00") | {"line_item_unblended_cost": unblended, "line_item_net_unblended_cost": net}
+    fee |= {"savings_plan_amortized_upfront_commitment_for_billing_period": "40.00"}
+    fee |= {"savings_plan_net_amortized_upfront_commitment_for_billing_period": "30.00"}
+    sql = f"select sum(effective_cost_usd) from {LEDGER} where bucket = 'commitment_unused'"
+    bill = [*covered(line_item_net_unblended_cost="55.04"), fee]
+    assert told(tmp_path, bill, sql, Policy.model_validate({"savings_plan_unused": choice})) == [(Decimal(expected),)]
