@@ -58,14 +58,14 @@ slice as (
 ),
 
 held as (
-    select slice.block_id, slice.hour_started_at,
+    select slice.block_id, cast(slice.hour_started_at as timestamp) as hour_started_at,
         sum((least(unix_ms(slice.ended_at), unix_ms(slice.hour_started_at) + 3600000)
             - greatest(unix_ms(slice.started_at), unix_ms(slice.hour_started_at)))
             * coalesce(slice.instance_count, busiest.instance_count, 1)) as held_ms
     from slice
     left join busiest on busiest.block_id = slice.block_id
     where slice.hour_started_at < slice.ended_at
-    group by slice.block_id, slice.hour_started_at
+    group by 1, 2
 ),
 
 known_use as (

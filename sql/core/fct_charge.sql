@@ -25,9 +25,7 @@ select
     case when is_shared_out then usage_quantity end as usage_quantity,
     cast(count(*) as bigint) as line_count,
     min(source_name) as first_source_name, max(source_name) as last_source_name,
-    -- Hours of a line that is shared out stand on its pieces.
-    sum(case when bucket is not null and line_class in ('instance', 'capacity_unused', 'warm_pool')
-        then usage_quantity * accelerator_count else 0 end) as accelerator_hours,
+    sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
     sum(amortised_cost_usd) as amortised_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,

@@ -26,7 +26,7 @@ entry as (
         case when bucket = 'run' then named_run_id end as run_id, cast(null as bigint) as attempt_no,
         case when bucket = 'run' then 'tag' end as evidence,
         cast(null as bigint) as used_units, cast(null as bigint) as billed_units, cast(0 as bigint) as run_count,
-        case when bucket in ('unattributed', 'capacity_unused') then usage_quantity * accelerator_count else 0 end as accelerator_hours,
+        whole_line_hours(bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
         list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_charge_line
     where bucket is not null

@@ -14,6 +14,11 @@ from pipelines.demo import write_demo
 from pipelines.engine import Engine, open_engine
 from pipelines.settings import Warehouse
 
+# A block's window that starts and ends in the middle of hours, some of them billed.
+HELD = """reservation_id,reservation_kind,instance_type,started_at,ended_at
+cr-0b10c,capacity_block,p5.48xlarge,2026-07-14T19:17:00Z,2026-07-15T02:30:00.250Z
+"""
+
 
 @pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def opened(request: pytest.FixtureRequest) -> Callable[[], Engine]:
@@ -30,7 +35,9 @@ def engine(opened: Callable[[], Engine]) -> Iterator[Engine]:
 def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     """A made-up month of every kind of line and every gap, with amounts that are hard to get equal."""
     root = tmp_path_factory.mktemp("edge")
-    return House(write_config(root, billing=write_bill(root)), write_runs(root / "tracker"))
+    held = root / "held.csv"
+    held.write_text(HELD)
+    return House(write_config(root, billing=write_bill(root), reservations=held), write_runs(root / "tracker"))
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ class House:
         with lake.lock():
             if tracker is None:
                 self._builder.read_runs()
-                self._builder.read_reservations()
+            self._builder.read_reservations()
             for name, file in (tracker or {}).items():
                 lake.commit(f"raw/{name}", [file], _fingerprint(name), None)
             for model in self._builder.catalog.ordered:
