@@ -1,4 +1,4 @@
-"""The `trainledger` command: demo, build, check, report, query.
+"""The `trainledger` command: demo, build, check, report, query, explain, doctor.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
 plain sentence; a traceback only with --debug.
@@ -14,6 +14,7 @@ import typer
 
 from pipelines import commands
 from pipelines.console import Console
+from pipelines.doctor.command import doctor
 from pipelines.errors import TrainledgerError, UsageError
 from pipelines.explain.command import app as explain_app
 from pipelines.options import Config
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 
 app.add_typer(explain_app, name="explain")
+app.command()(doctor)
 
 
 @app.callback()

@@ -79,16 +79,21 @@ class Store(ABC):
 
 
 def open_store(
-    location: str, *, endpoint_url: str | None = None, region: str | None = None, profile: str | None = None
+    location: str,
+    *,
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    hurried: bool = False,
 ) -> Store:
-    """The store at a folder or an `s3://bucket/prefix`; options matter to S3 alone.
+    """The store at a folder or an `s3://bucket/prefix`; options matter to S3 alone. A `hurried` one soon gives up.
 
     Raises UsageError for any other location.
     """
     if location.startswith("s3://"):
         from pipelines.storage_s3 import S3Store
 
-        return S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile)
+        return S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile, hurried=hurried)
     if "://" in location:
         raise UsageError(f"{location} is neither a folder nor s3://bucket/prefix; change `location`.")
     return LocalStore(location)

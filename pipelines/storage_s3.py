@@ -40,13 +40,21 @@ _CONFLICTS = ("ConditionalRequestConflict", "409")
 class S3Store(Store):
     """A bucket, or a prefix of one. An object's ETag stands for its content."""
 
-    def __init__(self, location: str, *, endpoint_url: str | None, region: str | None, profile: str | None):
+    def __init__(
+        self,
+        location: str,
+        *,
+        endpoint_url: str | None,
+        region: str | None,
+        profile: str | None,
+        hurried: bool = False,
+    ):
         self.bucket, _, self.prefix = location.removeprefix("s3://").rstrip("/").partition("/")
         self.location = f"s3://{self.bucket}/{self.prefix}".rstrip("/")
         if not self.bucket:
             raise UsageError(f"{location} names no bucket; write s3://bucket/prefix.")
         self.options = {"endpoint_url": endpoint_url, "region": region, "profile": profile}
-        self._s3 = self._client()
+        self._s3 = self._client(hurried)
 
     def list(self, prefix: str = "") -> list[Object]:
         if prefix:
@@ -163,15 +171,15 @@ class S3Store(Store):
         answer = self._asked(lambda: self._s3.head_bucket(Bucket=self.bucket), "")
         return answer.get("BucketRegion") or self._s3.meta.region_name or "us-east-1"
 
-    def _client(self) -> Any:
+    def _client(self, hurried: bool) -> Any:
         import boto3
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
         patience = Config(
-            retries={"mode": "standard", "max_attempts": 5},
-            connect_timeout=10,
-            read_timeout=60,
+            retries={"mode": "standard", "max_attempts": 1 if hurried else 5},
+            connect_timeout=3 if hurried else 10,
+            read_timeout=20 if hurried else 60,
             max_pool_connections=16,
             # Checksums that S3 does not ask for are not understood by every store that speaks its language.
             request_checksum_calculation="when_required",

@@ -25,7 +25,7 @@ class Warehouse:
         self.store: Store = open_store(
             place.location, endpoint_url=place.endpoint_url, region=place.region, profile=place.profile
         )
-        self.work = _work_folder(place.location, place.endpoint_url)
+        self.work = work_folder(place.location, place.endpoint_url)
         try:
             self.work.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -65,7 +65,8 @@ class Warehouse:
         shutil.rmtree(self.staging, ignore_errors=True)
 
 
-def _work_folder(location: str, endpoint_url: str | None) -> Path:
+def work_folder(location: str, endpoint_url: str | None) -> Path:
+    """Where on this machine a warehouse is worked on."""
     if not location.startswith("s3://"):
         return Path(location)
     # Two stores may each have a bucket of this name.

@@ -84,6 +84,7 @@ def ask_day(engine: Engine, day: str, chosen: Mapping[str, str | None]) -> Asked
     rows = engine.query(f"select * from {LEDGER_DAY} where {condition} order by {order}")
     if rows.is_empty():
         raise _unknown("day in the ledger", day, _values(engine, LEDGER_DAY, "usage_date"), "the days")
+    _refuse_to_add(rows["billing_currency"])
     return Asked(
         title=" ".join(["Day", day, *(f"{name} {value}" for name, value in wanted.items())]),
         mart=LEDGER_DAY,
@@ -98,15 +99,20 @@ def ask_day(engine: Engine, day: str, chosen: Mapping[str, str | None]) -> Asked
     )
 
 
-def ask_invoice(engine: Engine, invoice_id: str | None, month: str | None, payer: str | None) -> Asked:
+def ask_invoice(
+    engine: Engine, invoice_id: str | None, month: str | None, payer: str | None, currency: str | None = None
+) -> Asked:
     """An invoice, or every one of a month (YYYY-MM). UsageError when there is none such."""
     where = [f"billing_month = date '{_month(month)}'"] if month else []
-    for name, value in (("payer_account_id", payer), ("invoice_id", invoice_id)):
+    # The same, as the ledger calls it.
+    theirs = list(where)
+    for name, value in (("payer_account_id", payer), ("invoice_id", invoice_id), ("currency", currency)):
         if value is not None:
             known = _values(engine, RECONCILIATION, name, " and ".join(where) or "true")
             if value not in known:
                 raise _unknown(name.removesuffix("_id").replace("_", " "), value, known, "what the bill has")
             where.append(f"{name} = {quoted(value)}")
+            theirs.append(f"{'billing_currency' if name == 'currency' else name} = {quoted(value)}")
     if not where:
         raise UsageError("Name an invoice, or a month with --month 2026-07; `trainledger query` lists the marts.")
     condition = " and ".join(where)
@@ -114,6 +120,7 @@ def ask_invoice(engine: Engine, invoice_id: str | None, month: str | None, payer
     if rows.is_empty():
         months = [str(day)[:7] for day in _values(engine, RECONCILIATION, "billing_month")]
         raise _unknown("billing month", str(month), months, "the months")
+    _refuse_to_add(rows["currency"])
     return Asked(
         title=" ".join(
             (
@@ -125,11 +132,20 @@ def ask_invoice(engine: Engine, invoice_id: str | None, month: str | None, payer
         mart=RECONCILIATION,
         rows=rows,
         shown=("invoice_id", "status"),
-        condition=condition,
+        condition=" and ".join(theirs),
         levels=(Level("By charge category and service", ("charge_category", "service"), ledger=True),),
         sums={"effective_cost_usd": "effective_cost_usd", "billed_cost_usd": "ledger_cost_usd"},
         largest="billed_cost_usd",
     )
+
+
+def _refuse_to_add(currencies: pl.Series) -> None:
+    """UsageError where rows are of several currencies: no sum may mix them."""
+    several = currencies.unique().sort().to_list()
+    if len(several) > 1:
+        raise UsageError(
+            f"This is billed in {' and '.join(several)}, never added; choose with --currency {several[0]}."
+        )
 
 
 def near(word: str, known: Iterable[str]) -> str:

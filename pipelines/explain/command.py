@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 
 Lines = Annotated[int, typer.Option("--lines", min=0, help="Rows shown of each level; the others are summed in one.")]
+Currency = Annotated[str | None, typer.Option("--currency", help="Currency, where the bill has several.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: every level and every line, exact.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV: every bill line, exact.")]
 
@@ -52,6 +53,7 @@ def day(
     category: Annotated[str | None, typer.Option("--category", help="Charge category: Usage, Tax, Credit …")] = None,
     service: Annotated[str | None, typer.Option("--service", help="Product code, such as AmazonEC2.")] = None,
     family: Annotated[str | None, typer.Option("--family", help="Accelerator family: gpu, trainium, none …")] = None,
+    currency: Currency = None,
     config: Config = None,
     lines: Lines = 20,
     as_json: Json = False,
@@ -67,6 +69,7 @@ def day(
         "charge_category": category,
         "service": service,
         "accelerator_family": family,
+        "billing_currency": currency,
     }
     _explain(config, lambda engine: ask_day(engine, day, chosen), lines, as_json, as_csv)
 
@@ -76,6 +79,7 @@ def invoice(
     invoice_id: Annotated[str | None, typer.Argument(help="An invoice; without it every one of the month.")] = None,
     month: Annotated[str | None, typer.Option("--month", help="Billing month, as 2026-07.")] = None,
     payer: Annotated[str | None, typer.Option("--payer", help="Account that pays the bill.")] = None,
+    currency: Currency = None,
     config: Config = None,
     lines: Lines = 20,
     as_json: Json = False,
@@ -84,7 +88,7 @@ def invoice(
     """An invoice beside the ledger, by charge type, down to its bill lines."""
     from pipelines.explain.asked import ask_invoice
 
-    _explain(config, lambda engine: ask_invoice(engine, invoice_id, month, payer), lines, as_json, as_csv)
+    _explain(config, lambda engine: ask_invoice(engine, invoice_id, month, payer, currency), lines, as_json, as_csv)
 
 
 @app.command(hidden=True)

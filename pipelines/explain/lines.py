@@ -69,9 +69,9 @@ class Explanation:
 
     @property
     def currency(self) -> str:
-        """The currency of the lines; several are named side by side."""
-        rows = self._engine.query(f"select distinct billing_currency from {LINES} order by 1").rows()
-        return "/".join(currency for (currency,) in rows) or "USD"
+        """The one currency of the lines; USD where there is none."""
+        rows = self._engine.query(f"select max(billing_currency) from {LINES}").rows()
+        return rows[0][0] or "USD"
 
     def total(self) -> dict[str, Any]:
         """How many lines there are, and their sum on each basis; null where a part of it is unknown."""

@@ -88,8 +88,8 @@ select
             when entry.bucket = 'idle' then 'no run used'
             when entry.run_count > 1 then cast(entry.run_count as varchar) || ' runs shared the hour:'
             else 'the run used'
-        end || ' ' || regexp_replace(cast(cast(entry.used_units / 1000 as decimal(20, 3)) as varchar), '\.?0+$', '')
-            || ' of ' || regexp_replace(cast(cast(entry.billed_units / 1000 as decimal(20, 3)) as varchar), '\.?0+$', '')
+        end || ' ' || regexp_replace(cast(cast(entry.used_units / 1000 as decimal(20, 3)) as varchar), '[.]?0+$', '')
+            || ' of ' || regexp_replace(cast(cast(entry.billed_units / 1000 as decimal(20, 3)) as varchar), '[.]?0+$', '')
             || case when entry.accelerator_family = 'none' then ' seconds' else ' accelerator-seconds' end
     end as share_rule,
     case when entry.piece_kind = 'whole line' then 1 else ratio(entry.used_units, entry.billed_units) end as share_ratio,

@@ -17,6 +17,7 @@ import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.ledgers import build_warehouse
 from support.small_company import AUGUST, JULY, Company
+from support.stories import build_story
 
 from pipelines.commands import open_marts, published_of
 from pipelines.engine import Engine
@@ -193,6 +194,33 @@ def test_tables_round_to_cents_and_name_the_currency(shared_hour: Path) -> None:
     assert "and 1 more line " in page
     assert "42.52" in page
     assert "The sums agree to the last digit at every level" in page
+
+
+@pytest.fixture(scope="module")
+def two_currencies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The golden story of this name, built; its README derives every figure."""
+    root = tmp_path_factory.mktemp("currencies")
+    build_story(Path(__file__).resolve().parents[1] / "golden" / "two_currencies", root)
+    return root / "trainledger.toml"
+
+
+def test_currencies_are_told_apart_and_never_added(two_currencies: Path) -> None:
+    with pytest.raises(UsageError, match=r"billed in NOK and USD, never added; choose with --currency NOK\."):
+        explained(two_currencies, lambda marts: ask_day(marts, "2026-07-14", {}), lambda found: None)
+
+    def ledger(currency: str) -> tuple[str, Decimal]:
+        return explained(
+            two_currencies,
+            lambda marts: ask_day(marts, "2026-07-14", {"billing_currency": currency}),
+            lambda found: (found.currency, found.total()["effective_cost_usd"]),
+        )
+
+    assert [ledger("USD"), ledger("NOK")] == [("USD", Decimal("108.04")), ("NOK", Decimal("1476.00"))]
+    page = told_by(["invoice", "--month", "2026-07", "--currency", "NOK", "--config", str(two_currencies)])
+    # Invoices of 1376.00 and, less than nothing, -150.00.
+    assert "1,376.00" in page
+    assert "-150.00" in page
+    assert "billed NOK" in page
 
 
 def told_by(words: list[str]) -> str:

@@ -1,0 +1,195 @@
+"""A billing export under the doctor's eye: reachable, complete, set up as the ledger needs it, and tagged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
+from pipelines.errors import TrainledgerError
+from pipelines.settings import BillingSource
+from pipelines.sources.aws_cur import Delivery, RawDelivery, ingest, list_deliveries
+from pipelines.sources.cur_delivery import load
+from pipelines.sources.cur_options import CAPACITY, NET, SPLIT, Seen, TagUse, see
+from pipelines.storage import open_store
+
+KINDS = {"cur": "legacy Cost and Usage Report", "cur2": "CUR 2.0"}
+# A delivery that no build has read is judged by one file, of at most this size.
+_SAMPLE_MIB = 32
+# AWS delivers at least daily, and the newest hours come a day or two late (facts aws-billing 1 and 6).
+_LATE = timedelta(days=2)
+
+
+class BillExam:
+    """The checks of one export. `kind` is known once its deliveries are."""
+
+    def __init__(self, source: BillingSource, tags: Mapping[str, Sequence[str]], raw_root: Path, now: datetime):
+        self.source = source
+        self.subject = f"billing {source.name}"
+        self.kind: str | None = None
+        self._tags = tags
+        self._raw_root = raw_root
+        self._now = now
+
+    def findings(self) -> Iterator[Finding]:
+        """Every check, until one leaves nothing to look at."""
+        place = self.source.location
+        try:
+            reach = self.source
+            store = open_store(
+                place, endpoint_url=reach.endpoint_url, region=reach.region, profile=reach.profile, hurried=True
+            )
+            count = len(store.list())
+        except TrainledgerError as error:
+            yield failed(self.subject, "reachable", error, ("s3:ListBucket", bucket_arn(place)))
+            return
+        yield self._ok("reachable", f"{place} holds {_many(count, 'file')}.")
+        with TemporaryDirectory(prefix="trainledger-") as scratch:
+            try:
+                # With an empty memory every manifest is read, so that the permission to read shows.
+                deliveries = list_deliveries(self.source, Path(scratch))
+            except TrainledgerError as error:
+                yield failed(self.subject, "readable", error, ("s3:GetObject", object_arn(place)))
+                return
+            self.kind = deliveries[-1].kind
+            yield self._ok("kind", f"{KINDS.get(self.kind, self.kind)}, told by its columns.")
+            yield from self._delivered(deliveries)
+            yield from self._content(deliveries[-1], Path(scratch))
+
+    def _delivered(self, deliveries: Sequence[Delivery]) -> Iterator[Finding]:
+        months = [delivery.billing_period for delivery in deliveries]
+        gaps = [month for month in _between(months[0], months[-1]) if month not in months]
+        span = months[0] if len(months) == 1 else f"{months[0]} to {months[-1]}"
+        if gaps:
+            mend = "an export does not go back by itself, so ask AWS support to deliver them"
+            yield self._warn("months", f"{span} without {', '.join(gaps)}: {mend}.")
+        else:
+            yield self._ok("months", f"{span}, {_many(len(months), 'month')} without a gap.")
+        newest = deliveries[-1]
+        if newest.missing:
+            yield self._warn(
+                "newest delivery",
+                f"{newest.billing_period}, {newest.delivery_id}: {_many(len(newest.missing), 'file')} its manifest "
+                f"names are not there, first {newest.missing[0]}; wait for it to finish.",
+            )
+            return
+        written = max((item.modified_at for item in newest.objects), default=None)
+        size = sum(item.size for item in newest.objects) / 1e6
+        told = f"{newest.billing_period}, {newest.delivery_id}, {_many(len(newest.objects), 'file')}, {size:,.1f} MB"
+        if written is None:
+            yield self._warn("newest delivery", f"{told}: it names no file.")
+            return
+        age = self._now - written.astimezone(UTC).replace(tzinfo=None)
+        told += f", written {written:%Y-%m-%d %H:%M} UTC"
+        if age > _LATE:
+            yield self._warn("newest delivery", f"{told}, {age.days} days ago: a running export delivers every day.")
+        else:
+            yield self._ok("newest delivery", f"{told}.")
+
+    def _content(self, newest: Delivery, scratch: Path) -> Iterator[Finding]:
+        if newest.kind not in KINDS:
+            yield self._unchecked("options", f"only those of {' and '.join(KINDS.values())} show in the lines.")
+            return
+        try:
+            raw = load(newest.folder(self._raw_root)) or self._sample(newest, scratch)
+        except TrainledgerError as error:
+            yield failed(self.subject, "readable", error, ("s3:GetObject", object_arn(self.source.location)))
+            return
+        if raw is None:
+            mend = "run `trainledger build`, which reads it whole"
+            yield self._unchecked("options", f"no file of {newest.billing_period} is under {_SAMPLE_MIB} MiB; {mend}.")
+            return
+        seen = see(raw, self._tags, self._now)
+        part = "" if len(raw.files) == len(newest.objects) else f", seen in 1 of {len(newest.objects)} files"
+        yield self._granularity(seen, f" ({newest.billing_period}{part})")
+        yield self._resources(seen)
+        yield from self._optional(seen)
+        yield self._fresh(seen)
+        yield from (self._tagged(seen, use) for use in seen.tags)
+
+    def _sample(self, newest: Delivery, scratch: Path) -> RawDelivery | None:
+        """One file of a delivery that is not in the raw store: the largest that is quickly read."""
+        fitting = [item for item in newest.objects if item.size <= _SAMPLE_MIB << 20]
+        if not fitting:
+            return None
+        one = replace(newest, objects=(max(fitting, key=lambda item: item.size),), missing=())
+        return ingest(one, self.source, scratch)
+
+    def _granularity(self, seen: Seen, where: str) -> Finding:
+        if seen.granularity is None:
+            return self._unchecked("hourly", f"no line of usage to tell by{where}.")
+        if seen.granularity != "hourly":
+            mend = "accelerator time cannot be shared out by it; set the export's time granularity to HOURLY"
+            return Finding(self.subject, "hourly", "fail", f"the lines are {seen.granularity}{where}: {mend}.", 1)
+        return self._ok("hourly", f"usage comes by the hour{where}.")
+
+    def _resources(self, seen: Seen) -> Finding:
+        if not seen.used_count:
+            return self._unchecked("resource ids", "no line of usage to tell by.")
+        if not seen.resource_count:
+            mend = "no run can be told by its machines; switch on resource ids in the export"
+            return Finding(self.subject, "resource ids", "fail", f"no line names a resource: {mend}.", 1)
+        return self._ok("resource ids", f"{seen.resource_count / seen.used_count:.0%} of usage lines name one.")
+
+    def _optional(self, seen: Seen) -> Iterator[Finding]:
+        for option, use in ((SPLIT, "to share a machine among pods"), (CAPACITY, "to tell reserved hours apart")):
+            if option in seen.columns:
+                yield self._ok(option, "on.")
+            elif self.kind == "cur":
+                yield self._unchecked(option, "a legacy report leaves out columns without data, so off or unused.")
+            else:
+                yield self._ok(option, f"off; needed only {use}.")
+        if seen.has_net:
+            yield self._ok(NET, "filled: effective cost is after discounts.")
+        else:
+            how = "there but empty" if NET in seen.columns else "absent"
+            yield self._ok(NET, f"{how}: discounts, if any, are lines of their own.")
+
+    def _fresh(self, seen: Seen) -> Finding:
+        if seen.newest_usage_at is None:
+            return self._unchecked("newest usage", "no line of usage to tell by.")
+        age = self._now - seen.newest_usage_at
+        told = f"{seen.newest_usage_at:%Y-%m-%d %H:%M} UTC, {_age(age)} ago"
+        return self._warn("newest usage", f"{told}.") if age > _LATE else self._ok("newest usage", f"{told}.")
+
+    def _tagged(self, seen: Seen, use: TagUse) -> Finding:
+        check, wanted = f"tag {use.name}", ", ".join(self._tags.get(use.name, ()))
+        if not use.keys:
+            mend = "activate it as a cost allocation tag, or name the key it has under [tags]"
+            return self._warn(check, f"none of {wanted} is in the bill: {mend}.")
+        told = f"found as {', '.join(use.keys)}; on " + ", ".join(
+            f"{amount:,.2f} of {seen.used_cost[currency]:,.2f} {currency} of usage, before commitments"
+            for currency, amount in use.covered.items()
+        )
+        is_covered = any(amount != Decimal(0) for amount in use.covered.values())
+        return self._ok(check, f"{told}.") if is_covered else self._warn(check, f"{told}: no line carries it.")
+
+    def _ok(self, check: str, said: str) -> Finding:
+        return Finding(self.subject, check, "ok", said)
+
+    def _warn(self, check: str, said: str) -> Finding:
+        return Finding(self.subject, check, "warn", said)
+
+    def _unchecked(self, check: str, said: str) -> Finding:
+        return Finding(self.subject, check, "not checked", said)
+
+
+def _between(first: str, last: str) -> list[str]:
+    day, months = date.fromisoformat(f"{first}-01"), []
+    while f"{day:%Y-%m}" <= last:
+        months.append(f"{day:%Y-%m}")
+        day = (day + timedelta(days=31)).replace(day=1)
+    return months
+
+
+def _age(age: timedelta) -> str:
+    hours = int(age.total_seconds() // 3600)
+    return _many(hours, "hour") if hours < 48 else f"{age.days} days"
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

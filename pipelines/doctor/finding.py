@@ -1,0 +1,79 @@
+"""What the doctor found: one sentence a check, and what it means for the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from pipelines.errors import SourceError, TrainledgerError, UsageError
+
+Status = Literal["ok", "warn", "fail", "not checked"]
+# Words by which AWS and what speaks its language refuse for want of a permission.
+_DENIALS = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")
+POLICY = "deploy/iam-policy.json"
+# Everything a check may find denied; the policy of deploy/ grants just these.
+ACTIONS = (
+    "s3:ListBucket",
+    "s3:GetObject",
+    "s3:PutObject",
+    "s3:DeleteObject",
+    "ce:ListCostAllocationTags",
+    "bcm-data-exports:ListExports",
+    "bcm-data-exports:GetExport",
+    "cur:DescribeReportDefinitions",
+    "ec2:DescribeCapacityReservations",
+    "ec2:DescribeCapacityBlocks",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check on one subject. `exit_code` is what the command returns where it fails."""
+
+    subject: str
+    check: str
+    status: Status
+    said: str
+    exit_code: int = 0
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    """2 for a mistake in the configuration, else 3 for a source that cannot be read, else 1 for another failure."""
+    codes = {finding.exit_code for finding in findings if finding.status == "fail"}
+    return next((code for code in (2, 3, 1) if code in codes), 0)
+
+
+def failed(subject: str, check: str, error: TrainledgerError, permission: tuple[str, str] | None = None) -> Finding:
+    """A check that an error ended; one for want of the permission (action, resource) names it."""
+    said = str(error)
+    if permission and is_denied(error.__cause__):
+        said = denied(*permission)
+    code = error.exit_code if isinstance(error, SourceError | UsageError) else 1
+    return Finding(subject, check, "fail", said, code)
+
+
+def is_denied(error: BaseException | None) -> bool:
+    """Whether AWS refused for want of a permission."""
+    return code_of(error) in _DENIALS
+
+
+def code_of(error: BaseException | None) -> str:
+    """AWS's word for what went wrong; empty when it did not answer."""
+    return getattr(error, "response", {}).get("Error", {}).get("Code", "")
+
+
+def denied(action: str, resource: str) -> str:
+    """The sentence for a permission that is missing."""
+    assert action in ACTIONS, f"{action} is not among the actions that {POLICY} grants"
+    return f"{action} on {resource} is denied: add it with {POLICY}."
+
+
+def bucket_arn(location: str) -> str:
+    """The bucket of an s3:// location."""
+    return f"arn:aws:s3:::{location.removeprefix('s3://').partition('/')[0]}"
+
+
+def object_arn(location: str) -> str:
+    """Everything below an s3:// location."""
+    return f"arn:aws:s3:::{location.removeprefix('s3://').rstrip('/')}/*"

@@ -1,0 +1,119 @@
+"""Where runs are recorded, where reserved capacity is told, and where we write: reachable, and permitted?"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pipelines.doctor.aws import may_describe_capacity
+from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
+from pipelines.errors import TrainledgerError
+from pipelines.publication import Publications
+from pipelines.settings import RunSource, Warehouse
+from pipelines.sources.run_tracker import runs_fingerprint
+from pipelines.storage import Store, open_store
+
+
+def examine_runs(source: RunSource) -> Iterator[Finding]:
+    """A run source: reachable, of a kind that is read, and with something in it."""
+    subject = f"runs {source.name}"
+    try:
+        found = _open(source).list()
+    except TrainledgerError as error:
+        yield failed(subject, "reachable", error, ("s3:ListBucket", bucket_arn(source.location)))
+        return
+    yield Finding(subject, "reachable", "ok", f"{source.location} holds {len(found):,} files.")
+    try:
+        runs_fingerprint(source)
+    except TrainledgerError as error:
+        yield failed(subject, "kind", error)
+        return
+    yield Finding(subject, "kind", "ok", f"{source.kind}.")
+    if not found:
+        yield Finding(subject, "newest file", "warn", "no run is recorded there yet.")
+        return
+    newest = max(found, key=lambda item: item.modified_at)
+    yield Finding(subject, "newest file", "ok", f"{newest.key}, written {newest.modified_at:%Y-%m-%d %H:%M} UTC.")
+    try:
+        _open(source).read(newest.key)
+    except TrainledgerError as error:
+        yield failed(subject, "readable", error, ("s3:GetObject", object_arn(source.location)))
+
+
+def examine_reservations(source: Any) -> Iterator[Finding]:
+    """A source of reserved capacity: its files, or the permission to ask AWS."""
+    if not source.location:
+        yield from may_describe_capacity(source)
+        return
+    subject = f"reservations {source.name}"
+    try:
+        count = len(_open(source).list())
+    except TrainledgerError as error:
+        yield failed(subject, "reachable", error, ("s3:ListBucket", bucket_arn(source.location)))
+        return
+    yield Finding(subject, "reachable", "ok" if count else "warn", f"{source.location} holds {count:,} files.")
+
+
+def examine_warehouse(place: Warehouse, now: datetime) -> Iterator[Finding]:
+    """The warehouse: what it shows, and whether a build may write. On S3 a small object is written and removed."""
+    try:
+        store = _open(place)
+        is_new = not place.location.startswith("s3://") and not Path(place.location).exists()
+        published = None if is_new else Publications(store).newest()
+    except TrainledgerError as error:
+        action = ("s3:ListBucket", bucket_arn(place.location))
+        yield failed("warehouse", "reachable", error, action)
+        return
+    yield Finding("warehouse", "reachable", "ok", f"{place.location}.")
+    yield _publication(published, now)
+    yield from _writable(place, store)
+
+
+def _publication(published: Any, now: datetime) -> Finding:
+    if published is None:
+        return Finding("warehouse", "publication", "warn", "none yet; run `trainledger build`.")
+    age = now - published.published_at.replace(tzinfo=None)
+    months = {delivery["billing_period"] for delivery in published.inputs.get("deliveries", ())}
+    told = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC, {age.days} days ago"
+    return Finding("warehouse", "publication", "ok", f"{told}, {len(months)} billing months.")
+
+
+def _writable(place: Warehouse, store: Store) -> Iterator[Finding]:
+    if not place.location.startswith("s3://"):
+        # Nothing is made for a question: the nearest folder that is there says it.
+        folder = next(path for path in (Path(place.location), *Path(place.location).parents) if path.exists())
+        if os.access(folder, os.W_OK | os.X_OK):
+            yield Finding("warehouse", "writable", "ok", f"files may be written below {folder}.")
+        else:
+            mend = "give yourself the right to, or choose another location"
+            yield Finding("warehouse", "writable", "fail", f"{folder} may not be written to: {mend}.", 2)
+        return
+    probe = f"doctor-{secrets.token_hex(6)}.txt"
+    steps: list[tuple[str, Callable[[], Any]]] = [
+        ("s3:PutObject", lambda: store.write(probe, b"trainledger doctor was here\n")),
+        ("s3:GetObject", lambda: store.read(probe)),
+        ("s3:DeleteObject", lambda: store.delete(probe)),
+    ]
+    for action, step in steps:
+        try:
+            step()
+        except TrainledgerError as error:
+            yield failed("warehouse", "writable", error, (action, object_arn(place.location)))
+            if action == "s3:PutObject":
+                return
+        else:
+            yield Finding("warehouse", action.removeprefix("s3:"), "ok", "permitted.")
+
+
+def _open(source: Any) -> Store:
+    return open_store(
+        source.location,
+        endpoint_url=source.endpoint_url,
+        region=source.region,
+        profile=source.profile,
+        hurried=True,
+    )

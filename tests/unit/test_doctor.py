@@ -1,0 +1,186 @@
+"""`doctor` on folders: each finding beside the bill that gives cause to it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
+from support.ledgers import build_warehouse
+
+from pipelines.doctor.examine import examine
+from pipelines.doctor.finding import Finding, exit_code
+from pipelines.settings import load_settings
+
+NOW = datetime(2026, 7, 4, 12)
+Lines = Mapping[str, Sequence[Mapping[str, str]]]
+
+
+def hour(day: str = "2026-07-03T10", **more: str) -> dict[str, str]:
+    return instance_hour(day, "i-0a", "p5.48xlarge", "55.04", **more)
+
+
+def found(root: Path, months: Lines, *, runs: bool = True) -> dict[tuple[str, str], Finding]:
+    """The findings on an export of these lines that nothing has been built from, by (subject, check)."""
+    told = one_attempt("a", ["i-0a"], "p5.48xlarge", datetime(2026, 7, 3, 10), timedelta(hours=1))
+    folder = write_events(root / "runs", told) if runs else None
+    return by_check(write_config(root, billing=write_export(root, months), runs=folder))
+
+
+def by_check(config: Path) -> dict[tuple[str, str], Finding]:
+    return {(finding.subject, finding.check): finding for finding in examine(load_settings(config), NOW)}
+
+
+def test_a_good_ledger_has_nothing_wrong(tmp_path: Path) -> None:
+    findings = found(tmp_path, {"2026-07": [hour(), hour("2026-07-03T11")]})
+    build_warehouse(tmp_path / "trainledger.toml")
+    findings = by_check(tmp_path / "trainledger.toml")
+    assert {finding.status for finding in findings.values()} <= {"ok", "warn", "not checked"}
+    assert exit_code(findings.values()) == 0
+    bill = {check: finding.said for (subject, check), finding in findings.items() if subject == "billing payer"}
+    assert bill["kind"] == "CUR 2.0, told by its columns."
+    assert bill["months"] == "2026-07, 1 month without a gap."
+    assert bill["hourly"] == "usage comes by the hour (2026-07)."
+    assert bill["resource ids"] == "100% of usage lines name one."
+    # From 11:00 on the 3rd to noon of the 4th.
+    assert bill["newest usage"] == "2026-07-03 11:00 UTC, 25 hours ago."
+    assert findings["warehouse", "publication"].said.endswith("1 billing months.")
+
+
+def test_a_daily_export_fails(tmp_path: Path) -> None:
+    day = hour(
+        line_item_usage_start_date="2026-07-03T00:00:00.000Z", line_item_usage_end_date="2026-07-04T00:00:00.000Z"
+    )
+    findings = found(tmp_path, {"2026-07": [day]})
+    assert findings["billing payer", "hourly"].status == "fail"
+    assert "the lines are daily" in findings["billing payer", "hourly"].said
+    assert exit_code(findings.values()) == 1
+
+
+def test_an_export_without_resource_ids_fails(tmp_path: Path) -> None:
+    findings = found(tmp_path, {"2026-07": [hour(line_item_resource_id="")]})
+    assert findings["billing payer", "resource ids"].status == "fail"
+    assert exit_code(findings.values()) == 1
+
+
+def test_a_month_without_usage_says_what_it_cannot_tell(tmp_path: Path) -> None:
+    tax = {"line_item_line_item_type": "Tax", "line_item_usage_start_date": "2026-07-01T00:00:00.000Z"}
+    findings = found(tmp_path, {"2026-07": [{**tax, "line_item_unblended_cost": "1"}]})
+    for check in ("hourly", "resource ids", "newest usage"):
+        assert findings["billing payer", check].status == "not checked"
+
+
+def test_a_month_nobody_delivered_is_named(tmp_path: Path) -> None:
+    lines = {"2026-04": [hour("2026-04-03T10")], "2026-07": [hour()]}
+    finding = found(tmp_path, lines)["billing payer", "months"]
+    assert (finding.status, "without 2026-05, 2026-06" in finding.said) == ("warn", True)
+
+
+def test_a_fee_dated_into_the_future_is_no_usage(tmp_path: Path) -> None:
+    # Mid-month the recurring fee of a plan is there for hours to come (facts aws-billing 2.4).
+    fee = hour("2026-07-30T10", line_item_line_item_type="SavingsPlanRecurringFee", line_item_resource_id="")
+    ahead = hour("2026-07-30T11")
+    finding = found(tmp_path, {"2026-07": [hour(), fee, ahead]})["billing payer", "newest usage"]
+    assert finding.said == "2026-07-03 10:00 UTC, 26 hours ago."
+
+
+def test_old_usage_is_a_warning(tmp_path: Path) -> None:
+    finding = found(tmp_path, {"2026-06": [hour("2026-06-30T10")]})["billing payer", "newest usage"]
+    assert (finding.status, finding.said) == ("warn", "2026-06-30 10:00 UTC, 4 days ago.")
+
+
+def test_tags_are_told_with_the_dollars_they_cover(tmp_path: Path) -> None:
+    tagged = hour(**{"resource_tags": '{"user_run_id": "a"}'})
+    plain = hour("2026-07-03T11", resource_tags="")
+    findings = found(tmp_path, {"2026-07": [tagged, plain]})
+    # One of two hours at 55.04.
+    assert findings["billing payer", "tag run_id"] == Finding(
+        "billing payer",
+        "tag run_id",
+        "ok",
+        "found as user_run_id; on 55.04 of 110.08 USD of usage, before commitments.",
+    )
+    assert findings["billing payer", "tag team"].status == "warn"
+    assert "none of team, Team is in the bill" in findings["billing payer", "tag team"].said
+
+
+def test_a_delivery_that_is_not_whole_is_a_warning(tmp_path: Path) -> None:
+    export = write_export(tmp_path, {"2026-07": [hour()]})
+    add_file(export, None)
+    finding = by_check(write_config(tmp_path, billing=export))["billing payer", "newest delivery"]
+    assert finding.status == "warn"
+    assert "1 file its manifest names are not there" in finding.said
+
+
+def test_an_unread_delivery_is_judged_by_one_file_and_says_so(tmp_path: Path) -> None:
+    export = write_export(tmp_path, {"2026-07": [hour()]})
+    whole = next(export.rglob("*.csv.gz"))
+    add_file(export, gzip.decompress(whole.read_bytes()))
+    findings = by_check(write_config(tmp_path, billing=export))
+    assert "seen in 1 of 2 files" in findings["billing payer", "hourly"].said
+    assert not (tmp_path / "warehouse").exists(), "a question has written something"
+
+
+def add_file(export: Path, text: bytes | None) -> None:
+    """Name a second file in the manifest, and write it unless it is None."""
+    manifest = next(export.rglob("*-Manifest.json"))
+    told = json.loads(manifest.read_text())
+    second = told["dataFiles"][0].replace("-00001", "-00002")
+    manifest.write_text(json.dumps({**told, "dataFiles": [*told["dataFiles"], second]}))
+    if text is not None:
+        first = next(export.rglob("*-00001.csv.gz"))
+        first.with_name(first.name.replace("-00001", "-00002")).write_bytes(gzip.compress(text))
+
+
+def test_split_and_capacity_columns_show_what_the_export_was_asked_for(tmp_path: Path) -> None:
+    findings = found(tmp_path, {"2026-07": [hour(split_line_item_split_cost="", resource_tags="")]})
+    assert findings["billing payer", "split cost data"].said == "on."
+    assert findings["billing payer", "capacity data"].said == "off; needed only to tell reserved hours apart."
+
+
+@pytest.mark.parametrize(
+    ("billing", "kind", "code", "said"),
+    [
+        ("nowhere", "events", 3, "nowhere cannot be listed"),
+        ("runs", "events", 3, "holds no billing manifest"),
+        ("export", "telepathy", 2, "kind 'telepathy' is not read"),
+    ],
+)
+def test_what_cannot_be_read_gives_the_exit_code(tmp_path: Path, billing: str, kind: str, code: int, said: str) -> None:
+    found(tmp_path, {"2026-07": [hour()]})
+    config = write_config(tmp_path, billing=tmp_path / billing, runs=tmp_path / "runs")
+    config.write_text(config.read_text().replace('kind = "events"', f'kind = "{kind}"'))
+    findings = list(examine(load_settings(config), NOW))
+    assert exit_code(findings) == code
+    assert any(said in finding.said for finding in findings if finding.status == "fail")
+
+
+def test_a_configuration_without_a_bill_is_a_mistake(tmp_path: Path) -> None:
+    config = tmp_path / "trainledger.toml"
+    config.write_text('[warehouse]\nlocation = "warehouse"\n')
+    findings = list(examine(load_settings(config), NOW))
+    assert exit_code(findings) == 2
+    assert findings[0].said == "no bill is named; add a [[billing]] source."
+
+
+def test_the_page_fits_80_columns_and_json_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from pipelines.cli import app
+
+    found(tmp_path, {"2026-07": [hour()]})
+    words = ["doctor", "--config", "trainledger.toml"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    page = CliRunner().invoke(app, words)
+    # A path is not broken in two, wherever the test lies.
+    assert [line for line in page.stdout.splitlines() if len(line) > 80 and str(tmp_path) not in line] == []
+    document = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert document["exit_code"] == page.exit_code == 0
+    for finding in document["findings"]:
+        assert finding["check"] in page.stdout

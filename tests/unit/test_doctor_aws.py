@@ -1,0 +1,291 @@
+"""`doctor` against S3 and the billing services: permissions by name, definitions and tags, and no answer at all."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.billing_api import BillingApi, billing_api
+from support.bills import instance_hour, write_export
+
+from pipelines.doctor.aws import may_describe_capacity
+from pipelines.doctor.examine import examine
+from pipelines.doctor.finding import Finding, exit_code
+from pipelines.settings import load_settings
+
+NOW = datetime(2026, 7, 4, 12)
+ROOT = Path(__file__).resolve().parents[2]
+POLICY = json.loads((ROOT / "deploy/iam-policy.json").read_text())
+
+
+@pytest.fixture
+def api(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[BillingApi]:
+    """The billing services; S3 is reached by its own endpoint."""
+    with billing_api() as served:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", served.url)
+        yield served
+
+
+@pytest.fixture
+def s3(s3_endpoint: str) -> Any:
+    import boto3
+
+    return boto3.client("s3", endpoint_url=s3_endpoint)
+
+
+def deliver(s3: Any, root: Path, endpoint: str) -> Path:
+    """The places of the policy in deploy/, with a bill of one hour; returns the configuration."""
+    export = write_export(root, {"2026-07": [instance_hour("2026-07-03T10", "i-0a", "p5.48xlarge", "55.04")]})
+    for bucket in ("acme-billing", "acme-ml", "acme-ledger"):
+        s3.create_bucket(Bucket=bucket)
+    for path in sorted(export.rglob("*")):
+        if path.is_file():
+            key = f"cur2/ml-cur2/{path.relative_to(export).as_posix()}"
+            body = path.read_bytes()
+            if path.name.endswith("-Manifest.json"):
+                body = body.replace(b"s3://example-billing/export/", b"s3://acme-billing/cur2/ml-cur2/")
+            s3.put_object(Bucket="acme-billing", Key=key, Body=body)
+    s3.put_object(Bucket="acme-ml", Key="trainledger/events.jsonl", Body=b"")
+    reach = f'endpoint_url = "{endpoint}"\nregion = "us-east-1"\n'
+    config = root / "trainledger.toml"
+    config.write_text(
+        f'[warehouse]\nlocation = "s3://acme-ledger/warehouse"\n{reach}'
+        f'[[billing]]\nname = "payer"\nlocation = "s3://acme-billing/cur2/ml-cur2"\n{reach}'
+        f'[[runs]]\nname = "jobs"\nlocation = "s3://acme-ml/trainledger/"\n{reach}'
+    )
+    return config
+
+
+def found(config: Path, *, ask_aws: bool = False) -> dict[tuple[str, str], Finding]:
+    findings = examine(load_settings(config), NOW, ask_aws=ask_aws)
+    return {(finding.subject, finding.check): finding for finding in findings}
+
+
+def act_as(user: str, endpoint: str, statements: list[dict], monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on every request is judged by IAM, and made by a user who may only do this."""
+    import boto3
+
+    iam = boto3.client("iam", endpoint_url=endpoint)
+    iam.create_user(UserName=user)
+    policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    iam.put_user_policy(UserName=user, PolicyName="granted", PolicyDocument=policy)
+    key = iam.create_access_key(UserName=user)["AccessKey"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
+    allow_without_asking(endpoint, 0)
+
+
+def allow_without_asking(endpoint: str, requests: float) -> None:
+    """How many requests the server answers before IAM is asked."""
+    kind = {"Content-Type": "text/plain"}
+    reset = urllib.request.Request(f"{endpoint}/moto-api/reset-auth", str(requests).encode(), kind, method="POST")
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(reset).close()
+
+
+@pytest.fixture
+def judged(s3_endpoint: str) -> Iterator[str]:
+    """The S3 server, on which a test may have IAM judge requests; after it everybody may do everything again."""
+    try:
+        yield s3_endpoint
+    finally:
+        allow_without_asking(s3_endpoint, float("inf"))
+
+
+def test_the_policy_of_deploy_is_enough(s3: Any, judged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = deliver(s3, tmp_path, judged)
+    act_as("reader", judged, POLICY["Statement"], monkeypatch)
+    findings = found(config)
+    assert [finding for finding in findings.values() if finding.status == "fail"] == []
+    assert findings["billing payer", "hourly"].status == "ok"
+    for action in ("PutObject", "GetObject", "DeleteObject"):
+        assert findings["warehouse", action].status == "ok"
+
+
+# What the policy says less, the finding that tells it, and the permission it names.
+LESS = [
+    ("s3:ListBucket", ("billing payer", "reachable"), "s3:ListBucket on arn:aws:s3:::acme-billing is denied"),
+    ("s3:GetObject", ("billing payer", "readable"), "s3:GetObject on arn:aws:s3:::acme-billing/cur2/ml-cur2/* is den"),
+    ("s3:GetObject", ("runs jobs", "readable"), "s3:GetObject on arn:aws:s3:::acme-ml/trainledger/* is denied"),
+    ("s3:PutObject", ("warehouse", "writable"), "s3:PutObject on arn:aws:s3:::acme-ledger/warehouse/* is denied"),
+    ("s3:DeleteObject", ("warehouse", "writable"), "s3:DeleteObject on arn:aws:s3:::acme-ledger/warehouse/* is denied"),
+]
+
+
+@pytest.mark.parametrize(("action", "where", "said"), LESS)
+def test_a_missing_permission_is_named(
+    s3: Any, judged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, where: tuple, said: str
+) -> None:
+    config = deliver(s3, tmp_path, judged)
+    less = [
+        {**statement, "Action": kept}
+        for statement in POLICY["Statement"]
+        if (kept := [name for name in as_list(statement["Action"]) if name != action])
+    ]
+    act_as("reader", judged, less, monkeypatch)
+    findings = found(config)
+    assert findings[where].status == "fail"
+    assert findings[where].said.startswith(said)
+    assert findings[where].said.endswith("add it with deploy/iam-policy.json.")
+    assert exit_code(findings.values()) == 3
+
+
+def as_list(words: str | list[str]) -> list[str]:
+    return [words] if isinstance(words, str) else words
+
+
+def test_a_bucket_that_is_not_there_or_does_not_answer_ends_soon(s3: Any, s3_endpoint: str, tmp_path: Path) -> None:
+    config = deliver(s3, tmp_path, s3_endpoint)
+    text = config.read_text()
+    config.write_text(text.replace("acme-billing", "acme-nothing"))
+    findings = found(config)
+    assert "there is no such bucket" in findings["billing payer", "reachable"].said
+    # Nothing listens on port 9.
+    config.write_text(text.replace(s3_endpoint, "http://127.0.0.1:9"))
+    started = time.monotonic()
+    findings = found(config)
+    assert time.monotonic() - started < 30
+    assert findings["billing payer", "reachable"].said.startswith("s3://acme-billing/cur2/ml-cur2")
+    assert "did not answer" in findings["warehouse", "reachable"].said
+    assert exit_code(findings.values()) == 3
+
+
+EXPORT = "arn:aws:bcm-data-exports:us-east-1:000011112222:export/ml-cur2-1"
+
+
+def exports(bucket: str = "acme-billing", status: str = "HEALTHY", **table: str) -> dict[str, Any]:
+    """Answers of the export service: another export, and on a second page ours."""
+    settings = {"TIME_GRANULARITY": "HOURLY", "INCLUDE_RESOURCES": "TRUE", **table}
+    told = {"ExportStatus": {"StatusCode": "HEALTHY"}}
+    return {
+        "ListExports": [
+            {"Exports": [{"ExportArn": "arn:other", "ExportName": "other", **told}]},
+            {"Exports": [{"ExportArn": EXPORT, "ExportName": "ml-cur2", **told}]},
+        ],
+        "GetExport": {
+            "Export": {
+                "ExportArn": EXPORT,
+                "Name": "ml-cur2",
+                "DataQuery": {"QueryStatement": "…", "TableConfigurations": {"COST_AND_USAGE_REPORT": settings}},
+                "DestinationConfigurations": {
+                    "S3Destination": {
+                        "S3Bucket": bucket,
+                        "S3Prefix": "cur2",
+                        "S3Region": "us-east-1",
+                        "S3OutputConfigurations": {},
+                    }
+                },
+                "RefreshCadence": {"Frequency": "SYNCHRONOUS"},
+            },
+            "ExportStatus": {"StatusCode": status, "StatusReason": "INSUFFICIENT_PERMISSION"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "said"),
+    [
+        (exports(), "ok", "TIME_GRANULARITY HOURLY, INCLUDE_RESOURCES TRUE, INCLUDE_SPLIT_COST_ALLOCATION_DATA unset"),
+        (exports(TIME_GRANULARITY="DAILY"), "warn", "TIME_GRANULARITY is not HOURLY"),
+        (exports(INCLUDE_RESOURCES="FALSE"), "warn", "INCLUDE_RESOURCES is not TRUE"),
+        (exports(status="UNHEALTHY"), "warn", "AWS calls it unhealthy: INSUFFICIENT_PERMISSION"),
+        (exports(bucket="elsewhere"), "not checked", "has no export called ml-cur2 into bucket acme-billing"),
+        ({}, "warn", "bcm-data-exports:ListExports on * is denied: add it with deploy/iam-policy.json."),
+        ({"ListExports": exports()["ListExports"]}, "warn", f"bcm-data-exports:GetExport on {EXPORT} is denied"),
+    ],
+)
+def test_the_export_is_held_against_what_the_ledger_needs(
+    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path, answers: dict[str, Any], status: str, said: str
+) -> None:
+    config = deliver(s3, tmp_path, s3_endpoint)
+    api.answers = answers
+    finding = found(config, ask_aws=True)["billing payer", "export definition"]
+    assert (finding.status, said in finding.said) == (status, True), finding.said
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        ({}, "ok", "HOURLY, RESOURCES, closed months refreshed."),
+        ({"TimeUnit": "DAILY"}, "warn", "its time unit is not HOURLY"),
+        ({"AdditionalSchemaElements": []}, "warn", "it leaves out RESOURCES"),
+        ({"RefreshClosedReports": False}, "warn", "late refunds and credits of closed months will not come"),
+        ({"S3Bucket": "elsewhere"}, "not checked", "has no report called ml-cur2 into bucket acme-billing"),
+    ],
+)
+def test_a_legacy_report_is_held_against_what_the_ledger_needs(
+    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path, change: dict[str, Any], status: str, said: str
+) -> None:
+    config = deliver(s3, tmp_path, s3_endpoint)
+    config.write_text(config.read_text().replace('name = "payer"', 'name = "payer"\nkind = "cur"'))
+    report = {
+        "ReportName": "ml-cur2",
+        "S3Bucket": "acme-billing",
+        "TimeUnit": "HOURLY",
+        "AdditionalSchemaElements": ["RESOURCES"],
+        "RefreshClosedReports": True,
+        **change,
+    }
+    api.answers = {"DescribeReportDefinitions": {"ReportDefinitions": [report]}}
+    finding = found(config, ask_aws=True)["billing payer", "export definition"]
+    assert (finding.status, said in finding.said) == (status, True), finding.said
+
+
+def test_tags_are_told_by_their_activation(s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path) -> None:
+    config = deliver(s3, tmp_path, s3_endpoint)
+    known = [{"TagKey": "run-id", "Type": "UserDefined", "Status": "Active"}]
+    later = [{"TagKey": "Owner", "Type": "UserDefined", "Status": "Inactive"}]
+    api.answers = {"ListCostAllocationTags": [{"CostAllocationTags": known}, {"CostAllocationTags": later}]}
+    findings = found(config, ask_aws=True)
+    told = {name: findings["billing payer", f"activated {name}"] for name in ("run_id", "owner", "team")}
+    assert (told["run_id"].status, told["run_id"].said) == ("ok", "run-id.")
+    assert (told["owner"].status, told["owner"].said.startswith("Owner is not active")) == ("warn", True)
+    assert (told["team"].status, told["team"].said.startswith("AWS knows none of team, Team")) == ("warn", True)
+    api.answers = {}
+    denied = found(config, ask_aws=True)["billing payer", "tags activated"]
+    assert denied.said == "ce:ListCostAllocationTags on * is denied: add it with deploy/iam-policy.json."
+
+
+def test_aws_is_not_asked_about_another_store_unless_told_to(
+    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path
+) -> None:
+    config = deliver(s3, tmp_path, s3_endpoint)
+    findings = found(config)
+    assert api.asked == []
+    for check in ("export definition", "tags activated"):
+        assert findings["billing payer", check].status == "not checked"
+        assert findings["billing payer", check].said.startswith("because endpoint_url names another store")
+
+
+def test_reserved_capacity_is_asked_for_by_a_dry_run(api: BillingApi) -> None:
+    source = SimpleNamespace(name="aws", asked_regions=("us-west-2",), profile=None, endpoint_url=api.url)
+    # EC2 answers a dry run of what is permitted with an error of this name.
+    api.answers = {"DescribeCapacityReservations": "DryRunOperation"}
+    findings = list(may_describe_capacity(source))
+    assert findings == [
+        Finding("reservations aws", "us-west-2", "ok", "ec2:DescribeCapacityReservations is permitted."),
+        Finding(
+            "reservations aws",
+            "us-west-2",
+            "fail",
+            "ec2:DescribeCapacityBlocks on * is denied: add it with deploy/iam-policy.json.",
+            3,
+        ),
+    ]
+
+
+def test_an_answer_nobody_understands_is_said_and_not_guessed(
+    s3: Any, s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = deliver(s3, tmp_path, s3_endpoint)
+    # The S3 server knows nothing of exports.
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    findings = found(config, ask_aws=True)
+    for check in ("export definition", "tags activated"):
+        assert findings["billing payer", check].status == "not checked"
