@@ -1,4 +1,4 @@
-"""The `trainledger` command: demo, build, check, report, query.
+"""The `trainledger` command: demo, build, check, report, query, export.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
 plain sentence; a traceback only with --debug.
@@ -25,6 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+export = typer.Typer(help="Write what was published in somebody else's format.", no_args_is_help=True)
+app.add_typer(export, name="export")
 
 Config = Annotated[
     Path | None, typer.Option("--config", help="trainledger.toml to use; else the one here, else the demo's.")
@@ -81,6 +84,18 @@ def query(
         raise UsageError("Give --json or --csv, not both.")
     form = "json" if as_json else "csv" if as_csv else "table"
     commands.query(_settings(config), sql, form, Console())
+
+
+@export.command("focus")
+def export_focus(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to; a month's files lie in a folder of its own.")],
+    month: Annotated[str | None, typer.Option("--month", help="YYYY-MM; without it every delivered month.")] = None,
+    config: Config = None,
+) -> None:
+    """Write the published months as FOCUS 1.2 Cost and Usage datasets, Parquet and csv."""
+    from pipelines.exports import focus
+
+    focus.export_focus(_settings(config), month, out, Console())
 
 
 def _settings(config: Path | None) -> Settings:
