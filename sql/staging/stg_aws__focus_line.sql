@@ -46,7 +46,6 @@ select
         then 'AI and Machine Learning' end, 'Other') as service_category,
     coalesce(service.service_subcategory, case when line.is_resold and line.product_product_name like '%Bedrock%'
         then 'Generative AI' end, 'Other (Other)') as service_subcategory,
-    service.service is not null or line.is_resold as is_known_service,
     focus_unit(line.pricing_unit) as unit,
     try_cast(line.pricing_public_on_demand_rate as decimal(20, 10)) as list_rate_usd,
     try_cast(line.line_item_unblended_rate as decimal(20, 10)) as billed_rate_usd,

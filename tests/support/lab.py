@@ -18,7 +18,8 @@ from pipelines.quality.contract import load_contract
 from pipelines.sources.run_tracker import SCHEMAS
 from support.bills import next_month
 
-OURS = ("source_name", "delivery_id", "billing_period", "source_file", "tag_run_id", "tag_owner", "tag_team", "tag_json")
+TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
+OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
 # What every made-up line has unless it says otherwise.
 LINE = {
     "source_name": "payer",
