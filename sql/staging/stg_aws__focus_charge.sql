@@ -106,7 +106,7 @@ select
     -- Who is paid is who provides: FOCUS lets another's charge be billed at 0 only.
     coalesce(invoice_issuer, 'AWS') as "ProviderName",
     coalesce(publisher_name, invoice_issuer, 'AWS') as "PublisherName",
-    nullif(region_id, '') as "RegionId", case when region_id <> '' then coalesce(region_name, region_id) end as "RegionName",
+    nullif(region_id, '') as "RegionId", nullif(region_name, '') as "RegionName",
     focus_resource_id as "ResourceId", cast(null as varchar) as "ResourceName",
     focus_resource_type(focus_resource_id, product_family) as "ResourceType",
     service_category as "ServiceCategory", service_name as "ServiceName", service_subcategory as "ServiceSubcategory",

@@ -7,7 +7,7 @@ with line as (
         line.*, bill.line_item_unblended_cost, bill.bill_billing_entity, bill.bill_payer_account_name, bill.line_item_usage_account_name,
         bill.bill_invoicing_entity, bill.line_item_legal_entity, bill.line_item_line_item_description, bill.line_item_operation,
         bill.line_item_availability_zone, bill.line_item_unblended_rate, bill.pricing_lease_contract_length,
-        bill.pricing_public_on_demand_rate, bill.pricing_rate_code, bill.pricing_unit, bill.product_location, bill.product_product_family,
+        bill.pricing_public_on_demand_rate, bill.pricing_rate_code, bill.pricing_unit, bill.product_product_family,
         bill.product_product_name, bill.product_servicecode, bill.product_sku, bill.capacity_reservation_capacity_reservation_status,
         bill.reservation_reservation_a_r_n, bill.reservation_unused_quantity, bill.savings_plan_savings_plan_a_r_n,
         bill.savings_plan_savings_plan_effective_cost, bill.savings_plan_total_commitment_to_date,
@@ -37,7 +37,8 @@ select
     nullif(trim(line.line_item_line_item_description), '') as charge_description,
     line.line_item_operation as operation,
     line.line_item_availability_zone as availability_zone,
-    line.product_location as region_name,
+    -- The location of a line may be that of a transfer, so the name of its region is taken from our list.
+    coalesce(region.region_name, line.region_id) as region_name,
     line.product_product_family as product_family,
     coalesce(line.product_servicecode, line.service) as service_code,
     -- A product that others sell is known by its name, one of AWS that our list lacks by its code.
@@ -75,3 +76,4 @@ select
     line.tag_json
 from line
 left join ref_service as service on service.service = line.service
+left join ref_region as region on region.region_id = line.region_id
