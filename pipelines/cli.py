@@ -15,6 +15,9 @@ import typer
 from pipelines import commands
 from pipelines.console import Console
 from pipelines.errors import TrainledgerError, UsageError
+from pipelines.explain.command import app as explain_app
+from pipelines.exports.command import app as export_app
+from pipelines.options import Config
 from pipelines.settings import DEMO_FOLDER, Settings, load_settings
 
 app = typer.Typer(
@@ -26,12 +29,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-export = typer.Typer(help="Write what was published in somebody else's format.", no_args_is_help=True)
-app.add_typer(export, name="export")
-
-Config = Annotated[
-    Path | None, typer.Option("--config", help="trainledger.toml to use; else the one here, else the demo's.")
-]
+app.add_typer(explain_app, name="explain")
+app.add_typer(export_app, name="export")
 
 
 @app.callback()
@@ -84,18 +83,6 @@ def query(
         raise UsageError("Give --json or --csv, not both.")
     form = "json" if as_json else "csv" if as_csv else "table"
     commands.query(_settings(config), sql, form, Console())
-
-
-@export.command("focus")
-def export_focus(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to; a month's files lie in a folder of its own.")],
-    month: Annotated[str | None, typer.Option("--month", help="YYYY-MM; without it every delivered month.")] = None,
-    config: Config = None,
-) -> None:
-    """Write the published months as FOCUS 1.2 Cost and Usage datasets, Parquet and csv."""
-    from pipelines.exports import focus
-
-    focus.export_focus(_settings(config), month, out, Console())
 
 
 def _settings(config: Path | None) -> Settings:

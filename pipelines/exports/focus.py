@@ -45,25 +45,21 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     place = settings.warehouse.model_copy(update={"engine": "duckdb"})
     warehouse = Warehouse(settings.model_copy(update={"warehouse": place}))
     published = published_of(warehouse)
+    # The lines the publication was made from, also where a newer delivery waits to be built.
+    seen = warehouse.as_published(published)
     months = _asked(published, month)
     with console.steps(len(months)) as steps:
         for period in months:
-            exported = export_month(warehouse, published, period, out)
+            exported = export_month(seen, period, out)
             steps.step(f"focus {period}")
             _say(exported, console)
     console.say(f"Wrote FOCUS 1.2 of publication {published.number} to {out / FOLDER}.")
 
 
-def export_month(warehouse: Warehouse, published: Publication, period: str, out: Path) -> Exported:
-    """Write a month below `out`; its two files appear whole, replacing those of an earlier export.
-
-    The lines are those the publication was made from, also where a newer delivery waits to be built.
-    """
-    delivered = [delivery for delivery in published.inputs["deliveries"] if delivery["billing_period"] == period]
-    warehouse.bill.recall(period, {delivery["source"]: delivery["fingerprint"] for delivery in delivered})
+def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
+    """Write a month below `out`; its two files appear whole, replacing those of an earlier export."""
     folder = out / FOLDER / f"billing_period={period}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with _scratch(folder) as (exact, parquet, csv), _open(warehouse, period) as engine:
+    with _open(warehouse, period) as engine, _scratch(folder) as (exact, parquet, csv):
         columns = load_contract(f"staging/{CHARGES}").columns
         # The bill is read once; both files are made from what it gave.
         engine.write(f"select {_typed(columns)} from {CHARGES}", exact)
@@ -147,6 +143,7 @@ def _told(engine: DuckDBEngine, period: str, folder: Path) -> Exported:
 @contextmanager
 def _scratch(folder: Path) -> Iterator[tuple[Path, Path, Path]]:
     """Three files to write to, gone afterwards unless they were moved."""
+    folder.mkdir(parents=True, exist_ok=True)
     files = (
         folder / f".{os.getpid()}.exact.parquet",
         folder / f".{os.getpid()}.parquet",

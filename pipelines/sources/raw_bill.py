@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from functools import cached_property
 from pathlib import Path
 
@@ -52,22 +52,6 @@ class RawBill:
                 if delivery.billing_period == period
             ]
         return self._stored[period]
-
-    def recall(self, period: str, published: Mapping[str, str]) -> None:
-        """Take a month as it rests in the raw store, by source and fingerprint; the sources are not asked.
-
-        Raises SourceError when this machine does not hold all of it.
-        """
-        stored = []
-        for source, fingerprint in sorted(published.items()):
-            raw = load(self._raw_root / source / period / fingerprint[:16])
-            if raw is None:
-                raise SourceError(
-                    f"What {source} delivered of {period}, as it was published, is not in {self._raw_root}; "
-                    "run `trainledger build` here first."
-                )
-            stored.append(raw)
-        self._stored[period] = stored
 
     def fingerprint(self, period: str | None) -> str:
         """A text that changes when anything a model can see of the month's lines does."""

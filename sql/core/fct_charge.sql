@@ -27,6 +27,7 @@ select
     sum(tagged_usd(charge_category, resource_id, resource_id, effective_cost_usd)) as taggable_cost_usd,
     sum(tagged_usd(charge_category, resource_id, tag_run_id, effective_cost_usd)) as run_id_tagged_cost_usd,
     sum(tagged_usd(charge_category, resource_id, tag_owner, effective_cost_usd)) as owner_tagged_cost_usd,
-    sum(tagged_usd(charge_category, resource_id, tag_team, effective_cost_usd)) as team_tagged_cost_usd
+    sum(tagged_usd(charge_category, resource_id, tag_team, effective_cost_usd)) as team_tagged_cost_usd,
+    sum(unresolved_usd(line_class, accelerator_family, usage_started_at, usage_ended_at, effective_cost_usd)) as unresolved_cost_usd
 from fct_charge_line
 group by all

@@ -24,7 +24,7 @@ machine as (
 
 machine_hour as (
     select
-        line.resource_id, line.usage_started_at as hour_started_at,
+        line.resource_id, line.usage_started_at as hour_started_at, line.billing_currency,
         max(line.instance_type) as instance_type, max(line.accelerator_family) as accelerator_family,
         max(line.accelerator_count) as accelerator_count,
         sum(line.usage_quantity) as machine_hours,
@@ -32,7 +32,7 @@ machine_hour as (
     from stg_aws__line_item as line
     join machine on machine.resource_id = line.resource_id
     where line.line_class = 'instance'
-    group by line.resource_id, line.usage_started_at
+    group by line.resource_id, line.usage_started_at, line.billing_currency
 )
 
 select
@@ -58,4 +58,5 @@ select
 from pod_hour
 left join machine_hour
     on machine_hour.resource_id = pod_hour.resource_id and machine_hour.hour_started_at = pod_hour.hour_started_at
+    and machine_hour.billing_currency = pod_hour.billing_currency
 left join ref_machine_size as size on size.instance_type = machine_hour.instance_type

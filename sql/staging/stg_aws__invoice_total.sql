@@ -20,6 +20,9 @@ select
     coalesce(sum(line_item_unblended_cost) filter (
         where line_item_line_item_type in ('SavingsPlanCoveredUsage', 'SavingsPlanNegation')
     ), 0) as savings_plan_offset_usd,
+    -- Their list cost is not in the bill's currency, so it is not taken (cur_list_cost).
+    count(*) filter (where pricing_currency <> line_item_currency_code and pricing_public_on_demand_cost <> 0)
+        as line_priced_in_other_currency_count,
     max(line_item_usage_start_date) as newest_usage_at
 from aws_cur_line_item
 group by all

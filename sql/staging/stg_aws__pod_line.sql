@@ -35,8 +35,9 @@ select
         as decimal(20, 10)) as split_cost_usd,
     cast(net_or_gross(payer.has_net_costs, line.split_line_item_net_unused_cost, line.split_line_item_unused_cost)
         as decimal(20, 10)) as split_unused_cost_usd,
-    cast(line.split_line_item_public_on_demand_split_cost + coalesce(line.split_line_item_public_on_demand_unused_cost, 0)
-        as decimal(20, 10)) as split_list_cost_usd,
+    cast(case when line.pricing_currency <> line.line_item_currency_code then null
+        else line.split_line_item_public_on_demand_split_cost + coalesce(line.split_line_item_public_on_demand_unused_cost, 0)
+        end as decimal(20, 10)) as split_list_cost_usd,
     line.tag_run_id, line.tag_owner, line.tag_team
 from line
 left join payer on payer.payer_account_id = line.bill_payer_account_id and payer.billing_month = line.billing_month

@@ -41,29 +41,30 @@ def lines_that_do_not_sum(engine: Engine) -> list[dict[str, object]]:
     return engine.query(LINES_THAT_DO_NOT_SUM).to_dicts()
 
 
-def ledger_totals(engine: Engine) -> dict[tuple[str, str, str], Decimal]:
-    """Billed USD of the ledger by (payer, billing month as YYYY-MM, invoice)."""
+def ledger_totals(engine: Engine) -> dict[tuple[str, ...], Decimal]:
+    """Billed cost of the ledger by (payer, billing month as YYYY-MM, invoice, currency)."""
     rows = engine.query(
-        "select payer_account_id, strftime(billing_month, '%Y-%m'), invoice_id, sum(billed_cost_usd) "
+        "select payer_account_id, strftime(billing_month, '%Y-%m'), invoice_id, billing_currency, sum(billed_cost_usd) "
         "from fct_ledger_daily group by all"
     ).rows()
-    return {(payer, month, invoice): amount for payer, month, invoice, amount in rows}
+    return {tuple(key): amount for *key, amount in rows}
 
 
-def bill_totals(months: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[tuple[str, str, str], Decimal]:
-    """Unblended USD of the lines by (payer, billing month, invoice), added up by nothing but Decimal."""
-    totals: dict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
+def bill_totals(months: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[tuple[str, ...], Decimal]:
+    """Unblended cost of the lines by (payer, billing month, invoice, currency), added up by nothing but Decimal."""
+    totals: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
     for month, lines in months.items():
         for line in lines:
             told = {**ORDINARY_LINE, **line}
-            key = (told["bill_payer_account_id"], month, told["bill_invoice_id"])
+            key = (told["bill_payer_account_id"], month, told["bill_invoice_id"], told["line_item_currency_code"])
             totals[key] += Decimal(told.get("line_item_unblended_cost") or 0)
     return dict(totals)
 
 
 def total_by_basis(builder: Builder, months: Iterable[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Sums of effective and billed USD by billing month: of the staged bill lines, and of the ledger."""
-    wanted = "select billing_month, sum(effective_cost_usd), sum(billed_cost_usd) from {} group by 1 order by 1"
+    """Sums of effective and billed cost by billing month and currency: of the staged bill lines, and of the ledger."""
+    sums = "sum(effective_cost_usd), sum(billed_cost_usd)"
+    wanted = f"select billing_month, billing_currency, {sums} from {{}} group by 1, 2 order by 1, 2"
     lines = []
     for month in months:
         with builder.open(["stg_aws__line_item"], month) as engine:
