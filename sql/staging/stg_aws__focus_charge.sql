@@ -112,7 +112,7 @@ select
     service_category as "ServiceCategory", service_name as "ServiceName", service_subcategory as "ServiceSubcategory",
     case when is_priced then sku_id end as "SkuId",
     case when is_priced then usage_type end as "SkuMeter",
-    case when is_priced and instance_type is not null then '{"InstanceType": "' || instance_type || '"}' end as "SkuPriceDetails",
+    case when is_priced and regexp_matches(instance_type, '^[A-Za-z0-9.-]+$') then '{"InstanceType": "' || instance_type || '"}' end as "SkuPriceDetails",
     case when is_priced then sku_price_id end as "SkuPriceId",
     account_id as "SubAccountId", coalesce(account_name, account_id) as "SubAccountName", 'Account' as "SubAccountType",
     tag_json as "Tags", operation as "x_Operation", service_code as "x_ServiceCode"
