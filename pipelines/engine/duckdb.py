@@ -76,6 +76,10 @@ class DuckDBEngine(Engine):
         out.parent.mkdir(parents=True, exist_ok=True)
         self._run(f"copy ({sql}) to {quoted(out)} (format parquet, compression zstd, row_group_size {ROW_GROUP_ROWS})")
 
+    def write_csv(self, sql: str, out: Path) -> None:
+        """Run a SELECT and leave its rows as a csv with a header, null as nothing between two commas."""
+        self._run(f"copy ({sql}) to {quoted(out)} (format csv, header)")
+
     def query(self, sql: str) -> pl.DataFrame:
         try:
             relation = self._connection.sql(sql)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipelines.sources.cur_columns import MONEY, Column, Delivered, Source, bill_columns, layout
 from pipelines.sources.cur_delivery import RawDelivery, RawFile, TagKey
+from pipelines.sources.cur_tag_json import tag_json
 from pipelines.sources.cur_tags import FALLBACKS, lookups, twins
 
 # What we call a delivered tag, in the order of the normalised columns.
@@ -68,6 +69,7 @@ def _columns(raw: RawDelivery, group: Sequence[RawFile], tried: Mapping[str, Seq
         named[column.name] = _value(column, found.sources[column.name], first.columns)
     for name in TAG_NAMES:
         named[f"tag_{name}"] = _first(_filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name])
+    named["tag_json"] = tag_json(first.tag_keys)
     return ",\n".join(f"    {value} as {name}" for name, value in named.items())
 
 
@@ -105,7 +107,7 @@ def _nothing() -> str:
     texts = ("source_name", "delivery_id", "billing_period", "source_file")
     columns = [(name, "varchar") for name in texts] + [("source_row", "bigint")]
     columns += [(column.name, column.type.lower()) for column in bill_columns()]
-    columns += [(f"tag_{name}", "varchar") for name in TAG_NAMES]
+    columns += [(f"tag_{name}", "varchar") for name in (*TAG_NAMES, "json")]
     listed = ",\n".join(f"    cast(null as {kind}) as {name}" for name, kind in columns)
     return f"select\n{listed}\nwhere 1 = 0"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pipelines.quality.contract import load_contract
 from pipelines.sources.run_event_fields import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,3 +23,9 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", text)
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_every_focus_column_is_told_where_it_comes_from() -> None:
+    text = (ROOT / "docs" / "focus-export.md").read_text(encoding="utf-8")
+    told = {name for cell in re.findall(r"^\| (\w[\w, ]+) \|", text, re.MULTILINE) for name in cell.split(", ")}
+    assert {column.name for column in load_contract("staging/stg_aws__focus_charge").columns} <= told

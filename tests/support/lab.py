@@ -20,7 +20,8 @@ from pipelines.quality.contract import load_contract
 from pipelines.sources.capacity_reservation import SCHEMA as RESERVATION_SCHEMA
 from pipelines.sources.run_tracker import SCHEMAS
 
-OURS = ("source_name", "delivery_id", "billing_period", "source_file", "tag_run_id", "tag_owner", "tag_team")
+TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
+OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
 # What every made-up line has unless it says otherwise.
 LINE = {
     "source_name": "payer",

@@ -45,7 +45,7 @@ def test_the_columns_are_those_of_the_list_in_its_order(tmp_path: Path) -> None:
     with (house.REFERENCE / "ref_cur_column.csv").open(newline="") as lines:
         listed = [row["column_name"] for row in csv.DictReader(lines) if row["type"] != "TAGS"]
     expected = ["source_name", "delivery_id", "billing_period", "source_file", "source_row", *listed]
-    expected += ["tag_run_id", "tag_owner", "tag_team"]
+    expected += ["tag_run_id", "tag_owner", "tag_team", "tag_json"]
     for raws in ([], [legacy(tmp_path)], [cur2(tmp_path, {})]):
         tree = sqlglot.parse_one(raw_select(raws, TAGS).sql, read="duckdb")
         assert tree.named_selects == expected

@@ -1,0 +1,1 @@
+"""What leaves the house in somebody else's format."""

@@ -1,0 +1,185 @@
+"""`trainledger export focus`: the files, what they are made of, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from support.bills import instance_hour, write_config, write_export
+from support.cur_exports import (
+    CUR2_LINE,
+    LEGACY_LINE,
+    bill,
+    csv_text,
+    cur2_export,
+    legacy_export,
+    packed,
+    parquet,
+    stored,
+)
+from support.focus_rules import COLUMNS, violations
+from support.ledgers import build_warehouse
+from support.small_company import AUGUST, GPU_COST, JULY, Company
+
+from pipelines.console import Console
+from pipelines.errors import SourceError, UsageError
+from pipelines.exports.focus import export_focus
+from pipelines.settings import load_settings
+
+FILES = ("cost_and_usage.csv", "cost_and_usage.parquet")
+
+
+def export(config: Path, out: Path, month: str | None = None) -> Path:
+    export_focus(load_settings(config), month, out, Console())
+    return out / "focus-1.2"
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.fixture(scope="module")
+def exported(built_company: Company, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export(built_company.config, tmp_path_factory.mktemp("out"))
+
+
+def test_every_delivered_month_is_a_folder_of_two_conformant_files(exported: Path) -> None:
+    folders = sorted(folder.name for folder in exported.iterdir())
+    assert folders == [f"billing_period={JULY}", f"billing_period={AUGUST}"]
+    for folder in exported.iterdir():
+        assert sorted(file.name for file in folder.iterdir()) == list(FILES)
+        for name in FILES:
+            assert violations(folder / name) == {}
+
+
+def test_both_files_hold_the_57_columns_by_name_and_type(exported: Path) -> None:
+    folder = exported / f"billing_period={JULY}"
+    schema = pq.read_schema(folder / FILES[1])
+    kinds = {"D": "double", "T": "timestamp[us, tz=UTC]", "S": "string", "J": "string"}
+    assert {name: str(schema.field(name).type) for name in COLUMNS} == {
+        name: kinds[kind[0]] for name, kind in COLUMNS.items()
+    }
+    assert len(COLUMNS) == 57
+    assert [name for name in schema.names if name not in COLUMNS] == ["x_Operation", "x_ServiceCode"]
+    assert list(rows(folder / FILES[0])[0]) == schema.names
+
+
+def test_the_csv_keeps_every_place_and_the_zone(exported: Path) -> None:
+    charges = rows(exported / f"billing_period={JULY}" / FILES[0])
+    # Two hours of a p5.48xlarge at 55.04 (the company's bill).
+    assert sum(Decimal(charge["BilledCost"]) for charge in charges) == GPU_COST
+    for name, kind in COLUMNS.items():
+        for charge in charges:
+            if charge[name] and kind[0] == "T":
+                assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", charge[name])
+            if charge[name] and kind[0] == "D":
+                assert re.fullmatch(r"-?\d+(\.\d+)?(E[+-]?\d+)?", charge[name])
+    assert charges[0]["BillingPeriodEnd"] == "2026-08-01T00:00:00Z"
+
+
+def test_billed_cost_is_the_invoice_line_for_line_summed(tmp_path: Path) -> None:
+    plan = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::1:savingsplan/sp-1"}
+    hour = instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")
+    lines = [
+        hour | {"bill_invoice_id": "INV-2"},
+        hour | plan | {"line_item_line_item_type": "SavingsPlanCoveredUsage",
+                       "savings_plan_savings_plan_effective_cost": "30"},
+        hour | plan | {"line_item_line_item_type": "SavingsPlanNegation", "line_item_unblended_cost": "-55.04"},
+        # Its negation is missing: the invoice shows the on-demand cost, and so does the dataset.
+        hour | plan | {"line_item_line_item_type": "SavingsPlanCoveredUsage", "bill_invoice_id": "INV-3"},
+        hour | {"line_item_line_item_type": "Tax", "line_item_unblended_cost": "0.0000000001"},
+    ]  # fmt: skip
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
+    build_warehouse(config)
+    charges = rows(export(config, tmp_path / "out") / f"billing_period={JULY}" / FILES[0])
+    invoiced: dict[str, Decimal] = defaultdict(Decimal)
+    for charge in charges:
+        invoiced[charge["InvoiceId"]] += Decimal(charge["BilledCost"])
+    assert invoiced == {"INV-1": Decimal("0.0000000001"), "INV-2": Decimal("55.04"), "INV-3": Decimal("55.04")}
+
+
+def test_exporting_again_gives_the_same_bytes_and_leaves_nothing_else(exported: Path, built_company: Company) -> None:
+    before = {file: file.read_bytes() for file in exported.rglob("*") if file.is_file()}
+    export(built_company.config, exported.parent)
+    assert {file: file.read_bytes() for file in exported.rglob("*") if file.is_file()} == before
+
+
+def test_the_published_delivery_is_exported_while_a_newer_one_waits(built_company: Company, tmp_path: Path) -> None:
+    company = built_company.copy(tmp_path)
+    company.deliver(JULY, "99")
+    charges = rows(export(company.config, tmp_path / "out", JULY) / f"billing_period={JULY}" / FILES[0])
+    assert sum(Decimal(charge["BilledCost"]) for charge in charges) == GPU_COST
+
+
+def test_what_cannot_be_exported_is_refused_in_a_sentence(built_company: Company, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--month 2020-01 is not published; give one of 2026-07, 2026-08"):
+        export(built_company.config, tmp_path, "2020-01")
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match="file is a file; give --out a folder"):
+            export(built_company.config, out)
+    unpublished = write_config(tmp_path, billing=built_company.export)
+    with pytest.raises(UsageError, match="holds no publication yet; run `trainledger build` first"):
+        export(unpublished, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_month_whose_lines_are_gone_is_refused(built_company: Company, tmp_path: Path) -> None:
+    company = built_company.copy(tmp_path)
+    company.deliver(JULY, "99")
+    for record in company.warehouse.glob(f"raw/*/{JULY}/*/delivery.json"):
+        record.unlink()
+    with pytest.raises(SourceError, match="has replaced it; run `trainledger build` and ask again"):
+        export(company.config, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# Keys as FOCUS has them: a user's as it was written, AWS's after `aws:` (facts aws-billing 1.3 and 1.4).
+WRITTEN = {"RunId": 'r "42"\\', "aws:createdBy": "root"}
+
+
+def test_tags_of_a_legacy_csv_keep_their_keys(tmp_path: Path) -> None:
+    tags = {
+        "resourceTags/user:RunId": WRITTEN["RunId"],
+        "resourceTags/aws:createdBy": "root",
+        "resourceTags/user:Empty": "",
+    }
+    raw = stored(legacy_export(tmp_path, {"a.csv.gz": packed(csv_text([LEGACY_LINE | tags]))}), tmp_path / "raw")
+    assert tag_objects(raw) == [WRITTEN]
+
+
+def test_tags_of_two_maps_are_taken_once_from_the_one_that_keeps_the_key(tmp_path: Path) -> None:
+    lines = [
+        CUR2_LINE
+        | {
+            "resource_tags": {"user_run_id": WRITTEN["RunId"], "aws_created_by": "root", "user_only_here": "x"},
+            "tags": {"resourceTags/RunId": WRITTEN["RunId"], "resourceTags/aws:createdBy": "root",
+                     "accountTag/team": "nlp", "costCategory/Team": "rule"},
+        },
+        CUR2_LINE | {"resource_tags": {}, "tags": {}},
+    ]  # fmt: skip
+    raw = stored(cur2_export(tmp_path, {"a.parquet": parquet(lines)}), tmp_path / "raw")
+    assert tag_objects(raw) == [WRITTEN | {"only_here": "x", "accountTag/team": "nlp"}, None]
+
+
+def tag_objects(raw: list) -> list[dict[str, str] | None]:
+    found = bill(raw, "select tag_json from aws_cur_line_item")
+    return [text and json.loads(text) for (text,) in found]
+
+
+def test_the_command_says_what_a_month_comes_to(built_company: Company, tmp_path: Path) -> None:
+    asked = ["export", "focus", "--config", built_company.config, "--month", JULY, "--out", tmp_path]
+    done = subprocess.run([sys.executable, "-m", "pipelines", *asked], capture_output=True, text=True, check=True)
+    assert f"{JULY}             2 charges  billed 110.08 USD  effective 110.08 USD" in done.stdout
+    assert "[1/1] focus 2026-07" in done.stderr
+    assert duckdb.read_parquet(str(tmp_path / "focus-1.2" / f"billing_period={JULY}" / FILES[1])).shape[0] == 2
