@@ -122,9 +122,7 @@ def _rows(place: str, severity: Severity, name: str, query: Any) -> Check:
     if "fails" not in written or set(written) - {"fails", "shows"}:
         raise UsageError(f"{place} is neither a SELECT nor a mapping of fails and shows; write one of them.")
     selects = {key: _select(place, text) for key, text in written.items()}
-    return Check(
-        name, name.replace("_", " "), "rows", severity, query=selects["fails"], shows=selects.get("shows", "")
-    )
+    return Check(name, name.replace("_", " "), "rows", severity, query=selects["fails"], shows=selects.get("shows", ""))
 
 
 def _select(place: str, query: Any) -> str:

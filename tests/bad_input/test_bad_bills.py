@@ -222,7 +222,8 @@ LAST_HOUR = instance_hour(f"{MONTH}-31T22", "i-1", "p5.48xlarge", "55.04")
         # 30 used and 15 unused of a fee of 40.
         pytest.param(
             [*plan_hour("-55.04", total="45.00"), LAST_HOUR],
-            "difference_usd=-5.0000000000, by_charge_type=SavingsPlanCoveredUsage -30.00, SavingsPlanRecurringFee 25.00",
+            "difference_usd=-5.0000000000, "
+            "by_charge_type=SavingsPlanCoveredUsage -30.00, SavingsPlanRecurringFee 25.00",
             id="a fee that does not add up",
         ),
     ],

@@ -58,9 +58,7 @@ def _line(cost: Decimal, charge: str, **more: str) -> Line:
 
 def _refunded_plan(cost: Decimal) -> Line:
     words = "Refund for one-time fee for Savings Plan ID: sp-9"
-    return _line(
-        cost, "Refund", line_item_product_code="ComputeSavingsPlans", line_item_line_item_description=words
-    )
+    return _line(cost, "Refund", line_item_product_code="ComputeSavingsPlans", line_item_line_item_description=words)
 
 
 def _plan(draw: st.DrawFn, number: int) -> list[Line]:
