@@ -1,4 +1,4 @@
-"""Where AWS leaves something open, the choice that is made; every choice is part of what a publication says."""
+"""Where AWS leaves something open, the choice that is made; a publication says under which choices it was made."""
 
 from __future__ import annotations
 

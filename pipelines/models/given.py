@@ -1,4 +1,4 @@
-"""Tables of one row that a model is given as arguments: the month it is built for, the policy, where it is cut."""
+"""Tables of one row that models take as arguments: the month they are built for, the policy, the moment of the cut."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 -- falls evenly on the hours of the block, on their own days, used or not. Without hours it stays on its day, unused.
 select
     fee.source_name, fee.source_file, fee.source_row,
-    fee.billing_period, fee.billing_month, fee.payer_account_id, fee.account_id, fee.invoice_id, fee.billing_entity, fee.invoice_issuer,
-    fee.billing_currency,
+    fee.billing_period, fee.billing_month, fee.payer_account_id, fee.account_id,
+    fee.invoice_id, fee.billing_entity, fee.invoice_issuer, fee.billing_currency,
     fee.charge_category, fee.service, fee.region_id, fee.instance_type, fee.accelerator_family, fee.block_id,
     hour.resource_id,
     coalesce(hour.hour_started_at, fee.usage_started_at) as hour_started_at,

@@ -2,8 +2,8 @@
 select
     block.source_name, block.source_file, block.source_row,
     block.hour_no, coalesce(share.share_no, 0) as piece_no,
-    block.billing_period, block.billing_month, block.payer_account_id, block.account_id, block.invoice_id, block.billing_entity, block.invoice_issuer,
-    block.billing_currency,
+    block.billing_period, block.billing_month, block.payer_account_id, block.account_id,
+    block.invoice_id, block.billing_entity, block.invoice_issuer, block.billing_currency,
     case when block.is_unused then 'capacity_unused' else coalesce(share.bucket, 'unattributed') end as bucket,
     block.charge_category, block.service, block.region_id, 'capacity_block' as market,
     block.resource_id, block.instance_type, block.accelerator_family,

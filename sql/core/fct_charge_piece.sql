@@ -2,8 +2,8 @@
 -- partition: billing_period
 select
     line.source_name, line.source_file, line.source_row, share.share_no as piece_no,
-    line.billing_period, line.billing_month, line.payer_account_id, line.account_id, line.invoice_id, line.billing_entity, line.invoice_issuer,
-    line.billing_currency,
+    line.billing_period, line.billing_month, line.payer_account_id, line.account_id,
+    line.invoice_id, line.billing_entity, line.invoice_issuer, line.billing_currency,
     share.bucket, line.charge_category, line.service, line.region_id, line.market,
     line.resource_id, line.instance_type, line.accelerator_family,
     cast(line.usage_started_at as date) as usage_date,

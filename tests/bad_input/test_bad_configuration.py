@@ -34,6 +34,22 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
         ("[[billing]]", "[billing]", r"billing is not a list; write its heading in double brackets"),
         ("[warehouse]", '[tags]\nrunid = ["x"]\n\n[warehouse]', r"unknown key 'tags\.runid'"),
         ("[warehouse]", '[tags]\nrun_id = "x"\n\n[warehouse]', r"key 'tags\.run_id': write a list in brackets"),
+        ("[warehouse]", '[policy]\nunused = "net"\n\n[warehouse]', r"unknown key 'policy\.unused'"),
+        (
+            "[warehouse]",
+            '[policy]\nsavings_plan_unused = "net"\n\n[warehouse]',
+            r"key 'policy\.savings_plan_unused': .*'scaled' or 'gross'",
+        ),
+        (
+            "[warehouse]",
+            "[policy]\nidentity_tolerance_usd = -1\n\n[warehouse]",
+            r"key 'policy\.identity_tolerance_usd': .*greater than or equal to 0",
+        ),
+        (
+            "[warehouse]",
+            "[policy]\nas_of = 2026-07-14T12:00:00\n\n[warehouse]",
+            r"key 'policy\.as_of': .*timezone",
+        ),
         ("[warehouse]", '[schedule]\ncron = "daily"\n\n[warehouse]', r"key 'schedule\.cron': write a cron line"),
     ],
 )
@@ -196,6 +212,12 @@ def test_a_report_that_cannot_be_written(ledger: Ledger) -> None:
 @pytest.mark.parametrize("arguments", [["nothing"], ["query", "--nothing"], ["query", "--csv", "--json", "select 1"]])
 def test_wrong_usage(ledger: Ledger, arguments: list[str]) -> None:
     assert ledger.say(*arguments).code == 2
+
+
+def test_a_moment_that_is_none(ledger: Ledger) -> None:
+    said = ledger.say("build", "--as-of", "yesterday")
+    assert said.code == 2
+    assert said.error == "--as-of yesterday is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(ledger: Ledger) -> None:

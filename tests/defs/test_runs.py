@@ -95,6 +95,17 @@ def test_an_asset_says_how_many_rows_and_dollars_it_holds(company: Company, inst
     assert metadata(result, "publication")["publication"] == 2
 
 
+def test_an_identity_shows_its_amounts_also_when_it_holds(company: Company, instance: dg.DagsterInstance) -> None:
+    company.deliver(JULY, "50.00")
+    result = refresh(company, instance, JULY)
+    (check,) = [
+        c for c in result.get_asset_check_evaluations() if c.check_name == "bill_and_ledger_differ_by_more_than_a_cent"
+    ]
+    assert check.passed
+    # July is two hours at 50.00, August four at 21.50; the newest month first.
+    assert [row["billed_cost_usd"] for row in check.metadata["figures"].value] == ["86.0000000000", "100.0000000000"]
+
+
 def test_a_run_with_nothing_new_publishes_nothing(company: Company, instance: dg.DagsterInstance) -> None:
     result = refresh(company, instance, JULY, AUGUST)
     assert result.success

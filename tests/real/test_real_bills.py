@@ -434,3 +434,64 @@ def test_nise_restated_to_the_cent(nise: Nise) -> None:
     with open_publication(restated.builder, 1) as engine:
         old = engine.query("select sum(billed_cost_usd) from mart_invoice_reconciliation_monthly").item()
     assert old == before["2024-02"][1] + before["2024-03"][1]
+
+
+# The identities of facts aws-billing 2.4 on the same bills.
+
+
+def identity(builder: Builder, number: int, month: str) -> tuple:
+    return ask_published(
+        builder,
+        "select status, left_usd, right_usd from mart_bill_identity_monthly"
+        f" where identity = {number} and billing_month = date '{month}-01' and left_usd is not null",
+    ).row(0)
+
+
+@pytest.mark.parametrize("month", WORKSHOP)
+def test_workshop_amortised_leads_to_its_invoice(
+    without_runs: Builder, workshop: dict[str, list[Line]], month: str
+) -> None:
+    """Identity 1: no upfront fee was billed in these months, part of earlier ones was amortised."""
+    lines = workshop[month]
+    upfront = sum(
+        exact(line["reservation_amortized_upfront_fee_for_billing_period"])
+        for line in lines
+        if line["line_item_line_item_type"] == "RIFee"
+    )
+    bill, cost = sum(map(billed, lines)), sum(map(amortised, lines))
+    assert identity(without_runs, 1, month) == ("holds", bill, cost - upfront)
+    way = ask_published(
+        without_runs,
+        "select effective_cost_usd, upfront_fee_usd, amortised_upfront_usd, commitment_timing_usd, netted_discount_usd,"
+        " status, billing_entity from mart_invoice_reconciliation_monthly"
+        f" where billing_month = date '{month}-01'",
+    ).rows()
+    assert way == [(cost, ZERO, -upfront, bill - cost + upfront, ZERO, "reconciled", "AWS")]
+
+
+def test_nise_states_no_commitment_and_is_told_as_incomplete(nise: Nise) -> None:
+    """nise leaves used and total commitment empty and writes no fee for its reserved hours; its negations are whole."""
+    lines = [line for line in nise.lines() if line["month"] == "2024-03"]
+    assert {line["savingsPlan/TotalCommitmentToDate"] for line in lines} <= {"", "0", "0.0"}
+    assert not [line for line in lines if nise_kind(line) == "RIFee"]
+    cost = sum(exact(line["lineItem/UnblendedCost"]) for line in lines)
+    # Its upfront fee stands where it was billed; nothing of it is amortised.
+    counted = sum(map(nise_amortised, lines)) + Decimal(12000)
+    assert identity(nise.builder, 1, "2024-03") == ("incomplete", cost, counted)
+    assert identity(nise.builder, 2, "2024-03")[0] == "incomplete"
+    assert identity(nise.builder, 3, "2024-03") == ("holds", ZERO, ZERO)
+
+
+def test_koku_usage_covered_without_a_negation_is_billed_as_written(billing: Path, tmp_path: Path) -> None:
+    """Three covered lines of 10 at plan rate 0.1, final, with nothing to cancel them; its kroner are dollars here."""
+    content = (billing / "cur_legacy/koku_2023-06-01.csv").read_bytes().replace(b"NOK", b"USD")
+    place = legacy_export(tmp_path, {"day.csv": content}, name="day", month="20230601-20230701")
+    text = f'[warehouse]\nlocation = "warehouse"\n\n[[billing]]\nname = "koku"\nlocation = "{place}"\n'
+    (tmp_path / "trainledger.toml").write_text(text)
+    builder = build_warehouse(tmp_path / "trainledger.toml")
+    rows = ask_published(
+        builder, "select status, billed_cost_usd, effective_cost_usd from mart_invoice_reconciliation_monthly"
+    ).rows()
+    assert rows == [("reconciled", Decimal(30), Decimal("0.3"))]
+    assert identity(builder, 3, "2023-06") == ("incomplete", Decimal(30), ZERO)
+    assert identity(builder, 1, "2023-06")[0] == "incomplete"

@@ -17,17 +17,15 @@ PLAN = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:s
 RESERVED = {"reservation_reservation_a_r_n": "arn:aws:ec2:us-west-2:000011112222:reserved-instances/ri-1"}
 WHOLE_MONTH = {"line_item_usage_start_date": "2026-07-01 00:00:00", "line_item_usage_end_date": "2026-08-01 00:00:00"}
 NODE = [Stay(0, "i-0a", None, 0, HOUR_MS)]
+AS_SHIPPED = Policy()
 LEDGER, WAY = "fct_ledger_daily", "mart_invoice_reconciliation_monthly"
 
 
-DEFAULT = Policy()
-
-
-def told(root: Path, bill: list[Line], sql: str, policy: Policy = DEFAULT, month: str = MONTH) -> list[tuple]:
+def told(root: Path, bill: list[Line], sql: str, policy: Policy = AS_SHIPPED) -> list[tuple]:
     """A SELECT over the table it names, made of the bill and one run that holds i-0a for hour 20."""
     table = sql.split(" from ")[1].split()[0]
     root.mkdir(exist_ok=True)
-    with Lab(root, {month: bill}, tracker(NODE), policy) as made:
+    with Lab(root, {MONTH: bill}, tracker(NODE), policy) as made:
         return made.ask(sql, table)
 
 
@@ -57,7 +55,7 @@ def plan_fee(number: int, used: str, total: str = "40.00", **more: str) -> Line:
 
 
 def test_fees_of_hours_to_come_are_not_cost_to_date(tmp_path: Path) -> None:
-    """T3. A month whose plan is billed for six hours of which one has passed: cut at that hour, 40.00, not 240.00.
+    """T3. An open month whose plan is billed for six hours of which one has passed: cut there, 40.00, not 240.00.
 
     Five later hours, unused so far, show 200.00 of commitment as wasted if nothing is cut. Told a later moment, 22:30,
     the cut leaves 2.5 hours of fee, 100.00; told an earlier one it leaves what has been used.
@@ -72,8 +70,9 @@ def test_fees_of_hours_to_come_are_not_cost_to_date(tmp_path: Path) -> None:
     early = Policy(as_of=datetime(2026, 7, 14, 12, tzinfo=UTC))
     assert told(tmp_path / "early", bill, sql, early) == [cut]
     later = Policy(as_of=datetime(2026, 7, 14, 22, 30, tzinfo=UTC))
-    whole = ("open", Decimal("240"), Decimal("100"), Decimal("100"), newest)
-    assert told(tmp_path / "later", bill, sql, later) == [whole]
+    assert told(tmp_path / "later", bill, sql, later) == [
+        ("open", Decimal("240"), Decimal("100"), Decimal("100"), newest)
+    ]
 
 
 def test_a_negation_is_no_usage_and_an_upfront_fee_is_not_paid_twice(tmp_path: Path) -> None:

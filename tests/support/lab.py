@@ -22,6 +22,7 @@ from pipelines.sources.run_tracker import SCHEMAS
 
 TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
 OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
+AS_SHIPPED = Policy()
 # What every made-up line has unless it says otherwise.
 LINE = {
     "source_name": "payer",
@@ -50,11 +51,11 @@ class Lab:
         lines: Mapping[str, Sequence[Mapping[str, str]]],
         runs: Mapping[str, Sequence[Mapping[str, Any]]],
         reservations: Sequence[Mapping[str, Any]] = (),
-        policy: Policy | None = None,
+        policy: Policy = AS_SHIPPED,
     ):
         self.months = tuple(sorted(lines))
         self._root = root
-        self._policy = policy or Policy()
+        self._policy = policy
         self._engine = DuckDBEngine(threads=1)
         self._made: dict[tuple[str, str | None], Path] = {}
         for month, rows in lines.items():

@@ -165,6 +165,16 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
         ),
         (
             "between: {saving_ratio: [0.01, 50000]}",
+            "rows: {idle: {shows: 'select 1 from {batch}'}}",
+            "warn.rows.idle is neither a SELECT nor a mapping of fails and shows",
+        ),
+        (
+            "between: {saving_ratio: [0.01, 50000]}",
+            "rows: {idle: {fails: 'select 1 from {batch}', shows: 'select 1 from t'}}",
+            "does not read {batch}",
+        ),
+        (
+            "between: {saving_ratio: [0.01, 50000]}",
             "rows: {idle: 'select } {batch}'}",
             "does not read {batch}",
         ),

@@ -60,6 +60,19 @@ def test_a_failing_check_names_its_rows_at_either_severity(
     assert [result.check for result in results] == [each.name for each in promised.checks]
 
 
+@pytest.mark.parametrize(("row", "passed"), [(GOOD, True), (BAD["unbilled"], False)])
+def test_a_check_keeps_its_figures_whether_it_passes_or_not(tmp_path: Path, row: str, passed: bool) -> None:
+    checks = (
+        "error: {rows: {run_without_a_bill: {fails: 'select run_id from {batch} where not is_billed', "
+        "shows: 'select run_id, effective_cost_usd from {batch}'}}}"
+    )
+    results = validate("marts/mart_run", [stage(tmp_path, row)], contract(tmp_path, checks))
+    (check,) = (result for result in results if result.check == "run_without_a_bill")
+    run_id = "a" if passed else "unbilled"
+    assert (check.passed, check.figures) == (passed, [{"run_id": run_id, "effective_cost_usd": "10.5000000000"}])
+    assert check.sample == ([] if passed else [{"run_id": run_id}])
+
+
 def test_a_repeated_key_is_named_with_its_count(tmp_path: Path) -> None:
     promised = contract(tmp_path, key="[run_id, bucket]")
     other = GOOD.replace("'run'", "'idle'")

@@ -188,6 +188,8 @@ def invoice(month: date, invoice_id: str, bill: str, ledger: str, status: str) -
         "payer_account_id": "111122223333",
         "billing_month": month,
         "invoice_id": invoice_id,
+        "billing_entity": "AWS",
+        "invoice_issuer": "Amazon Web Services, Inc.",
         "currency": "USD",
         "line_count": 12345,
         "newest_usage_at": datetime(2026, 7, 28, 23),

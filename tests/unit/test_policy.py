@@ -1,0 +1,52 @@
+"""The policy: an argument of the models that need it, and part of what a publication says it was made from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from support.bills import instance_hour, write_config, write_export
+from support.ledgers import build_with
+
+from pipelines.models.build import Builder
+from pipelines.models.given import argument_select
+from pipelines.policy import Policy
+from pipelines.settings import Settings, load_settings
+
+MONTH = "2026-07"
+
+
+def settings(root: Path, **policy: object) -> Settings:
+    made = load_settings(write_config(root, billing="export"))
+    return made.model_copy(update={"policy": Policy.model_validate(policy)})
+
+
+def made_at(builder: Builder) -> dict[str, tuple[str, ...]]:
+    """What each table of July holds, by the content of its files."""
+    lake = builder.lake
+    return {
+        m.key: tuple(lake.contents(m.key, MONTH)) for m in builder.catalog.ordered if m.stored and m.grain == "month"
+    }
+
+
+def test_an_argument_is_one_row_of_text_that_says_all() -> None:
+    policy = Policy(as_of=datetime(2026, 7, 14, 12, 30, tzinfo=UTC))
+    assert argument_select("as_of", None, policy) == "select cast('2026-07-14 12:30:00' as timestamp) as as_of_at"
+    assert argument_select("as_of", None, Policy()) == "select cast(null as timestamp) as as_of_at"
+    assert "'gross' as savings_plan_unused" in argument_select("policy", None, Policy(savings_plan_unused="gross"))
+
+
+def test_a_publication_says_the_policy_it_was_made_under_and_a_new_one_makes_another(tmp_path: Path) -> None:
+    write_export(
+        tmp_path, {MONTH: [instance_hour(f"{MONTH}-14T10", "i-1", "p5.48xlarge", "55.04", bill_invoice_id="")]}
+    )
+    first = build_with(settings(tmp_path))
+    before = made_at(first)
+    second = build_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"))
+    published = second.lake.publications()
+    assert [p.inputs["policy"]["as_of"] for p in published] == [None, "2026-07-14T12:00:00Z"]
+    # A later moment moves what is cut and nothing else.
+    assert {key for key, content in made_at(second).items() if content != before[key]} == {"core/fct_invoice_monthly"}
+    # The same moment again is the same publication.
+    again = build_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"))
+    assert len(again.lake.publications()) == 2
