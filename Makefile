@@ -9,7 +9,7 @@ LINES ?= 2000000
 demo: $(VENV)/.base
 	$(BIN)/trainledger demo
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev .mlflow/.server
 	$(BIN)/python -m pytest
 
 test-spark: $(VENV)/.spark
@@ -46,6 +46,12 @@ $(VENV)/.dev: $(BIN)/uv pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[dev]'
 	@touch $@ $(VENV)/.base
 
+# A tracking server for the tests to read from, in an environment of its own as users have it.
+.mlflow/.server: $(BIN)/uv
+	$(BIN)/uv venv --quiet --python $(BIN)/python .mlflow
+	$(BIN)/uv pip install --quiet --python .mlflow/bin/python mlflow==3.17.2
+	@touch $@
+
 $(VENV)/.spark: $(VENV)/.dev
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[dev,spark]'
 	@touch $@
@@ -55,4 +61,4 @@ lock: $(BIN)/uv
 		--no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
 
 clean:
-	rm -rf $(VENV) dist .wheel-test trainledger-demo
+	rm -rf $(VENV) .mlflow dist .wheel-test trainledger-demo

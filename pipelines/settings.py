@@ -88,6 +88,8 @@ class RunSource(S3Options):
     name: SourceName
     kind: str = "events"
     location: Location
+    # Where a source writes local time (sacct): the zone it does so in, such as Europe/Oslo.
+    timezone: str = "UTC"
 
 
 class ReservationSource(S3Options):

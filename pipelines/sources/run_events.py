@@ -14,16 +14,18 @@ from pipelines.sources.run_event_fields import FIELDS, clock
 from pipelines.sources.run_event_log import NO_ATTEMPT, SUFFIXES, EventLog, event_files
 from pipelines.sources.run_event_progress import checkpoints, epochs, evaluations
 from pipelines.sources.run_event_span import spans
-from pipelines.sources.run_tracker import SCHEMAS, RunRecords
-from pipelines.storage import Store
+from pipelines.sources.run_tracker import SCHEMAS, RunRecords, listed_state, open_run_store
+
+state = listed_state
 
 # Best first (facts training-runs 1.13): of several tellings the surest counts.
 _EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
 _RUN, _ATTEMPT = ["run_id"], ["run_id", "attempt_no"]
 
 
-def read_events(source: RunSource, store: Store) -> RunRecords:
+def read(source: RunSource) -> RunRecords:
     """The runs of all event files of a source. An end that nobody told stays null."""
+    store = open_run_store(source)
     objects, others = event_files(store)
     suffixes = ", ".join(SUFFIXES)
     if others and not objects:

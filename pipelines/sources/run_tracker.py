@@ -1,16 +1,18 @@
 """Training runs as recorded, from any kind of source, in one set of tables (facts training-runs 2).
 
-Each kind of source is a function from its RunSource to RunRecords. An end nobody recorded stays null here;
+Each kind of source is a module `run_<kind>` with `read` and `state`. An end nobody recorded stays null here;
 it is inferred in staging, from `last_seen_at`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -129,9 +131,45 @@ class RunRecords:
     warnings: list[str] = field(default_factory=list)
 
 
+class RunReader(Protocol):
+    """What a module that reads one kind of source offers."""
+
+    def read(self, source: RunSource) -> RunRecords:
+        """Everything the source recorded. Raises SourceError for what is not what it claims to be."""
+        ...
+
+    def state(self, source: RunSource) -> str:
+        """A text that changes when what the source recorded may have; as cheap as one listing."""
+        ...
+
+
+# The modules are imported when a source of their kind is read.
+READERS = {
+    "events": "run_events",
+    "kubernetes": "run_kubernetes",
+    "lightning": "run_lightning",
+    "mlflow": "run_mlflow",
+    "mllog": "run_mllog",
+    "sagemaker": "run_sagemaker",
+    "slurm": "run_slurm",
+    "trainer_state": "run_trainer_state",
+    "wandb": "run_wandb",
+}
+
+
+def records(source: RunSource, rows: Mapping[str, Sequence[Mapping[str, Any]]], warnings: Sequence[str]) -> RunRecords:
+    """Rows by table (`run`, `attempt`, …) as typed and sorted tables; what a row leaves out is null."""
+    tables = {}
+    for table, schema in SCHEMAS.items():
+        told = [{"source_name": source.name, **row} for row in rows.get(table.removeprefix("tracker_"), ())]
+        frame = pl.DataFrame([{name: row.get(name) for name in schema} for row in told], schema=schema, strict=False)
+        tables[table] = frame.unique().sort(pl.all(), nulls_last=True)
+    return RunRecords(tables, sorted(set(warnings)))
+
+
 def read_runs(source: RunSource) -> RunRecords:
     """Everything a source recorded. Raises SourceError for what is not what it claims to be."""
-    return _reader(source)(source, open_run_store(source))
+    return _reader(source).read(source)
 
 
 def read_all(sources: Sequence[RunSource]) -> RunRecords:
@@ -149,17 +187,19 @@ def read_all(sources: Sequence[RunSource]) -> RunRecords:
 
 
 def runs_fingerprint(source: RunSource) -> str:
-    """A digest of one listing and of what reads it: unchanged as long as no file of the source changed."""
-    _reader(source)
-    seal = hashlib.sha256(f"{source.name} {source.kind} {source.location} {_readers_digest()}\n".encode())
-    for item in open_run_store(source).list():
-        seal.update(f"{item.key} {item.size} {item.etag}\n".encode())
-    return seal.hexdigest()
+    """A digest of the source's state and of what reads it: unchanged as long as nothing of the source changed."""
+    told = f"{source!r} {_readers_digest()}\n{_reader(source).state(source)}"
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def open_run_store(source: RunSource) -> Store:
     """The store a run source lives in."""
     return open_store(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+
+
+def listed_state(source: RunSource) -> str:
+    """The state of a source that is a folder of files: one listing."""
+    return "\n".join(f"{item.key} {item.size} {item.etag}" for item in open_run_store(source).list())
 
 
 @cache
@@ -169,12 +209,9 @@ def _readers_digest() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in readers)).hexdigest()
 
 
-def _reader(source: RunSource) -> Callable[[RunSource, Store], RunRecords]:
-    from pipelines.sources.run_events import read_events
-
-    readers = {"events": read_events}
-    if source.kind not in readers:
+def _reader(source: RunSource) -> RunReader:
+    if source.kind not in READERS:
         raise UsageError(
-            f"[[runs]] {source.name}: kind {source.kind!r} is not read; write {' or '.join(sorted(readers))}."
+            f"[[runs]] {source.name}: kind {source.kind!r} is not read; write one of {', '.join(READERS)}."
         )
-    return readers[source.kind]
+    return import_module(f"pipelines.sources.{READERS[source.kind]}")  # type: ignore[return-value]

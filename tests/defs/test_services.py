@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import duckdb
+from support.ports import free_port
 from support.small_company import AUGUST, Company
 
 from pipelines.models.catalog import load_catalog
@@ -72,12 +72,6 @@ def wait_for(look: Callable[[], T | None], seconds: float, home: Path, what: str
         time.sleep(0.5)
     logs = "\n".join(f"--- {log.name}\n{log.read_text()[-3_000:]}" for log in sorted(home.glob("*.log")))
     raise AssertionError(f"no {what} in {seconds:.0f} s\n{logs}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def ask(port: int, query: str) -> dict | None:

@@ -1,0 +1,186 @@
+"""MLPerf logs: the `:::MLLOG` lines of files below a folder, one run a file (facts training-runs 1.11).
+
+They tell times to the millisecond, the benchmark, epochs or blocks and evaluations. They do not tell which machine was
+billed, nor who ran it; set-up before `run_start` is outside the score and on the bill, so it is in the run here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from pipelines.errors import SourceError
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
+
+state = listed_state
+
+_MARK = ":::MLLOG "
+_SUFFIXES = (".txt", ".log", ".out")
+_STATUS = {"success": "completed", "aborted": "failed"}
+_SCORES = {"eval_accuracy": "eval_accuracy", "eval_error": "eval_error"}
+# Interval keys and the phase they are; what lies between is training.
+_PHASES = {"init": "init", "eval": "eval", "staging": "restore"}
+
+
+def read(source: RunSource) -> RunRecords:
+    """One run per log file that has MLLOG lines; its id is the file's path."""
+    store = open_run_store(source)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    warnings: list[str] = []
+    files = [item.key for item in store.list() if item.key.endswith(_SUFFIXES)]
+    for key in sorted(files, key=_natural):
+        lines = list(_lines(store.read(key).decode("utf-8", "replace"), store.uri(key), warnings))
+        if not lines:
+            warnings.append(f"{store.uri(key)} has no line that starts with {_MARK.strip()}; it is passed over.")
+            continue
+        for table, found in _run(key, lines, warnings, store.uri(key)).items():
+            rows.setdefault(table, []).extend(found)
+    if not files:
+        warnings.append(f"{store.location} holds no log file ({', '.join(_SUFFIXES)}): no run is recorded there yet.")
+    return records(source, rows, warnings)
+
+
+def _natural(key: str) -> list[int | str]:
+    """result_2 comes before result_10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", key)]
+
+
+def _lines(text: str, where: str, warnings: list[str]) -> Iterable[dict[str, Any]]:
+    whole = text.splitlines()
+    for number, line in enumerate(whole, start=1):
+        _, mark, told = line.partition(_MARK)
+        if not mark:
+            continue
+        try:
+            entry = json.loads(told)
+            entry["at"] = datetime.fromtimestamp(entry["time_ms"] / 1000, UTC).replace(tzinfo=None)
+            entry["metadata"] = entry.get("metadata") or {}
+            entry["key"].lower()
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError):
+            if number == len(whole):
+                warnings.append(f"{where}: the last line is cut short and left out.")
+                continue
+            raise SourceError(
+                f"{where}, line {number} is no MLLOG entry with key and time_ms; mend or remove it."
+            ) from None
+        yield entry
+
+
+def _run(key: str, lines: list[dict[str, Any]], warnings: list[str], where: str) -> dict[str, list[dict[str, Any]]]:
+    run_id = key.rpartition(".")[0]
+    told = {entry["key"]: entry for entry in reversed(lines)}
+    stop = told.get("run_stop")
+    status = _STATUS.get(str(stop["metadata"].get("status"))) if stop else None
+    started_at, last_at = min(e["at"] for e in lines), max(e["at"] for e in lines)
+    if stop is None:
+        warnings.append(f"{where} has no run_stop: whether the run reached its target is unknown.")
+
+    def value(name: str) -> Any:
+        return told[name]["value"] if name in told else None
+
+    scores = [entry for entry in lines if entry["key"] in _SCORES and _is_number(entry["value"])]
+    metric = scores[0]["key"] if scores else None
+    target = value("target_accuracy") or value("target_error")
+    attempt = {"run_id": run_id, "attempt_no": 1}
+    return {
+        "run": [
+            {
+                "run_id": run_id,
+                "source_system": "mllog",
+                "model": value("submission_benchmark"),
+                "experiment": value("submission_platform"),
+                "owner": value("submission_org"),
+                "global_batch_samples": value("global_batch_size"),
+                "dataset_samples": value("train_samples"),
+                "seq_len": value("max_sequence_length"),
+                "purpose": "benchmark",
+                "target_metric": metric if target is not None else None,
+                "target_value": float(target) if metric and target is not None else None,
+                "target_direction": ("min" if metric == "eval_error" else "max") if metric and target else None,
+                "status": status,
+                "started_at": started_at,
+                "ended_at": last_at if stop else None,
+                "last_seen_at": last_at,
+            }
+        ],
+        "attempt": [
+            attempt
+            | {
+                "started_at": started_at,
+                "ended_at": last_at if stop else None,
+                "end_reason": "completed" if status == "completed" else None,
+                "last_seen_at": last_at,
+            }
+        ],
+        "phase": [attempt | phase for phase in _phases(lines)],
+        "epoch": [attempt | epoch for epoch in _epochs(lines)],
+        "evaluation": [
+            attempt
+            | {
+                "metric": _SCORES[entry["key"]],
+                "value": float(entry["value"]),
+                "step": _step(entry),
+                "evaluated_at": entry["at"],
+            }
+            for entry in scores
+        ],
+    }
+
+
+def _phases(lines: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    open_at: dict[str, datetime] = {}
+    trains_from = next((entry["at"] for entry in lines if entry["key"] == "run_start"), None)
+    for entry in lines:
+        name, _, edge = entry["key"].rpartition("_")
+        phase = _PHASES.get(name)
+        if phase is None and entry["key"] != "run_stop":
+            continue
+        if edge == "start":
+            open_at[name] = entry["at"]
+            if trains_from is not None and name == "eval":
+                yield {"phase": "train", "started_at": trains_from, "ended_at": entry["at"]}
+                trains_from = None
+        elif name in open_at:
+            yield {"phase": phase, "started_at": open_at.pop(name), "ended_at": entry["at"]}
+            trains_from = entry["at"] if name == "eval" else trains_from
+        if entry["key"] == "run_stop" and trains_from is not None and entry["at"] > trains_from:
+            yield {"phase": "train", "started_at": trains_from, "ended_at": entry["at"]}
+            trains_from = None
+
+
+def _epochs(lines: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Epochs where the log has them, else its blocks, numbered from 1 in the order they ended."""
+    for unit in ("epoch", "block"):
+        stops = [entry for entry in lines if entry["key"] == f"{unit}_stop"]
+        if not stops:
+            continue
+        starts = [entry for entry in lines if entry["key"] == f"{unit}_start"]
+        # Starts and stops may interleave: they belong together by their place in the run, else by their order.
+        by_place = {_place(entry): entry["at"] for entry in starts}
+        for number, entry in enumerate(stops, start=1):
+            in_turn = starts[number - 1]["at"] if number <= len(starts) else None
+            yield {
+                "epoch_index": number,
+                "started_at": by_place.get(_place(entry), in_turn) if _place(entry) else in_turn,
+                "completed_at": entry["at"],
+                "step": entry["metadata"].get("step_num"),
+                "samples_seen": entry["metadata"].get("samples_count"),
+            }
+        return
+
+
+def _place(entry: dict[str, Any]) -> Any:
+    return entry["metadata"].get("epoch_num") or entry["metadata"].get("first_epoch_num")
+
+
+def _step(entry: dict[str, Any]) -> int | None:
+    step = entry["metadata"].get("step_num")
+    return step if isinstance(step, int) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value

@@ -1,0 +1,217 @@
+"""Slurm accounting: files of `sacct -P -D` output, one run a job, one attempt a requeue (facts training-runs 1.7).
+
+Slurm knows node names, which new instances take over. A file `nodes.csv` beside the output (node, started_at, ended_at,
+instance_id, instance_type) says which instance a name was when; without it a node is known by its name alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pipelines.errors import SourceError, UsageError
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
+
+state = listed_state
+
+NODES = "nodes.csv"
+_WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
+_NODE_COLUMNS = ("node", "started_at", "ended_at", "instance_id", "instance_type")
+_UNKNOWN = ("", "Unknown", "None", "N/A", "None assigned")
+# State of a record -> how the attempt ended, and the run if it was the last.
+_STATES = {
+    "COMPLETED": ("completed", "completed"),
+    "FAILED": ("sw_error", "failed"),
+    "OUT_OF_MEMORY": ("oom", "failed"),
+    "TIMEOUT": ("timeout", "failed"),
+    "DEADLINE": ("timeout", "failed"),
+    "NODE_FAIL": ("hw_failure", "failed"),
+    "BOOT_FAIL": ("hw_failure", "failed"),
+    "PREEMPTED": ("preempted", "killed"),
+    "REQUEUED": ("preempted", None),
+    "CANCELLED": ("user_stop", "killed"),
+    "RUNNING": (None, None),
+    "SUSPENDED": (None, None),
+}
+_GPUS = re.compile(r"(?:^|,)gres/(?:gpu|neuron)(?::[^=]+)?=(\d+)")
+_NODES = re.compile(r"(?:^|,)node=(\d+)")
+
+
+def read(source: RunSource) -> RunRecords:
+    """The jobs of every sacct file below the source's location."""
+    zone = _zone(source)
+    store = open_run_store(source)
+    keys = [item.key for item in store.list() if item.key.endswith((".txt", ".psv", ".sacct"))]
+    stays = [
+        stay
+        for item in store.list()
+        if item.key.rpartition("/")[2] == NODES
+        for stay in _node_map(store.read(item.key), store.uri(item.key), zone)
+    ]
+    jobs: dict[str, dict[tuple[datetime, str], dict[str, Any]]] = {}
+    warnings: list[str] = []
+    for key in keys:
+        for record in _records(store.read(key), store.uri(key), zone):
+            # The same record may stand in several days' files; the latest says most.
+            jobs.setdefault(record["JobIDRaw"], {})[record["Start"], record["NodeList"]] = record
+    if not keys:
+        warnings.append(f"{store.location} holds no sacct output (.txt, .psv or .sacct): no job is recorded there yet.")
+    rows: dict[str, list[dict[str, Any]]] = {"run": [], "attempt": [], "resource": []}
+    for job, found in sorted(jobs.items()):
+        attempts = [found[place] for place in sorted(found)]
+        _job(f"{source.name}-{job}", attempts, stays, rows, warnings)
+    return records(source, rows, warnings)
+
+
+def hostlist(text: str) -> list[str]:
+    """Node names of a Slurm host list: `q1-[1-3,07],head` -> q1-1 q1-2 q1-3 q1-07 head. ValueError if it is none."""
+    names: list[str] = []
+    for part in re.findall(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*", text):
+        if part:
+            names += _expanded(part)
+    if not names or any(mark in name for name in names for mark in "[]"):
+        raise ValueError(text)
+    return names
+
+
+def _expanded(part: str) -> list[str]:
+    found = re.search(r"\[([^\]]*)\]", part)
+    if not found:
+        return [part]
+    numbers: list[str] = []
+    for piece in found[1].split(","):
+        low, _, high = piece.partition("-")
+        if not low.isdigit() or (high and not high.isdigit()):
+            raise ValueError(part)
+        numbers += [f"{n:0{len(low)}d}" for n in range(int(low), int(high or low) + 1)]
+    return [name for n in numbers for name in _expanded(part[: found.start()] + n + part[found.end() :])]
+
+
+def _zone(source: RunSource) -> ZoneInfo:
+    try:
+        return ZoneInfo(source.timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise UsageError(
+            f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; write one like Europe/Oslo or UTC."
+        ) from None
+
+
+def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, Any]]:
+    lines = content.decode("utf-8-sig", "replace").splitlines()
+    header = lines[0].split("|") if lines else []
+    missing = [name for name in _WANTED if name not in header]
+    if missing:
+        raise SourceError(
+            f"{where} has no column {missing[0]}; write it with `sacct -P -D -X --format={','.join(_WANTED)},...`."
+        )
+    for number, line in enumerate(lines[1:], start=2):
+        cells = line.split("|")
+        if len(cells) < len(header):
+            raise SourceError(f"{where}, line {number} has {len(cells)} of {len(header)} fields; write the file again.")
+        record: dict[str, Any] = dict(zip(header, cells, strict=False))
+        if "." in record["JobIDRaw"]:
+            continue
+        for name in ("Start", "End", "Submit", "Eligible"):
+            record[name] = _moment(record.get(name, ""), zone, f"{where}, line {number}: {name}")
+        if record["Start"] is not None:
+            yield record
+
+
+def _moment(text: str, zone: ZoneInfo, what: str) -> datetime | None:
+    """Local time of the cluster, or an epoch where sacct was told to write it, as naive UTC."""
+    if text in _UNKNOWN:
+        return None
+    try:
+        if text.isdigit():
+            return datetime.fromtimestamp(int(text), UTC).replace(tzinfo=None)
+        at = datetime.fromisoformat(text)
+    except (ValueError, OverflowError, OSError):
+        raise SourceError(f"{what} {text!r} is no time; leave SLURM_TIME_FORMAT unset or write %s.") from None
+    return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).replace(tzinfo=None)
+
+
+def _node_map(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig", "replace")))
+    missing = [name for name in _NODE_COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        raise SourceError(f"{where} has no column {missing[0]}; write {', '.join(_NODE_COLUMNS)}.")
+    for number, row in enumerate(reader, start=2):
+        place = f"{where}, line {number}"
+        for name in ("started_at", "ended_at"):
+            row[name] = _moment(row[name] or "", zone, f"{place}: {name}")
+        yield row
+
+
+def _job(
+    run_id: str, attempts: Sequence[dict[str, Any]], stays: Sequence[dict], rows: dict, warnings: list[str]
+) -> None:
+    last = attempts[-1]
+    state_of = [_STATES.get(str(record["State"]).split(" ")[0], ("unknown", None)) for record in attempts]
+    ends = [record["End"] for record in attempts]
+    seen = [record["End"] or record["Start"] for record in attempts]
+    rows["run"].append(
+        {
+            "run_id": run_id,
+            "source_system": "slurm",
+            "experiment": last.get("JobName") or None,
+            "owner": last.get("User") or None,
+            "team": last.get("Account") or None,
+            "status": state_of[-1][1],
+            "started_at": attempts[0]["Start"],
+            "ended_at": ends[-1] if state_of[-1][1] else None,
+            "last_seen_at": max(seen),
+        }
+    )
+    for number, (record, (reason, _)) in enumerate(zip(attempts, state_of, strict=True), start=1):
+        attempt = {"run_id": run_id, "attempt_no": number}
+        rows["attempt"].append(
+            attempt
+            | {
+                "started_at": record["Start"],
+                "ended_at": record["End"],
+                "end_reason": reason,
+                "last_seen_at": record["End"] or record["Start"],
+            }
+        )
+        rows["resource"] += [attempt | node for node in _nodes(run_id, record, stays, warnings)]
+
+
+def _nodes(run_id: str, record: dict[str, Any], stays: Sequence[dict], warnings: list[str]) -> Iterable[dict[str, Any]]:
+    if record["NodeList"] in _UNKNOWN:
+        return
+    try:
+        names = hostlist(record["NodeList"])
+    except ValueError:
+        warnings.append(f"Run {run_id}: NodeList {record['NodeList']!r} is no host list; its nodes are unknown.")
+        return
+    tres = record.get("AllocTRES") or ""
+    gpus, nodes = _GPUS.search(tres), _NODES.search(tres)
+    used = int(gpus[1]) // int(nodes[1] if nodes else len(names)) if gpus else None
+    for rank, name in enumerate(names):
+        stay = {"node_rank": rank, "joined_at": record["Start"], "left_at": record["End"], "accelerators_used": used}
+        held = [
+            s
+            for s in stays
+            if s["node"] == name
+            and (s["started_at"] is None or record["End"] is None or s["started_at"] < record["End"])
+            and (s["ended_at"] is None or s["ended_at"] > record["Start"])
+        ]
+        if not held:
+            warnings.append(f"Run {run_id}: no {NODES} says which instance node {name} was; its cost is not found.")
+            yield stay | {"resource_id": name, "evidence": "nodemap"}
+        for instance in held:
+            starts = [at for at in (record["Start"], instance["started_at"]) if at]
+            ends = [at for at in (record["End"], instance["ended_at"]) if at]
+            yield stay | {
+                "resource_id": instance["instance_id"],
+                "instance_type": instance["instance_type"] or None,
+                "joined_at": max(starts),
+                "left_at": min(ends) if ends else None,
+                "evidence": "nodemap",
+            }

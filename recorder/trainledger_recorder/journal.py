@@ -1,0 +1,112 @@
+"""One append-only file of JSON lines, made durable and copied to S3 by a thread that nobody waits for."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+
+log = logging.getLogger("trainledger_recorder")
+
+
+class Journal:
+    """A file of events. `write` costs one system call and never raises; what goes wrong is logged once by kind."""
+
+    def __init__(self, path: Path, upload: str | None, every_seconds: float):
+        self._path, self._upload, self._every = path, upload, every_seconds
+        self._complained: set[str] = set()
+        self._dirty = False
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        self._file = -1
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            self.complain(f"{path} cannot be written ({error.strerror}); nothing is recorded")
+        self._thread: threading.Thread | None = None
+
+    def start(self, *chores: Callable[[], None]) -> None:
+        """Begin the work nobody waits for, with `chores` first."""
+        self._thread = threading.Thread(target=self._work, args=(chores,), name="trainledger-recorder", daemon=True)
+        self._thread.start()
+
+    def write(self, event: Mapping[str, object]) -> None:
+        """Append one event; what it leaves out as None is not written."""
+        try:
+            line = json.dumps({name: value for name, value in event.items() if value is not None}) + "\n"
+            # One write of one line: another thread's line never falls into it.
+            with self._lock:
+                if self._file >= 0:
+                    os.write(self._file, line.encode())
+                    self._dirty = True
+        except Exception as error:  # Whatever it is, training goes on.
+            self.complain(f"an event is lost ({type(error).__name__}: {error})")
+
+    def complain(self, what: str) -> None:
+        """Say once what does not work."""
+        if what not in self._complained:
+            self._complained.add(what)
+            log.warning("trainledger recorder: %s.", what)
+
+    def close(self, patience_seconds: float) -> None:
+        """Make everything durable and uploaded, but wait no longer than `patience_seconds`."""
+        self._done.set()
+        if self._thread:
+            self._thread.join(patience_seconds)
+        with self._lock:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+
+    def _work(self, chores: tuple[Callable[[], None], ...]) -> None:
+        for chore in chores:
+            self._try(chore)
+        self._try(self._upload_left_behind)
+        while not self._done.wait(self._every):
+            self._try(self._keep)
+        self._try(self._keep)
+
+    def _try(self, what: Callable[[], None]) -> None:
+        try:
+            what()
+        except Exception as error:  # Whatever it is, training goes on.
+            self.complain(f"{type(error).__name__}: {error}")
+
+    def _keep(self) -> None:
+        with self._lock:
+            is_due, self._dirty = self._dirty and self._file >= 0, False
+            handle = os.dup(self._file) if is_due else -1
+        if not is_due:
+            return
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        if self._upload:
+            _put(self._path, self._upload, self._path.parent.parent.parent)
+
+    def _upload_left_behind(self) -> None:
+        """What an attempt that was killed had written and not yet uploaded."""
+        if self._upload:
+            for path in sorted(self._path.parent.parent.glob(f"attempt-*/{self._path.name}")):
+                if path != self._path:
+                    _put(path, self._upload, self._path.parent.parent.parent)
+
+
+def _put(path: Path, upload: str, root: Path) -> None:
+    import boto3
+
+    bucket, _, prefix = upload.removeprefix("s3://").partition("/")
+    key = f"{prefix.rstrip('/')}/{path.relative_to(root).as_posix()}".lstrip("/")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    boto3.client("s3", endpoint_url=endpoint).upload_file(str(path), bucket, key)
+
+
+def now() -> str:
+    """This moment as events write it."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,177 @@
+"""The recorder: one object a process, used as a context around the training."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from trainledger_recorder.identity import IMDS, NoIdentity, identity, interruption
+from trainledger_recorder.journal import Journal, now
+from trainledger_recorder.launch import attempt, local_rank, rank
+
+_REASONS: tuple[tuple[type[BaseException], str], ...] = ((MemoryError, "oom"), (KeyboardInterrupt, "user_stop"))
+
+
+class Recorder:
+    """Writes one run's events to `folder/<run_id>/attempt-<n>/rank-<r>.jsonl` and copies them to `upload` (s3://...).
+
+    `facts` are the fields of a `run_started` event: model, dataset, seq_len, target_metric and so on. `environment` and
+    `imds` are the process's own unless given. Nothing here raises once the run id is sound, and nothing waits for the
+    network but the end, for `patience_seconds` at most.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        folder: str | os.PathLike[str] = "trainledger-runs",
+        *,
+        upload: str | None = None,
+        accelerators_used: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        imds: str = IMDS,
+        upload_every_seconds: float = 30.0,
+        patience_seconds: float = 10.0,
+        **facts: object,
+    ):
+        if not run_id or not isinstance(run_id, str):
+            raise ValueError("run_id must be a text that names the run")
+        if upload is not None and not upload.startswith("s3://"):
+            raise ValueError(f"upload must be s3://bucket/prefix, not {upload}")
+        environment = os.environ if environment is None else environment
+        self.run_id = run_id
+        self.rank = rank(environment)
+        self._is_first_of_node = local_rank(environment) == 0
+        # A run id is anybody's text; the folder's name is not.
+        home = Path(folder) / re.sub(r"[^A-Za-z0-9._-]", "_", run_id)
+        self.attempt = attempt(environment, home, self.rank)
+        self._environment, self._imds = environment, imds
+        self._facts, self._accelerators_used = facts, accelerators_used
+        self._patience = patience_seconds
+        self._resource: object = None
+        self._started_at = now()
+        path = home / f"attempt-{self.attempt}" / f"rank-{self.rank}.jsonl"
+        self._journal = Journal(path, upload, upload_every_seconds)
+
+    def __enter__(self) -> Recorder:
+        if self.rank == 0:
+            self._tell("run_started", at=self._started_at, **self._facts)
+        self._tell("attempt_started", at=self._started_at)
+        self._journal.start(*[self._join] if self._is_first_of_node else [])
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            reason = next((word for of, word in _REASONS if issubclass(kind, of)), "sw_error")
+            self.close(reason=reason, status="killed" if reason == "user_stop" else "failed")
+
+    def close(self, reason: str = "completed", status: str = "completed") -> None:
+        """End the attempt and the run. A run that is started again after this is open again."""
+        if self._is_first_of_node and self._resource:
+            self._tell("resource_left", resource=self._resource)
+        self._tell("attempt_ended", reason=reason)
+        if self.rank == 0:
+            self._tell("run_ended", status=status)
+        self._journal.close(self._patience)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A phase such as init, compile, restore, train, eval; it ends with the block."""
+        self._lead("phase_started", phase=name)
+        try:
+            yield
+        finally:
+            self._lead("phase_ended", phase=name)
+
+    def epoch_completed(
+        self,
+        epoch: int,
+        *,
+        step: int | None = None,
+        tokens_seen: float | None = None,
+        samples_seen: float | None = None,
+        fraction: float | None = None,
+    ) -> None:
+        """An epoch is over; tokens and samples count from the run's beginning, over all attempts."""
+        seen = {"step": step, "tokens_seen": tokens_seen, "samples_seen": samples_seen, "fraction": fraction}
+        self._lead("epoch_completed", epoch=epoch, **seen)
+
+    @contextmanager
+    def checkpoint(self, *, step: int, uri: str | os.PathLike[str], resumable: bool = True) -> Iterator[None]:
+        """A blocking save: saved when the block ends, stalled as long as it took. A save that raises tells nothing."""
+        began, started_at = time.monotonic(), now()
+        yield
+        self.checkpoint_saved(
+            step=step,
+            uri=uri,
+            stall_seconds=time.monotonic() - began,
+            save_started_at=started_at,
+            resumable=resumable,
+        )
+
+    def checkpoint_saved(
+        self, *, step: int, uri: str | os.PathLike[str], stall_seconds: float | None = None, **more: object
+    ) -> None:
+        """A checkpoint is durable now; `bytes` is looked up where it is a local file or folder."""
+        name = os.fspath(uri)
+        self._lead(
+            "checkpoint_saved",
+            checkpoint_id=f"{self.run_id}/{step}",
+            step=step,
+            uri=name,
+            stall_seconds=None if stall_seconds is None else round(stall_seconds, 3),
+            **{"bytes": _size(name), **more},
+        )
+
+    def evaluation(self, metric: str, value: float, *, step: int | None = None, split: str | None = None) -> None:
+        """A score; one that is no finite number is not a score."""
+        if value == value and abs(value) != float("inf"):
+            self._lead("evaluation", metric=metric, value=float(value), step=step, split=split)
+
+    def heartbeat(self, *, step: int | None = None, tokens_seen: float | None = None) -> None:
+        """Still at work: the end of a run that is killed is inferred from the last of these."""
+        self._tell("heartbeat", step=step, tokens_seen=tokens_seen)
+
+    def is_interrupted(self) -> bool:
+        """Whether AWS takes this spot instance back within two minutes; asks the metadata service."""
+        try:
+            return interruption(self._imds)
+        except NoIdentity:
+            return False
+
+    def _join(self) -> None:
+        try:
+            told = identity(self._environment, self._imds)
+        except NoIdentity as error:
+            self._journal.complain(f"the machine is unknown: {error}")
+            return
+        self._resource = told["resource"]
+        share = {"node_rank": self.rank, "accelerators_used": self._accelerators_used}
+        self._tell("resource_joined", at=self._started_at, **share, **told)
+
+    def _lead(self, event: str, **fields: object) -> None:
+        """What all ranks do together is told once."""
+        if self.rank == 0:
+            self._tell(event, **fields)
+
+    def _tell(self, event: str, at: str | None = None, **fields: object) -> None:
+        attempt = {} if event in ("run_started", "run_ended") else {"attempt": self.attempt}
+        self._journal.write({"event": event, "run_id": self.run_id, **attempt, "at": at or now(), **fields})
+
+
+def _size(name: str) -> int | None:
+    path = Path(name)
+    try:
+        if path.is_dir():
+            return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        return path.stat().st_size if path.is_file() else None
+    except OSError:
+        return None

@@ -1,0 +1,76 @@
+"""A real training on this machine, killed and resumed, recorded by the recorder and priced by a bill made for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from support.bills import instance_hour, write_config, write_export
+from support.imds import metadata_service
+from support.ledgers import ask, build_warehouse
+
+ROOT = Path(__file__).resolve().parents[2]
+RATE = Decimal("3600")  # USD an hour: a dollar a second
+
+
+def torch_python() -> str:
+    """An interpreter that has PyTorch: this one, or the system's own."""
+    for candidate in (sys.executable, "/usr/bin/python3"):
+        found = subprocess.run([candidate, "-c", "import torch"], capture_output=True)
+        if found.returncode == 0:
+            return candidate
+    pytest.skip("no interpreter here has PyTorch (apt-get install python3-torch)")
+
+
+def test_a_killed_and_resumed_training_costs_what_it_ran(tmp_path: Path) -> None:
+    """g5.xlarge billed at 1 USD a second. Expected: the seconds between each process's first and last event.
+
+    Four epochs of half a second are asked for; the first process is killed (SIGKILL) when it has told its third epoch,
+    one past the checkpoint of the second. The second goes on with epoch 3. Nobody told the end of the first attempt:
+    it ends with its last line. What happened after the checkpoint is lost work and the run's waste.
+    """
+    python = torch_python()
+    began = datetime.now(UTC)
+    with metadata_service(life_cycle="on-demand") as imds:
+        command = [python, ROOT / "tests" / "support" / "train.py", tmp_path, imds, "4"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "recorder")}
+        with subprocess.Popen(command, env=environment) as process:
+            first = tmp_path / "runs" / "cpu-1" / "attempt-1" / "rank-0.jsonl"
+            deadline = time.monotonic() + 120
+            while not (first.exists() and '"epoch": 3' in first.read_text()):
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.02)
+            process.kill()
+        subprocess.run(command, env=environment, check=True, timeout=120)
+    hours = [
+        instance_hour(f"{hour:%Y-%m-%dT%H}", "i-0rec", "g5.xlarge", str(RATE))
+        for hour in (began - timedelta(hours=1) + timedelta(hours=n) for n in range(4))
+        if f"{hour:%Y-%m}" == f"{began:%Y-%m}"
+    ]
+    export = write_export(tmp_path, {f"{began:%Y-%m}": hours})
+    builder = build_warehouse(write_config(tmp_path, billing=export, runs=tmp_path / "runs"))
+
+    def told(attempt: int) -> list[dict]:
+        file = tmp_path / "runs" / "cpu-1" / f"attempt-{attempt}" / "rank-0.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    def seconds(start: dict, end: dict) -> Decimal:
+        span = datetime.fromisoformat(end["at"]) - datetime.fromisoformat(start["at"])
+        return Decimal(span // timedelta(milliseconds=1)) / 1000
+
+    attempts = [seconds(told(n)[0], max(told(n), key=lambda e: e["at"])) for n in (1, 2)]
+    (run,) = ask(builder, "select * from mart_run_cost").rows(named=True)
+    assert abs(run["effective_cost_usd"] - sum(attempts)) < Decimal("0.000001")
+    assert run["epoch_completed_count"] == 4 and run["checkpoint_durable_count"] == 2
+    assert run["status"] == "completed" and run["attempt_count"] == 2
+    saved = next(event for event in told(1) if event["event"] == "checkpoint_saved")
+    lost = seconds(saved, max(told(1), key=lambda e: e["at"]))
+    assert abs(run["lost_work_cost_usd"] - lost) < Decimal("0.000001")
+    assert run["estimated_cost_usd"] == 0

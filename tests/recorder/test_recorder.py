@@ -1,0 +1,242 @@
+"""The recorder: what it writes is what the pipeline reads, and nothing that goes wrong reaches the training."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.imds import metadata_service
+
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import RunRecords, read_runs
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "recorder"))
+
+from trainledger_recorder import HuggingFaceCallback, LightningCallback, Recorder  # noqa: E402
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+def told(folder: Path) -> RunRecords:
+    return read_runs(RunSource(name="jobs", location=str(folder)))
+
+
+def rows(records: RunRecords, table: str, *columns: str) -> list[tuple]:
+    return records.tables[f"tracker_{table}"].select(columns).rows()
+
+
+def lines(folder: Path) -> list[dict]:
+    return [json.loads(line) for file in sorted(folder.rglob("*.jsonl")) for line in file.read_text().splitlines()]
+
+
+def test_what_is_recorded_is_read_as_the_same_run(tmp_path: Path) -> None:
+    """No warning of the reader's, every fact in its place."""
+    with (
+        metadata_service() as imds,
+        Recorder("r/1", tmp_path, imds=imds, environment={}, accelerators_used=1, model="m", team="nlp") as run,
+    ):
+        with run.phase("compile"):
+            pass
+        run.epoch_completed(1, step=10, tokens_seen=1e6)
+        saved = tmp_path.parent / "saved.pt"
+        with run.checkpoint(step=10, uri=saved):
+            saved.write_bytes(b"weights")
+        run.evaluation("eval_loss", 2.0, step=10)
+        run.evaluation("eval_loss", float("nan"), step=11)
+    records = told(tmp_path)
+    assert records.warnings == []
+    assert rows(records, "run", "run_id", "model", "team", "status") == [("r/1", "m", "nlp", "completed")]
+    assert rows(records, "attempt", "attempt_no", "end_reason") == [(1, "completed")]
+    stay = rows(records, "resource", "resource_id", "instance_type", "account_id", "market", "accelerators_used")
+    assert stay == [("i-0rec", "g5.xlarge", "000033334444", "spot", 1)]
+    assert rows(records, "resource", "evidence") == [("imds",)]
+    assert rows(records, "epoch", "epoch_index", "step", "tokens_seen") == [(1, 10, 1e6)]
+    assert rows(records, "checkpoint", "step", "bytes", "is_complete") == [(10, len(b"weights"), True)]
+    assert rows(records, "evaluation", "value") == [(2.0,)]
+
+
+def test_a_failure_of_the_training_ends_its_attempt_and_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(MemoryError), Recorder("r", tmp_path, imds=NOWHERE, environment={}):
+        raise MemoryError
+    assert rows(told(tmp_path), "attempt", "end_reason") == [("oom",)]
+    assert rows(told(tmp_path), "run", "status") == [("failed",)]
+
+
+def test_a_save_that_fails_is_no_checkpoint(tmp_path: Path) -> None:
+    with (
+        Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run,
+        pytest.raises(OSError),
+        run.checkpoint(step=1, uri="x"),
+    ):
+        raise OSError
+    assert rows(told(tmp_path), "checkpoint", "step") == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, 1),
+        ({"TORCHELASTIC_RESTART_COUNT": "2", "RANK": "0"}, 3),
+        ({"SLURM_RESTART_COUNT": "1", "SLURM_PROCID": "0"}, 2),
+        ({"AWS_BATCH_JOB_ATTEMPT": "4"}, 4),
+    ],
+)
+def test_attempts_are_counted_as_launched(tmp_path: Path, environment: dict[str, str], expected: int) -> None:
+    with Recorder("r", tmp_path, imds=NOWHERE, environment=environment) as run:
+        assert run.attempt == expected
+
+
+def test_attempts_are_counted_by_files_where_nothing_says(tmp_path: Path) -> None:
+    for expected in (1, 2, 3):
+        with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
+            assert run.attempt == expected
+
+
+def test_ranks_tell_what_is_theirs(tmp_path: Path) -> None:
+    """Two nodes of two ranks: one run, two stays, one epoch."""
+    with metadata_service() as imds:
+        for rank in range(4):
+            environment = {"RANK": str(rank), "LOCAL_RANK": str(rank % 2)}
+            with Recorder("r", tmp_path, imds=imds, environment=environment) as run:
+                run.epoch_completed(1)
+    events = [(line["event"], line.get("node_rank")) for line in lines(tmp_path)]
+    assert events.count(("run_started", None)) == 1 and events.count(("epoch_completed", None)) == 1
+    assert sorted(rank for event, rank in events if event == "resource_joined") == [0, 2]
+
+
+def test_a_sagemaker_job_is_known_by_its_arn(tmp_path: Path) -> None:
+    arn = "arn:aws:sagemaker:us-west-2:000033334444:training-job/tune-7"
+    with Recorder("r", tmp_path, imds=NOWHERE, environment={"TRAINING_JOB_ARN": arn}):
+        time.sleep(0.2)
+    assert rows(told(tmp_path), "resource", "resource_id", "account_id", "region_id") == [
+        (arn, "000033334444", "us-west-2")
+    ]
+
+
+def test_a_metadata_service_that_is_silent_costs_nothing_and_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A socket that takes the call and never answers: the hop limit's trap."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, caplog.at_level(logging.WARNING):
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        with Recorder("r", tmp_path, imds=address, environment={}) as run:
+            assert time.monotonic() - began < 0.5
+            run.epoch_completed(1)
+    assert [record.message.count("hop limit to 2") for record in caplog.records] == [1]
+    assert rows(told(tmp_path), "epoch", "epoch_index") == [(1,)]
+    assert rows(told(tmp_path), "resource", "resource_id") == []
+
+
+def test_a_folder_that_cannot_be_written_does_not_stop_the_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    with Recorder("r", tmp_path / "file", imds=NOWHERE, environment={}) as run:
+        run.epoch_completed(1)
+        run.heartbeat(step=float("nan"))  # type: ignore[arg-type]
+    assert any("cannot be written" in record.message for record in caplog.records)
+
+
+def test_spot_notice_is_heard(tmp_path: Path) -> None:
+    with metadata_service(interrupted=True) as imds, Recorder("r", tmp_path, imds=imds, environment={}) as run:
+        assert run.is_interrupted()
+    with metadata_service() as imds, Recorder("r", tmp_path, imds=imds, environment={}) as run:
+        assert not run.is_interrupted()
+
+
+def test_events_are_uploaded_and_what_a_kill_left_behind_too(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:
+    import boto3
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
+    client.create_bucket(Bucket="acme-ml")
+    left = tmp_path / "r" / "attempt-1" / "rank-0.jsonl"
+    left.parent.mkdir(parents=True)
+    left.write_text('{"event":"attempt_started","run_id":"r","attempt":1,"at":"2026-07-01T10:00:00Z"}\n')
+    with Recorder("r", tmp_path, upload="s3://acme-ml/runs", imds=NOWHERE, environment={}) as run:
+        run.epoch_completed(1)
+    source = RunSource(name="jobs", location="s3://acme-ml/runs", endpoint_url=s3_endpoint)
+    records = read_runs(source)
+    assert rows(records, "attempt", "attempt_no") == [(1,), (2,)]
+    assert rows(records, "epoch", "epoch_index") == [(1,)]
+
+
+def test_an_upload_that_fails_is_told_and_loses_nothing(tmp_path: Path, caplog, monkeypatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with Recorder("r", tmp_path, upload="s3://acme-ml/runs", imds=NOWHERE, environment={}, patience_seconds=0.5) as run:
+        run.epoch_completed(1)
+    assert rows(told(tmp_path), "epoch", "epoch_index") == [(1,)]
+
+
+def test_an_event_costs_the_training_microseconds(tmp_path: Path) -> None:
+    """Ten thousand events; 200 microseconds each would still be nothing beside a training step."""
+    with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
+        began = time.process_time()
+        for step in range(10_000):
+            run.heartbeat(step=step)
+        spent = time.process_time() - began
+    assert spent / 10_000 < 200e-6
+    assert len(lines(tmp_path)) >= 10_000
+
+
+def test_callbacks_speak_for_their_frameworks(tmp_path: Path) -> None:
+    """Called as the frameworks call them, by the names and arguments their documents give."""
+
+    class Thing:
+        def __init__(self, **facts: object):
+            self.__dict__.update(facts)
+
+    with Recorder("hf", tmp_path / "hf", imds=NOWHERE, environment={}) as run:
+        callback = HuggingFaceCallback(run)
+        state = Thing(epoch=0.9997, global_step=100, num_input_tokens_seen=4096)
+        callback.on_epoch_end(None, state, None)
+        callback.on_save(Thing(output_dir=str(tmp_path)), state, None)
+        callback.on_evaluate(None, state, None, metrics={"eval_loss": 2.0, "eval_runtime": 3.0, "epoch": 1.0})
+    records = told(tmp_path / "hf")
+    assert rows(records, "epoch", "epoch_index", "tokens_seen") == [(1, 4096)]
+    assert rows(records, "checkpoint", "step") == [(100,)]
+    assert rows(records, "evaluation", "metric", "value") == [("eval_loss", 2.0)]
+
+    with Recorder("pl", tmp_path / "pl", imds=NOWHERE, environment={}) as run:
+        callback = LightningCallback(run)
+        saver = Thing(last_model_path="", best_model_path=str(tmp_path / "epoch=0-step=25.ckpt"))
+        trainer = Thing(
+            current_epoch=0,
+            global_step=25,
+            sanity_checking=False,
+            callback_metrics={"val_loss": 1.5, "train_loss": 1.0},
+            checkpoint_callback=saver,
+        )
+        callback.on_validation_end(trainer, None)
+        callback.on_train_epoch_end(trainer, None)
+        callback.on_train_batch_end(trainer, None)
+        callback.on_train_batch_end(trainer, None)
+    records = told(tmp_path / "pl")
+    assert rows(records, "epoch", "epoch_index") == [(1,)]
+    assert rows(records, "evaluation", "metric") == [("val_loss",)]
+    assert rows(records, "checkpoint", "step") == [(25,)]
+
+
+def test_it_is_a_wheel_of_its_own_that_needs_nothing(tmp_path: Path) -> None:
+    subprocess.run(
+        [Path(sys.executable).with_name("uv"), "build", "--quiet", "--wheel", "--out-dir", tmp_path, ROOT / "recorder"],
+        check=True,
+        timeout=120,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from trainledger_recorder import Recorder\n"
+        "with Recorder('r', sys.argv[2], imds='http://127.0.0.1:9', environment={}) as run: run.epoch_completed(1)\n"
+    )
+    # -I -S: no site-packages, so nothing but the standard library is there.
+    subprocess.run([sys.executable, "-I", "-S", "-c", code, wheel, tmp_path / "runs"], check=True, timeout=60)
+    assert rows(told(tmp_path / "runs"), "epoch", "epoch_index") == [(1,)]

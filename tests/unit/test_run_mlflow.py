@@ -1,0 +1,194 @@
+"""MLflow runs read from a live server: finished, resumed, deleted, nested, and killed without a word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import ClassVar
+
+import polars as pl
+import pytest
+from support.ports import free_port
+
+from pipelines.errors import SourceError, UnreachableError, UsageError
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import RunRecords, read_runs, runs_fingerprint
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = ROOT / ".mlflow" / "bin"
+needs_server = pytest.mark.skipif(
+    not (BIN / "mlflow").exists(), reason="no MLflow server installed: make test installs one"
+)
+
+
+def source(location: str) -> RunSource:
+    return RunSource(name="lab", kind="mlflow", location=location)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home, port = tmp_path_factory.mktemp("mlflow"), free_port()
+    store = ["--backend-store-uri", f"sqlite:///{home}/m.db", "--default-artifact-root", f"{home}/artifacts"]
+    command = [BIN / "mlflow", "server", *store, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    with (home / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log, cwd=home) as process:
+        try:
+            _wait(f"http://127.0.0.1:{port}/health", process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def _wait(url: str, process: subprocess.Popen) -> None:
+    for _ in range(240):
+        assert process.poll() is None, "the server did not start"
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.25)
+    raise TimeoutError(url)
+
+
+@pytest.fixture(scope="module")
+def told(server: str) -> tuple[dict[str, str], RunRecords]:
+    script = ROOT / "tests" / "support" / "mlflow_story.py"
+    done = subprocess.run([BIN / "python", script, server], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -9, done.stderr
+    ids = json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
+    return ids, read_runs(source(server))
+
+
+def rows(told: tuple[dict[str, str], RunRecords], table: str, run: str, *columns: str) -> list[tuple]:
+    ids, records = told
+    return records.tables[f"tracker_{table}"].filter(pl.col("run_id") == ids[run]).select(columns).rows()
+
+
+def at(clock: str) -> datetime:
+    return datetime.fromisoformat(f"2026-07-01T{clock}")
+
+
+@needs_server
+def test_a_finished_run_says_what_it_was_where_it_ran_and_how_far_it_came(told) -> None:
+    run = rows(told, "run", "done", "model", "dataset", "seq_len", "global_batch_samples", "status", "experiment")
+    assert run == [("llama", "corp", 4096, 256, "completed", "finetunes")]
+    stay = rows(told, "resource", "done", "resource_id", "account_id", "region_id", "joined_at", "left_at", "evidence")
+    assert stay == [("i-01", "000033334444", "us-west-2", at("10:00:00"), at("12:05:00"), "imds")]
+    assert rows(told, "epoch", "done", "epoch_index", "completed_at", "step") == [
+        (1, at("11:00:00"), 200),
+        (2, at("12:00:00"), 400),
+    ]
+    assert sorted(rows(told, "evaluation", "done", "step", "metric", "value")) == [
+        (100, "eval_loss", 3.0),
+        (200, "eval_loss", 2.5),
+        (400, "eval_loss", 2.0),
+    ]
+
+
+@needs_server
+def test_a_resumed_run_is_two_attempts_and_the_gap_is_nobodys(told) -> None:
+    """MLflow shows 10:00 to 13:25; the steps go back at 13:00 and nothing is heard from 10:20 on."""
+    assert rows(told, "attempt", "resumed", "attempt_no", "started_at", "ended_at", "end_reason") == [
+        (1, at("10:00:00"), at("10:20:00"), "unknown"),
+        (2, at("13:00:00"), at("13:25:00"), "completed"),
+    ]
+    assert len(rows(told, "resource", "resumed", "joined_at")) == 2
+
+
+@needs_server
+def test_a_deleted_run_still_cost_money(told) -> None:
+    assert rows(told, "run", "deleted", "status", "started_at", "ended_at") == [
+        ("failed", at("09:00:00"), at("09:30:00"))
+    ]
+
+
+@needs_server
+def test_a_killed_run_has_no_end_and_is_last_seen_at_its_last_metric(told) -> None:
+    assert rows(told, "run", "killed", "status", "ended_at", "last_seen_at") == [(None, None, at("10:40:00"))]
+    assert any(told[0]["killed"] in warning and "never ended" in warning for warning in told[1].warnings)
+
+
+@needs_server
+def test_a_nested_run_names_its_parent(told) -> None:
+    assert rows(told, "run", "child", "parent_run_id") == [(told[0]["parent"],)]
+    assert rows(told, "run", "parent", "parent_run_id") == [(None,)]
+
+
+@needs_server
+def test_a_long_history_is_read_to_its_last_page(told) -> None:
+    """30,000 points are more than one page; the last is 29.999 s after eight."""
+    assert rows(told, "run", "many", "last_seen_at") == [(datetime.fromisoformat("2026-07-01T08:00:29.999"),)]
+
+
+@needs_server
+def test_what_does_not_change_keeps_its_fingerprint(told, server: str) -> None:
+    assert runs_fingerprint(source(server)) == runs_fingerprint(source(server))
+
+
+@needs_server
+def test_a_run_source_that_is_no_address_is_refused(server: str) -> None:
+    with pytest.raises(UsageError, match="is no http address of MLflow"):
+        read_runs(source("mlruns"))
+    with pytest.raises(SourceError, match="answers 404"):
+        read_runs(source(f"{server}/elsewhere"))
+
+
+class Answers(BaseHTTPRequestHandler):
+    """A server that answers as it is told, a list of (status, body) by call; it stays at the last one."""
+
+    script: ClassVar[list[tuple[int, str]]]
+    asked = 0
+
+    def do_POST(self) -> None:
+        status, body = self.script[min(type(self).asked, len(self.script) - 1)]
+        type(self).asked += 1
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def trouble() -> Iterator[tuple[str, type[Answers]]]:
+    class Own(Answers):
+        pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", Own
+        server.shutdown()
+
+
+def test_a_busy_server_is_asked_again(trouble: tuple[str, type[Answers]]) -> None:
+    address, server = trouble
+    server.script = [(429, "slow down"), (503, "not now"), (200, '{"experiments": []}')]
+    assert read_runs(source(address)).tables["tracker_run"].is_empty()
+    assert server.asked == 3
+
+
+def test_half_a_page_is_refused_and_nothing_is_taken_of_it(trouble: tuple[str, type[Answers]]) -> None:
+    address, server = trouble
+    server.script = [(200, '{"experiments": [{"experiment_id": "1"')]
+    with pytest.raises(SourceError, match="answers no JSON"):
+        read_runs(source(address))
+
+
+def test_a_server_that_repeats_its_page_is_told(trouble: tuple[str, type[Answers]]) -> None:
+    address, server = trouble
+    server.script = [(200, '{"experiments": [{"experiment_id": "1"}], "next_page_token": "again"}')]
+    with pytest.raises(SourceError, match="the same page again and again"):
+        read_runs(source(address))
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    with pytest.raises(UnreachableError, match="does not answer"):
+        read_runs(source(f"http://127.0.0.1:{free_port()}"))
