@@ -1,4 +1,4 @@
-"""Laws of a bill (facts aws-billing 2.4) for any that is whole; for any at all, the way from effective to billed cost."""
+"""Laws of a bill that is whole (facts aws-billing 2.4); for any at all, the way from effective to billed cost."""
 
 from __future__ import annotations
 
