@@ -19,7 +19,7 @@ import polars as pl
 
 from pipelines.engine import Engine, open_engine
 from pipelines.errors import CheckError
-from pipelines.models.catalog import BILL, RAW_TABLES, THIS_MONTH, Catalog, Model, load_catalog
+from pipelines.models.catalog import BILLS, RAW_TABLES, THIS_MONTH, Catalog, Model, load_catalog
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.validate import CheckResult, validate
 from pipelines.sources.run_tracker import read_all, runs_fingerprint
@@ -173,7 +173,7 @@ class Builder:
         if name in seen:
             return
         seen.add(name)
-        if name == BILL:
+        if name in BILLS:
             self.warehouse.bill.view(engine, name, period)
         elif name == THIS_MONTH:
             engine.view_sql(name, _month_select(period))
@@ -202,8 +202,8 @@ class Builder:
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
         seal = hashlib.sha256(f"{model.key} {period}\n{contract.digest}\n{model.text}".encode())
         for name in self.catalog.resting_on(model):
-            if name == BILL:
-                parts = [self.warehouse.bill.fingerprint(period)]
+            if name in BILLS:
+                parts = [self.warehouse.bill.fingerprint(name, period)]
             elif name == THIS_MONTH:
                 parts = [str(period)]
             elif name in self.catalog and not self.catalog[name].stored:

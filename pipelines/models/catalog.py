@@ -22,16 +22,17 @@ import pipelines.transforms
 from pipelines import house
 from pipelines.errors import UsageError
 from pipelines.models.expressions import expand_calls
+from pipelines.sources.cur_columns import LISTS
 
 Grain = Literal["month", "whole"]
 
-# The delivered bill is read in place; the tracker tables are written by their source.
-BILL = "aws_cur_line_item"
+# Delivered bills are read in place; the tracker tables are written by their source.
+BILLS = tuple(listed.table for listed in LISTS)
 TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 # One row, the month being built: billing_period, started_at, ended_at.
 THIS_MONTH = "this_month"
-GIVEN = frozenset({BILL, THIS_MONTH, *RAW_TABLES})
+GIVEN = frozenset({*BILLS, THIS_MONTH, *RAW_TABLES})
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)

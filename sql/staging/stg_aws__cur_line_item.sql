@@ -1,14 +1,14 @@
 -- One row per line of a delivered cost and usage report, in FOCUS terms, with its cost on the three bases.
 -- partition: billing_period
 -- stored: no
--- The only SQL that knows AWS column names and line-item types (facts aws-billing 2).
+-- The only SQL that knows the report's column names and line-item types (facts aws-billing 2).
 with line as (
     select
         *,
         cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
         coalesce(bill_invoice_id, '') as invoice_id,
-        regexp_extract(line_item_usage_type, '(^|-)([A-Za-z]+):', 2) as usage_kind,
-        coalesce(product_instance_type, nullif(regexp_extract(line_item_usage_type, ':((ml\.)?[a-z][a-z0-9-]*\.[a-z0-9-]+)$', 1), '')) as instance_type
+        usage_kind_of(line_item_usage_type) as usage_kind,
+        coalesce(product_instance_type, instance_type_of(line_item_usage_type)) as instance_type
     from aws_cur_line_item
 ),
 
@@ -47,7 +47,7 @@ classified as (
             else coalesce(kind_class, 'other')
         end as line_class,
         coalesce(accelerator.accelerator_family,
-            case when regexp_matches(catalogue_type, '^(p[0-9]|g[0-9]|gr[0-9]|trn|inf|dl[0-9])') then 'unknown' else 'none' end) as accelerator_family,
+            case when is_accelerator_name(catalogue_type) then 'unknown' else 'none' end) as accelerator_family,
         accelerator.accelerator_count
     from kinded as line
     left join payer

@@ -23,3 +23,24 @@ select
     max(line_item_usage_start_date) as newest_usage_at
 from aws_cur_line_item
 group by all
+
+union all
+
+-- A FOCUS export shows no covered usage at the on-demand price to offset, and its costs are after discounts.
+select
+    billing_period,
+    cast(coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    billing_account_id as payer_account_id,
+    coalesce(invoice_id, '') as invoice_id,
+    billing_currency,
+    max(source_name) as source_name,
+    max(delivery_id) as delivery_id,
+    max(invoice_issuer_name) as invoice_issuer,
+    count(*) as line_count,
+    coalesce(sum(billed_cost), 0) as billed_cost_usd,
+    count(*) filter (where billed_cost is null or effective_cost is null) as line_without_cost_count,
+    cast(0 as bigint) as net_value_count,
+    cast(0 as decimal(20, 10)) as savings_plan_offset_usd,
+    max(charge_period_start) as newest_usage_at
+from aws_focus_line_item
+group by all
