@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pipelines.sources.cur_columns import FOCUS, snake
 from support.bills import ORDINARY_LINE, next_month
 from support.cur_exports import MAP, csv_text, packed, parquet, write
 
@@ -59,6 +60,13 @@ def focus_lines(lines: Iterable[Mapping[str, str]], period: str = "2026-07", ver
     if version == "1.0":
         whole = [_as_1_0(line) for line in whole]
     return [dict(sorted(line.items())) for line in whole]
+
+
+def normalised(lines: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Whole lines as rows of the raw table; a tag, and a key of a map, is given under its normalised name."""
+    known = {column.name for column in FOCUS.columns} | {"tag_run_id", "tag_owner", "tag_team"}
+    rows = [{snake(name): value for name, value in line.items() if value} for line in lines]
+    return [{name: value for name, value in row.items() if name in known} for row in rows]
 
 
 def _as_1_0(line: dict[str, str]) -> dict[str, str]:
