@@ -7,7 +7,7 @@ with line as (
         *,
         -- FOCUS 1.2 has no x_UsageType; there the SKU's meter says it.
         coalesce(x_usage_type, sku_meter) as usage_type,
-        coalesce(x_service_code, service_name) as service,
+        coalesce(x_service_code, service_name, '') as service,
         coalesce(x_operation, '') as operation,
         -- Elsewhere, and in what runs tell of themselves, an instance goes by its id alone.
         coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''), resource_id) as bare_id,

@@ -132,11 +132,6 @@ def test_an_export_that_is_gone(ledger: Ledger) -> None:
     assert re.search(r"exports cannot be listed: No such file or directory; check", ledger.refused(3))
 
 
-def test_a_focus_export(ledger: Ledger) -> None:
-    ledger.configure('location = "export"', 'location = "export"\nkind = "focus"')
-    assert "is a FOCUS export, which cannot be read yet" in ledger.refused(3)
-
-
 def test_a_bill_in_another_currency(ledger: Ledger) -> None:
     ledger.restate(*HOURS, {**LINE, "line_item_currency_code": "NOK"})
     said = ledger.refused(1)

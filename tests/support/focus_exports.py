@@ -74,8 +74,8 @@ def _as_1_0(line: dict[str, str]) -> dict[str, str]:
     return {**told, "x_UsageType": line["SkuMeter"], "x_CostCategories": ""}
 
 
-def focus_parquet(lines: Sequence[Mapping[str, str]]) -> bytes:
-    """Whole lines as Parquet: numbers double, dates timestamps, maps; headers as the lines spell them."""
+def focus_parquet(lines: Sequence[Mapping[str, str]], other: Mapping[str, pa.DataType] | None = None) -> bytes:
+    """Whole lines as Parquet: numbers double, dates timestamps, maps; `other` overrides; headers as spelled."""
     types: dict[str, pa.DataType] = {}
     for name in lines[0]:
         word = name.lower()
@@ -87,6 +87,7 @@ def focus_parquet(lines: Sequence[Mapping[str, str]]) -> bytes:
             types[name] = pa.timestamp("ms", "UTC")
         else:
             types[name] = pa.string()
+    types.update(other or {})
     return parquet([{name: _filled(types[name], value) for name, value in line.items()} for line in lines], types)
 
 
