@@ -15,6 +15,8 @@ import typer
 from pipelines import commands
 from pipelines.console import Console
 from pipelines.errors import TrainledgerError, UsageError
+from pipelines.explain.command import app as explain_app
+from pipelines.options import Config
 from pipelines.settings import DEMO_FOLDER, Settings, load_settings
 
 app = typer.Typer(
@@ -26,9 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Config = Annotated[
-    Path | None, typer.Option("--config", help="trainledger.toml to use; else the one here, else the demo's.")
-]
+app.add_typer(explain_app, name="explain")
 
 
 @app.callback()

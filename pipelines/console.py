@@ -64,6 +64,11 @@ class Console:
             self._out.width = 1_000_000
         self._err = RichConsole(stderr=True, highlight=False)
 
+    @property
+    def width(self) -> int:
+        """Characters a line of the result has room for."""
+        return self._out.width
+
     def say(self, sentence: str) -> None:
         """Print a line of the result."""
         self._out.print(Text(_printable(sentence)), soft_wrap=True)

@@ -35,6 +35,10 @@ class Lake:
         self._newest: dict[str, tuple[int, list[DataFile]]] = {}
         self._still_ours: Callable[[], None] = _no_lock
 
+    def as_published(self, publication: Publication) -> Lake:
+        """The same tables as a publication shows them; what was committed since is not seen."""
+        return _PublishedLake(self._store, self._cache, publication)
+
     def files(self, table: str, period: str | None = None, version: int | None = None) -> list[Path]:
         """Local paths of a table's files, of one month or all, in the newest or a given version; by name."""
         slices = self._newest_files(table) if version is None else self._tables.files(table, version)[1]
@@ -169,6 +173,20 @@ class Lake:
     @property
     def _is_remote(self) -> bool:
         return self._store.location.startswith("s3://")
+
+
+class _PublishedLake(Lake):
+    """A lake whose newest versions are those a publication names."""
+
+    def __init__(self, store: Store, cache: Path, publication: Publication):
+        super().__init__(store, cache)
+        self._publication = publication
+
+    def _newest_files(self, table: str) -> list[DataFile]:
+        if table not in self._newest:
+            named = self._publication.tables.get(table)
+            self._newest[table] = self._tables.files(table, named["version"]) if named else (-1, [])
+        return self._newest[table][1]
 
 
 def _no_lock() -> None:

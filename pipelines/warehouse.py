@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from copy import copy
 from pathlib import Path
 
 from pipelines.errors import UsageError
 from pipelines.lake import Lake
+from pipelines.publication import Publication
 from pipelines.settings import Settings
+from pipelines.sources.published_bill import PublishedBill
 from pipelines.sources.raw_bill import RawBill
 from pipelines.storage import Store, open_store
 
@@ -31,6 +34,15 @@ class Warehouse:
             ) from None
         self.lake = Lake(self.store, self.work / "cache")
         self.bill = RawBill(self.work / "raw", settings)
+
+    def as_published(self, publication: Publication) -> Warehouse:
+        """The warehouse as a publication shows it: its versions of the tables, the deliveries it was made from."""
+        seen = copy(self)
+        seen.lake = self.lake.as_published(publication)
+        tags = {name: tuple(keys) for name, keys in publication.inputs["tags"].items()}
+        settings = self.settings.model_copy(update={"tags": tags})
+        seen.bill = PublishedBill(self.work / "raw", settings, publication.inputs["deliveries"])
+        return seen
 
     @property
     def staging(self) -> Path:

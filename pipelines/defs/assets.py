@@ -11,6 +11,7 @@ from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
 from pipelines.models.catalog import GIVEN, RAW_TABLES, THIS_MONTH, Model, load_catalog
 from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
+from pipelines.models.totals import added
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
 from pipelines.sources.cur_columns import LISTS
@@ -82,7 +83,6 @@ def _delivered(table: str, stored: list[RawDelivery]) -> dg.MaterializeResult:
         asset_key(table),
         metadata={
             "dagster/row_count": sum(raw.line_count for raw in stored),
-            "billed_cost_usd": f"{sum(raw.billed_total for raw in stored):,.2f} USD",
             "deliveries": [raw.delivery.delivery_id for raw in stored],
         },
     )
@@ -182,11 +182,14 @@ def _severity(check: CheckResult) -> dg.AssetCheckSeverity:
 
 
 def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
-    money = {name: sum(made.totals[name] for made in built) for made in built for name in made.totals}
+    money = added(made.totals for made in built)
+    said = {
+        name: ", ".join(f"{sums[unit]:,.2f} {unit}" for unit in sorted(sums)) for name, sums in money.items() if sums
+    }
     return {
         "dagster/row_count": sum(made.row_count for made in built),
         "unchanged": sum(made.was_current for made in built),
-        **{name: dg.MetadataValue.text(f"{amount:,.2f} USD") for name, amount in money.items()},
+        **{name: dg.MetadataValue.text(text) for name, text in said.items()},
     }
 
 

@@ -12,7 +12,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +19,7 @@ import polars as pl
 from pipelines.engine import Engine, open_engine
 from pipelines.errors import CheckError
 from pipelines.models.catalog import BILLS, RAW_TABLES, THIS_MONTH, Catalog, Model, load_catalog
+from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.validate import CheckResult, validate
 from pipelines.sources.run_tracker import read_all, runs_fingerprint
@@ -27,18 +27,19 @@ from pipelines.warehouse import Warehouse
 
 # Where the sentences about training runs that were read with a doubt are kept.
 RUN_DOUBTS = "checks/raw/tracker.json"
-MONEY = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+# Raised when what a build records of a table changes its form: everything is then built again, once.
+_FORM = 2
 
 
 @dataclass(frozen=True)
 class Built:
-    """What one table, or one month of it, came to; totals are USD by cost basis."""
+    """What one table, or one month of it, came to; totals by cost basis and currency."""
 
     table: str
     period: str | None
     fingerprint: str
     row_count: int
-    totals: dict[str, Decimal]
+    totals: Totals
     checks: list[CheckResult]
     was_current: bool
 
@@ -143,9 +144,7 @@ class Builder:
             raise
         return engine
 
-    def _stage(
-        self, model: Model, contract: Contract, period: str | None, staged: Path
-    ) -> tuple[int, dict[str, Decimal]]:
+    def _stage(self, model: Model, contract: Contract, period: str | None, staged: Path) -> tuple[int, Totals]:
         with self.open(model.inputs, period) as engine:
             if model.kind == "sql":
                 source = model.text
@@ -158,10 +157,7 @@ class Builder:
             order = ", ".join(f'"{name}"' for name in contract.key or [c.name for c in contract.columns])
             engine.write(f"select {columns} from ({source}) as made_rows order by {order}", staged)
             engine.view("staged_rows", [staged])
-            money = [c.name for c in contract.columns if c.name in MONEY]
-            sums = "".join(f', cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in money)
-            row = engine.query(f"select count(*) as row_count{sums} from staged_rows").row(0, named=True)
-        return row["row_count"], {name: row[name] or Decimal(0) for name in money}
+            return totals_of(engine, "staged_rows", [c.name for c in contract.columns])
 
     def _frame(self, model: Model, engine: Engine) -> pl.DataFrame:
         """The rows of a table that Python makes: a reviewed list, or a Polars transform."""
@@ -200,7 +196,7 @@ class Builder:
         return model.key, period if model.grain == "month" else None
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
-        seal = hashlib.sha256(f"{model.key} {period}\n{contract.digest}\n{model.text}".encode())
+        seal = hashlib.sha256(f"{_FORM} {model.key} {period}\n{contract.digest}\n{model.text}".encode())
         for name in self.catalog.resting_on(model):
             if name in BILLS:
                 parts = [self.warehouse.bill.fingerprint(name, period)]
@@ -221,7 +217,7 @@ class Builder:
         if record["fingerprint"] != fingerprint:
             return None
         record["checks"] = [CheckResult(**check) for check in record["checks"]]
-        record["totals"] = {name: Decimal(amount) for name, amount in record["totals"].items()}
+        record["totals"] = recorded(record["totals"])
         return replace(Built(**record), was_current=True)
 
 

@@ -92,13 +92,14 @@ class ColumnList:
     @cached_property
     def tag_containers(self) -> tuple[str, ...]:
         """Columns that hold tags: as a map of this name, or one column per tag after `<name>_`."""
-        return tuple(column.name for column in self._listed if column.type == TAGS)
+        return tuple(name for name, _ in self._containers)
 
     @cached_property
     def map_names(self) -> frozenset[str]:
         """Columns that are maps, JSON text in a csv."""
         found = (_MAP_VALUE.fullmatch(alias) for column in self.columns for alias in column.aliases)
-        return frozenset(self.tag_containers) | {match["column"] for match in found if match}
+        containers = (name for container, aliases in self._containers for name in (container, *aliases))
+        return frozenset(containers) | {match["column"] for match in found if match}
 
     @cached_property
     def digest(self) -> str:
@@ -131,13 +132,17 @@ class ColumnList:
         return Layout(sources, tuple(tags), tuple(warnings))
 
     def _tags_of(self, column: Delivered, name: str, position: int) -> list[Tag]:
-        for container in self.tag_containers:
-            if name == container and column.form == "map":
+        for container, aliases in self._containers:
+            if name in (container, *aliases) and column.form == "map":
                 return [Tag(position, container)]
             if name.startswith(f"{container}_") and column.form in ("text", "any"):
                 key = column.name.partition("/")[2] or column.name[len(container) + 1 :]
                 return [Tag(position, container, key)]
         return []
+
+    @cached_property
+    def _containers(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return tuple((column.name, column.aliases) for column in self._listed if column.type == TAGS)
 
     @cached_property
     def _listed(self) -> tuple[Column, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.sources.cur_columns import CUR, MONEY, Column, ColumnList, Delivered, Source
 from pipelines.sources.cur_delivery import RawDelivery, RawFile, TagKey
-from pipelines.sources.cur_tags import lookups, twins
+from pipelines.sources.cur_tags import FALLBACKS, lookups, twins
 
 # What we call a delivered tag, in the order of the normalised columns.
 TAG_NAMES = ("run_id", "owner", "team")
@@ -38,7 +38,7 @@ def raw_select(
         warnings.update(dict.fromkeys(raw.warnings))
         for number, group in enumerate(_alike(raw.files), 1):
             first = group[0]
-            tried = {name: lookups(first.tag_keys, tags.get(name, ())) for name in TAG_NAMES}
+            tried = {name: lookups(first.tag_keys, tags.get(name, ()), FALLBACKS[name]) for name in TAG_NAMES}
             for file in group:
                 for name, keys in tried.items():
                     warnings.update(dict.fromkeys(twins(file, name, keys)))

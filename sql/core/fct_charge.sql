@@ -23,6 +23,11 @@ select
         as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
-    sum(billed_cost_usd) as billed_cost_usd
+    sum(billed_cost_usd) as billed_cost_usd,
+    sum(tagged_usd(charge_category, resource_id, resource_id, effective_cost_usd)) as taggable_cost_usd,
+    sum(tagged_usd(charge_category, resource_id, tag_run_id, effective_cost_usd)) as run_id_tagged_cost_usd,
+    sum(tagged_usd(charge_category, resource_id, tag_owner, effective_cost_usd)) as owner_tagged_cost_usd,
+    sum(tagged_usd(charge_category, resource_id, tag_team, effective_cost_usd)) as team_tagged_cost_usd,
+    sum(unresolved_usd(line_class, accelerator_family, usage_started_at, usage_ended_at, effective_cost_usd)) as unresolved_cost_usd
 from fct_charge_line
 group by all

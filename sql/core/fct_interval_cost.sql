@@ -6,7 +6,7 @@ with piece as (
         greatest(stretch.started_ms, cost.started_ms) - cost.started_ms as lower_ms,
         least(stretch.ended_ms, cost.ended_ms) - cost.started_ms as upper_ms,
         cost.ended_ms - cost.started_ms as whole_ms,
-        cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
+        cost.billing_currency, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
     from fct_run_interval as stretch
     join fct_run_cost_hourly as cost
         on cost.run_id = stretch.run_id
@@ -16,13 +16,13 @@ with piece as (
 
 priced as (
     select
-        run_id, interval_kind, interval_key,
+        run_id, interval_kind, interval_key, billing_currency,
         sum(piece_usd(accelerator_hours, lower_ms, upper_ms, whole_ms)) as accelerator_hours,
         known_sum(piece_usd(list_cost_usd, lower_ms, upper_ms, whole_ms)) as list_cost_usd,
         sum(piece_usd(effective_cost_usd, lower_ms, upper_ms, whole_ms)) as effective_cost_usd,
         sum(piece_usd(billed_cost_usd, lower_ms, upper_ms, whole_ms)) as billed_cost_usd
     from piece
-    group by run_id, interval_kind, interval_key
+    group by run_id, interval_kind, interval_key, billing_currency
 ),
 
 asked as (
@@ -33,7 +33,7 @@ asked as (
 
 select
     asked.run_id, asked.interval_kind, asked.interval_key, asked.duration_ms,
-    priced.accelerator_hours, priced.list_cost_usd, priced.effective_cost_usd, priced.billed_cost_usd
+    priced.billing_currency, priced.accelerator_hours, priced.list_cost_usd, priced.effective_cost_usd, priced.billed_cost_usd
 from asked
 left join priced
     on priced.run_id = asked.run_id

@@ -1,7 +1,7 @@
 -- One row per run: what it did, and what all of it cost on the three bases.
 with ledger as (
     select
-        run_id,
+        run_id, billing_currency,
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
@@ -10,7 +10,7 @@ with ledger as (
         max(nullif(accelerator_family, 'none')) as billed_accelerator_family
     from fct_ledger_daily
     where bucket = 'run'
-    group by run_id
+    group by run_id, billing_currency
 ),
 
 -- Tokens a run has seen are told by epochs and checkpoints alike.
@@ -34,7 +34,7 @@ counted as (
 
 waste as (
     select
-        run_id,
+        run_id, billing_currency,
         coalesce(sum(effective_cost_usd), 0) as wasted_cost_usd,
         coalesce(sum(effective_cost_usd) filter (where interval_kind = 'lost_work'), 0) as lost_work_cost_usd,
         coalesce(sum(effective_cost_usd) filter (where interval_kind = 'restart'), 0) as restart_cost_usd,
@@ -42,7 +42,7 @@ waste as (
         coalesce(sum(effective_cost_usd) filter (where interval_kind = 'failed_run'), 0) as failed_run_cost_usd
     from fct_interval_cost
     where interval_kind in ('lost_work', 'restart', 'compile', 'failed_run')
-    group by run_id
+    group by run_id, billing_currency
 ),
 
 target as (
@@ -52,7 +52,7 @@ target as (
 )
 
 select
-    run.run_id, run.workload_id,
+    run.run_id, run.workload_id, ledger.billing_currency,
     case when run.accelerator_family in ('none', 'mixed') then coalesce(ledger.billed_accelerator_family, run.accelerator_family)
         else run.accelerator_family end as accelerator_family,
     run.instance_type, run.resource_count, run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model,
@@ -76,5 +76,5 @@ select
 from dim_run as run
 left join ledger on ledger.run_id = run.run_id
 left join counted on counted.run_id = run.run_id
-left join waste on waste.run_id = run.run_id
+left join waste on waste.run_id = run.run_id and waste.billing_currency = ledger.billing_currency
 left join target on target.run_id = run.run_id

@@ -2,6 +2,7 @@
 select
     cost.run_id,
     cost.interval_key as checkpoint_id,
+    cost.billing_currency,
     run.workload_id, run.accelerator_family, run.instance_type,
     checkpoint.attempt_no, checkpoint.step, checkpoint.durable_at, checkpoint.bytes as checkpoint_bytes,
     checkpoint.stall_seconds,

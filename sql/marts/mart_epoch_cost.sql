@@ -2,6 +2,7 @@
 select
     cost.run_id,
     cast(cost.interval_key as bigint) as epoch_index,
+    cost.billing_currency,
     run.workload_id, run.accelerator_family, run.instance_type,
     cast(cost.duration_ms as double) / 1000 as duration_seconds,
     cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd

@@ -1,6 +1,6 @@
 -- One row per run: what it really cost, and what one epoch, checkpoint and million tokens of it cost.
 select
-    run_id, workload_id, accelerator_family, instance_type, resource_count, attempt_count, status, purpose, team, owner, model,
+    run_id, workload_id, billing_currency, accelerator_family, instance_type, resource_count, attempt_count, status, purpose, team, owner, model,
     started_at, ended_at, is_end_inferred, is_billed,
     accelerator_hours, epoch_completed_count, checkpoint_durable_count, tokens_seen_count,
     list_cost_usd, effective_cost_usd, billed_cost_usd, estimated_cost_usd,

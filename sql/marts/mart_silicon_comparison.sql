@@ -1,4 +1,4 @@
--- One row per workload × GPU instance type × Trainium instance type × cost basis: completed runs side by side.
+-- One row per workload × GPU instance type × Trainium instance type × cost basis × currency: completed runs side by side.
 -- The unit is the strongest one every run of the pair has: cost to target, else per epoch, else per million tokens.
 with run as (
     select *
@@ -7,19 +7,19 @@ with run as (
 ),
 
 measured as (
-    select run_id, workload_id, accelerator_family, instance_type, ended_at, 'list' as cost_basis,
+    select run_id, workload_id, accelerator_family, instance_type, billing_currency, ended_at, 'list' as cost_basis,
         list_cost_to_target_usd as to_target, list_cost_per_epoch_usd as per_epoch, list_cost_per_million_tokens_usd as per_tokens from run
     union all
-    select run_id, workload_id, accelerator_family, instance_type, ended_at, 'effective',
+    select run_id, workload_id, accelerator_family, instance_type, billing_currency, ended_at, 'effective',
         cost_to_target_usd, cost_per_epoch_usd, cost_per_million_tokens_usd from run
     union all
-    select run_id, workload_id, accelerator_family, instance_type, ended_at, 'billed',
+    select run_id, workload_id, accelerator_family, instance_type, billing_currency, ended_at, 'billed',
         billed_cost_to_target_usd, billed_cost_per_epoch_usd, billed_cost_per_million_tokens_usd from run
 ),
 
 side as (
     select
-        workload_id, cost_basis, accelerator_family, instance_type,
+        workload_id, cost_basis, billing_currency, accelerator_family, instance_type,
         count(*) as run_count,
         max(cast(ended_at as date)) as last_run_date,
         case when count(to_target) filter (where to_target > 0) = count(*)
@@ -29,13 +29,13 @@ side as (
         case when count(per_tokens) filter (where per_tokens > 0) = count(*)
             then exp(avg(ln(cast(nullif(greatest(per_tokens, 0), 0) as double)))) end as per_tokens_usd
     from measured
-    group by workload_id, cost_basis, accelerator_family, instance_type
+    group by workload_id, cost_basis, billing_currency, accelerator_family, instance_type
 ),
 
 pair as (
     select
         gpu.workload_id, gpu.instance_type as gpu_instance_type, trainium.instance_type as trainium_instance_type,
-        gpu.cost_basis, gpu.run_count as gpu_run_count, trainium.run_count as trainium_run_count,
+        gpu.cost_basis, gpu.billing_currency, gpu.run_count as gpu_run_count, trainium.run_count as trainium_run_count,
         greatest(gpu.last_run_date, trainium.last_run_date) as price_date,
         case
             when gpu.to_target_usd is not null and trainium.to_target_usd is not null then 'cost_to_target'
@@ -50,6 +50,7 @@ pair as (
     join side as trainium
         on trainium.workload_id = gpu.workload_id
         and trainium.cost_basis = gpu.cost_basis
+        and trainium.billing_currency = gpu.billing_currency
         and gpu.accelerator_family = 'gpu'
         and trainium.accelerator_family = 'trainium'
 ),
@@ -65,7 +66,7 @@ chosen as (
 )
 
 select
-    workload_id, gpu_instance_type, trainium_instance_type, cost_basis, gpu_run_count, trainium_run_count,
+    workload_id, gpu_instance_type, trainium_instance_type, cost_basis, billing_currency, gpu_run_count, trainium_run_count,
     unit_measure,
     ratio(gpu_unit_cost, 1) as gpu_unit_cost_usd,
     ratio(trainium_unit_cost, 1) as trainium_unit_cost_usd,

@@ -1,6 +1,6 @@
 -- One row per day × resource whose accelerator spend no run explains, with the best guess at its owner.
 select
-    usage_date, payer_account_id, account_id,
+    usage_date, payer_account_id, account_id, billing_currency,
     coalesce(resource_id, 'no resource id') as resource_id,
     coalesce(instance_type, 'unknown') as instance_type,
     accelerator_family, region_id,
@@ -19,4 +19,4 @@ select
     sum(billed_cost_usd) as billed_cost_usd
 from fct_ledger_daily
 where bucket = 'unattributed'
-group by usage_date, payer_account_id, account_id, resource_id, instance_type, accelerator_family, region_id
+group by usage_date, payer_account_id, account_id, billing_currency, resource_id, instance_type, accelerator_family, region_id

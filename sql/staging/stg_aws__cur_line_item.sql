@@ -83,6 +83,8 @@ select
         line_item_resource_id), '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
     coalesce(line_item_usage_amount, 0) as usage_quantity,
+    case when line_item_product_code like 'AmazonBedrock%' or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%')
+        then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end as million_tokens,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
     cast(effective_cost as decimal(20, 10)) as effective_cost_usd, cast(billed_cost as decimal(20, 10)) as billed_cost_usd,
     tag_run_id, tag_owner, tag_team

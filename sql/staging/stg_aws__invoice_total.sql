@@ -20,13 +20,17 @@ select
     coalesce(sum(line_item_unblended_cost) filter (
         where line_item_line_item_type in ('SavingsPlanCoveredUsage', 'SavingsPlanNegation')
     ), 0) as savings_plan_offset_usd,
+    -- Their list cost is not in the bill's currency, so it is not taken (cur_list_cost).
+    count(*) filter (where pricing_currency <> line_item_currency_code and pricing_public_on_demand_cost <> 0)
+        as line_priced_in_other_currency_count,
     max(line_item_usage_start_date) as newest_usage_at
 from aws_cur_line_item
 group by all
 
 union all
 
--- A FOCUS export shows no covered usage at the on-demand price to offset, and its costs are after discounts.
+-- A FOCUS export shows no covered usage at the on-demand price to offset; all its costs are in the billing currency,
+-- and those of EffectiveCost after discounts.
 select
     billing_period,
     cast(coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
@@ -41,6 +45,7 @@ select
     count(*) filter (where billed_cost is null or effective_cost is null) as line_without_cost_count,
     cast(0 as bigint) as net_value_count,
     cast(0 as decimal(20, 10)) as savings_plan_offset_usd,
+    cast(0 as bigint) as line_priced_in_other_currency_count,
     max(charge_period_start) as newest_usage_at
 from aws_focus_line_item
 group by all

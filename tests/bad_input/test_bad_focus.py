@@ -85,9 +85,11 @@ def test_parquet_with_text_for_a_cost(ledger: Ledger) -> None:
     )
 
 
-def test_another_currency(ledger: Ledger) -> None:
-    deliver(ledger, packed(text_of({**LINE, "BillingCurrency": "NOK"}).encode()))
-    assert "stg_aws__invoice_total 2026-06: billing_currency is one of USD fails" in ledger.refused(1)
+def test_a_currency_that_is_none(ledger: Ledger) -> None:
+    deliver(ledger, packed(text_of({**LINE, "BillingCurrency": "dollars"}).encode()))
+    said = ledger.refused(1)
+    assert "stg_aws__invoice_total 2026-06: currency is no three letter code" in said
+    assert "billing_currency=dollars" in said
 
 
 def test_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:

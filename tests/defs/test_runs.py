@@ -86,7 +86,7 @@ def test_an_asset_says_how_many_rows_and_dollars_it_holds(company: Company, inst
     result = refresh(company, instance, JULY)
     bill = metadata(result, "raw/aws_cur_line_item")
     # July is two hours of one instance.
-    assert (bill["dagster/row_count"], bill["billed_cost_usd"]) == (2, "100.00 USD")
+    assert bill["dagster/row_count"] == 2
     pieces = metadata(result, "core/fct_charge_piece")
     assert (pieces["effective_cost_usd"], pieces["unchanged"]) == ("100.00 USD", 0)
     # A mart holds all months: two hours at 50.00 and four at 21.50.

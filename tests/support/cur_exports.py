@@ -94,7 +94,7 @@ def parquet(
 
 
 def _type(name: str) -> pa.DataType:
-    if name in ("resource_tags", "tags", "product"):
+    if name in ("resource_tags", "tags", "product", "cost_category"):
         return MAP
     if name.endswith("_date"):
         return pa.timestamp("ms", "UTC")

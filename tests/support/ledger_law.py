@@ -15,8 +15,8 @@ from support.focus_exports import ORDINARY_FOCUS_LINE
 from support.ledgers import open_tables
 
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
-CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_unblended_cost")
-FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BilledCost")
+CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_currency_code", "line_item_unblended_cost")
+FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost")
 LINE = "source_name, source_file, source_row"
 
 # Every apportioned line with what its pieces come to; a line nobody apportions has none to compare.
@@ -44,30 +44,31 @@ def lines_that_do_not_sum(engine: Engine) -> list[dict[str, object]]:
     return engine.query(LINES_THAT_DO_NOT_SUM).to_dicts()
 
 
-def ledger_totals(engine: Engine) -> dict[tuple[str, str, str], Decimal]:
-    """Billed USD of the ledger by (payer, billing month as YYYY-MM, invoice)."""
+def ledger_totals(engine: Engine) -> dict[tuple[str, ...], Decimal]:
+    """Billed cost of the ledger by (payer, billing month as YYYY-MM, invoice, currency)."""
     rows = engine.query(
-        "select payer_account_id, strftime(billing_month, '%Y-%m'), invoice_id, sum(billed_cost_usd) "
+        "select payer_account_id, strftime(billing_month, '%Y-%m'), invoice_id, billing_currency, sum(billed_cost_usd) "
         "from fct_ledger_daily group by all"
     ).rows()
-    return {(payer, month, invoice): amount for payer, month, invoice, amount in rows}
+    return {tuple(key): amount for *key, amount in rows}
 
 
-def bill_totals(months: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[tuple[str, str, str], Decimal]:
-    """Billed USD of the lines by (payer, billing month, invoice), added up by nothing but Decimal."""
-    totals: dict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
+def bill_totals(months: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[tuple[str, ...], Decimal]:
+    """Billed cost of the lines by (payer, billing month, invoice, currency), added up by nothing but Decimal."""
+    totals: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
     for month, lines in months.items():
         for line in lines:
             is_focus = "BilledCost" in line
             told = {**(ORDINARY_FOCUS_LINE if is_focus else ORDINARY_LINE), **line}
-            payer, invoice, cost = FOCUS_COLUMNS if is_focus else CUR_COLUMNS
-            totals[told[payer], month, told[invoice]] += Decimal(told.get(cost) or 0)
+            payer, invoice, currency, cost = FOCUS_COLUMNS if is_focus else CUR_COLUMNS
+            totals[told[payer], month, told[invoice], told[currency]] += Decimal(told.get(cost) or 0)
     return dict(totals)
 
 
 def total_by_basis(builder: Builder, months: Iterable[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Sums of effective and billed USD by billing month: of the staged bill lines, and of the ledger."""
-    wanted = "select billing_month, sum(effective_cost_usd), sum(billed_cost_usd) from {} group by 1 order by 1"
+    """Sums of effective and billed cost by billing month and currency: of the staged bill lines, and of the ledger."""
+    sums = "sum(effective_cost_usd), sum(billed_cost_usd)"
+    wanted = f"select billing_month, billing_currency, {sums} from {{}} group by 1, 2 order by 1, 2"
     lines = []
     for month in months:
         with builder.open(["stg_aws__line_item"], month) as engine:

@@ -39,7 +39,7 @@ def test_a_list_has_no_twins_and_only_known_types(listed: ColumnList) -> None:
 
 
 def test_tags_are_asked_in_one_order() -> None:
-    assert tag_containers() == ("resource_tags", "tags")
+    assert tag_containers() == ("resource_tags", "tags", "cost_category")
 
 
 def test_a_required_column_that_is_absent_is_named() -> None:

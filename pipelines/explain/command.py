@@ -1,0 +1,127 @@
+"""The `trainledger explain` commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from pipelines.console import Console
+from pipelines.errors import UsageError
+from pipelines.options import Config
+
+
+class _OrName(TyperGroup):
+    """A group whose first word may also be a name to look up: `explain cost_per_epoch_usd`."""
+
+    def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]
+        if args and args[0] not in self.commands:
+            args = ["name", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_OrName,
+    help="From a figure down to the bill lines behind it. A metric, a column or a table instead of a command is "
+    "told in words: `trainledger explain cost_per_epoch_usd`.",
+    no_args_is_help=True,
+)
+
+Lines = Annotated[int, typer.Option("--lines", min=0, help="Rows shown of each level; the others are summed in one.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON: every level and every line, exact.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV: every bill line, exact.")]
+
+
+@app.command()
+def run(run_id: str, config: Config = None, lines: Lines = 20, as_json: Json = False, as_csv: Csv = False) -> None:
+    """The cost of a run, by day and resource, down to its bill lines."""
+    from pipelines.explain.asked import ask_run
+
+    _explain(config, lambda engine: ask_run(engine, run_id), lines, as_json, as_csv)
+
+
+@app.command()
+def day(
+    day: Annotated[str, typer.Argument(help="A day of use, as 2026-07-03.")],
+    bucket: Annotated[str | None, typer.Option("--bucket", help="run, idle, capacity_unused, shared …")] = None,
+    account: Annotated[str | None, typer.Option("--account", help="Account that used the service.")] = None,
+    payer: Annotated[str | None, typer.Option("--payer", help="Account that pays the bill.")] = None,
+    category: Annotated[str | None, typer.Option("--category", help="Charge category: Usage, Tax, Credit …")] = None,
+    service: Annotated[str | None, typer.Option("--service", help="Product code, such as AmazonEC2.")] = None,
+    family: Annotated[str | None, typer.Option("--family", help="Accelerator family: gpu, trainium, none …")] = None,
+    config: Config = None,
+    lines: Lines = 20,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """A day of the ledger, or a part of it, down to its bill lines."""
+    from pipelines.explain.asked import ask_day
+
+    chosen = {
+        "payer_account_id": payer,
+        "account_id": account,
+        "bucket": bucket,
+        "charge_category": category,
+        "service": service,
+        "accelerator_family": family,
+    }
+    _explain(config, lambda engine: ask_day(engine, day, chosen), lines, as_json, as_csv)
+
+
+@app.command()
+def invoice(
+    invoice_id: Annotated[str | None, typer.Argument(help="An invoice; without it every one of the month.")] = None,
+    month: Annotated[str | None, typer.Option("--month", help="Billing month, as 2026-07.")] = None,
+    payer: Annotated[str | None, typer.Option("--payer", help="Account that pays the bill.")] = None,
+    config: Config = None,
+    lines: Lines = 20,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """An invoice beside the ledger, by charge type, down to its bill lines."""
+    from pipelines.explain.asked import ask_invoice
+
+    _explain(config, lambda engine: ask_invoice(engine, invoice_id, month, payer), lines, as_json, as_csv)
+
+
+@app.command(hidden=True)
+def name(name: Annotated[str, typer.Argument(help="A metric, a column or a table.")], as_json: Json = False) -> None:
+    """What a metric, a column or a table is: formula, unit, meaning, inputs and users."""
+    from pipelines.explain.names import look_up, show_name, to_json
+
+    found = look_up(name)
+    sys.stdout.write(to_json(found)) if as_json else show_name(found, Console())
+
+
+def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
+    from pipelines import commands
+    from pipelines.explain.layout import folded
+    from pipelines.explain.lines import behind
+    from pipelines.explain.shown import agreed, show, write_csv
+    from pipelines.explain.shown import as_json as json_of
+    from pipelines.settings import load_settings
+    from pipelines.warehouse import Warehouse
+
+    if as_json and as_csv:
+        raise UsageError("Give --json or --csv, not both.")
+    console = Console()
+    warehouse = Warehouse(load_settings(config))
+    published = commands.published_of(warehouse)
+    with commands.open_marts(warehouse, published) as marts:
+        asked = ask(marts)
+    with behind(warehouse, published, asked) as explanation:
+        if as_json:
+            sys.stdout.write(json_of(explanation))
+        elif as_csv:
+            write_csv(explanation)
+        else:
+            show(explanation, lines, console)
+        # Shown first: a disagreement can only be followed up by who sees both sides.
+        explanation.check()
+        if not (as_json or as_csv):
+            console.say("")
+            for line in folded(agreed(explanation), console.width, indent=""):
+                console.say(line)

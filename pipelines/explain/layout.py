@@ -1,0 +1,78 @@
+"""Rows as aligned text that fits a width: amounts to the right, a long name loses its middle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from textwrap import wrap
+
+GAP = "  "
+# Narrower than this a name says nothing any more.
+_SHORTEST = 6
+
+
+def cents(amount: Decimal | None) -> str:
+    """An amount of money to two places; an unknown one says so."""
+    return "unknown" if amount is None else f"{amount:,.2f}"
+
+
+def moment(value: object) -> str:
+    """A time to the minute, a day as it is, nothing for null."""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return value.isoformat() if isinstance(value, date) else "" if value is None else str(value)
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, width: int) -> list[str]:
+    """Lines of text for the rows; the last `numbers` columns are amounts.
+
+    Where the whole is wider than `width` the widest name column is cut in its middle.
+    """
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    names = range(len(head) - numbers)
+    if len(names) > 1:
+        labelled = [row for row in (head, *rows) if any(row[1 : len(names)])]
+        widths[0] = max(len(row[0]) for row in labelled or [head])
+    while names and sum(widths) + len(GAP) * (len(widths) - 1) > width:
+        widest = max(names, key=lambda at: widths[at])
+        if widths[widest] <= _SHORTEST:
+            break
+        widths[widest] -= 1
+    return [_row(row, widths, numbers) for row in (head, *rows)]
+
+
+def folded(text: str, width: int, indent: str = GAP) -> list[str]:
+    """A sentence over as many lines as it needs, each indented."""
+    # A path or an id stays in one piece, to be copied.
+    return wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + GAP,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], numbers: int) -> str:
+    first_number = len(cells) - numbers
+    if first_number and not any(cells[1:first_number]):
+        # A label alone may run on under the empty names.
+        room = sum(widths[:first_number]) + len(GAP) * (first_number - 1)
+        placed = [_cut(cells[0], room).ljust(room)]
+    else:
+        placed = [
+            _cut(cell, width).ljust(width)
+            for cell, width in zip(cells[:first_number], widths[:first_number], strict=True)
+        ]
+    amounts = zip(cells[first_number:], widths[first_number:], strict=True)
+    return GAP.join([*placed, *(cell.rjust(width) for cell, width in amounts)]).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    # The end of an id tells more than its beginning.
+    kept = (width - 1) // 3
+    return f"{text[:kept]}…{text[len(text) - (width - 1 - kept) :]}"

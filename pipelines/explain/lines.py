@@ -1,0 +1,167 @@
+"""The bill lines behind mart rows: collected once, summed at every level, and held against the mart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+
+from pipelines.engine import Engine
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.errors import CheckError
+from pipelines.explain.asked import BASES, RECONCILIATION, Asked, Level
+from pipelines.lake import Publication
+from pipelines.models.build import Builder
+from pipelines.models.publish import code_revision
+from pipelines.warehouse import Warehouse
+
+LINES = "fct_ledger_line"
+LEDGER = "fct_ledger_daily"
+INVOICED = "stg_aws__invoice_charge"
+# Which months a question is about: where its charges and their pieces lie.
+_PLACED = ("fct_charge", "fct_charge_piece", "fct_capacity_block_piece")
+_KEY = "source_name, source_file, source_row, hour_no, piece_no"
+# Null as soon as a part is unknown, like the marts.
+_SUMS = ", ".join(f"case when count({basis}) = count(*) then sum({basis}) end as {basis}" for basis in BASES)
+
+
+@contextmanager
+def behind(warehouse: Warehouse, publication: Publication, asked: Asked) -> Iterator[Explanation]:
+    """The lines behind what is asked, of the bill the publication was made from.
+
+    SourceError when a delivery it was made from is kept nowhere any more.
+    """
+    builder = Builder(warehouse.as_published(publication))
+    with TemporaryDirectory(prefix="trainledger-") as folder, DuckDBEngine() as engine:
+        with builder.open([LEDGER, *_PLACED]) as tables:
+            tables.write(f"select * from {LEDGER} where {asked.condition}", Path(folder) / "ledger.parquet")
+            placed = " union ".join(f"select billing_period from {name} where {asked.condition}" for name in _PLACED)
+            months = sorted(month for (month,) in tables.query(placed).rows())
+        deliveries = publication.inputs["deliveries"]
+        wanted = [LINES, INVOICED] if asked.mart == RECONCILIATION else [LINES]
+        # Without any line the newest month still says what a line has.
+        for month in months or [max(delivery["billing_period"] for delivery in deliveries)]:
+            with builder.open(wanted, month) as tables:
+                for name in wanted:
+                    select = f"select * from {name} where {asked.condition}"
+                    tables.write(select, Path(folder) / f"{name}.{month}.parquet")
+        engine.view(LEDGER, [Path(folder) / "ledger.parquet"])
+        for name in wanted:
+            engine.view(name, sorted(Path(folder).glob(f"{name}.*")))
+        used = [delivery for delivery in deliveries if delivery["billing_period"] in months]
+        yield Explanation(asked, publication, used, engine)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The lines behind what was asked, open for questions; `deliveries` are those the lines came in."""
+
+    asked: Asked
+    publication: Publication
+    deliveries: list[dict[str, Any]]
+    _engine: Engine
+
+    @property
+    def currency(self) -> str:
+        """The currency of the lines; several are named side by side."""
+        rows = self._engine.query(f"select distinct billing_currency from {LINES} order by 1").rows()
+        return "/".join(currency for (currency,) in rows) or "USD"
+
+    def total(self) -> dict[str, Any]:
+        """How many lines there are, and their sum on each basis; null where a part of it is unknown."""
+        return self._engine.query(f"select count(*) as line_count, {_SUMS} from {LINES}").row(0, named=True)
+
+    def level(self, level: Level) -> pl.DataFrame:
+        """The lines summed by the level's columns, the largest first."""
+        by = ", ".join(level.by)
+        summed = f"select {by}, count(*) as line_count, {_SUMS} from {LINES} group by {by}"
+        return self._engine.query(f"select * from ({summed}) as summed order by {self._largest_first(by)}")
+
+    def lines(self, limit: int | None = None) -> pl.DataFrame:
+        """The lines, the largest first; all of them or the first `limit`."""
+        some = "" if limit is None else f" limit {limit}"
+        return self._engine.query(f"select * from {LINES} order by {self._largest_first(_KEY)}{some}")
+
+    def rest(self, limit: int) -> dict[str, Any]:
+        """The sums of all lines but the first `limit`."""
+        others = f"select * from {LINES} order by {self._largest_first(_KEY)} offset {limit}"
+        return self._engine.query(f"select {_SUMS} from ({others}) as others").row(0, named=True)
+
+    def by_charge_type(self) -> pl.DataFrame:
+        """Of an invoice: what was billed and what the ledger holds of it, by charge type."""
+        return self._engine.query(
+            f"""
+            with invoiced as (
+                select charge_type, sum(line_count) as line_count, sum(billed_cost_usd) as billed_cost_usd
+                from {INVOICED} group by charge_type
+            ),
+            ledger as (select charge_type, sum(billed_cost_usd) as ledger_cost_usd from {LINES} group by charge_type)
+            select charge_type, cast(coalesce(line_count, 0) as bigint) as line_count,
+                coalesce(billed_cost_usd, 0) as billed_cost_usd, coalesce(ledger_cost_usd, 0) as ledger_cost_usd,
+                coalesce(billed_cost_usd, 0) - coalesce(ledger_cost_usd, 0) as difference_usd
+            from invoiced full join ledger using (charge_type)
+            order by abs(coalesce(billed_cost_usd, 0)) desc, charge_type
+            """
+        )
+
+    def check(self) -> None:
+        """CheckError, naming both amounts, where mart, ledger and lines do not come to the same."""
+        wrong = [*self._unlike_mart(), *self._unlike_ledger()]
+        if not wrong:
+            return
+        made = self.publication.code_revision
+        mend = "run `trainledger check` to see what is amiss"
+        if made != code_revision():
+            mend = f"it was made by revision {made} and this is {code_revision()}, so run `trainledger build`"
+        more = f" ({len(wrong) - 1} more sums differ)" if len(wrong) > 1 else ""
+        raise CheckError(f"Publication {self.publication.number}: {wrong[0]}{more}; {mend}.")
+
+    def _unlike_mart(self) -> Iterator[str]:
+        mart, total = self.asked.rows, self.total()
+        for basis, column in self.asked.sums.items():
+            yield from _unlike(f"{self.asked.mart}.{column}", known_sum(mart[column]), total[basis])
+        if self.asked.mart == RECONCILIATION:
+            types = self.by_charge_type()
+            for column in ("billed_cost_usd", "ledger_cost_usd", "difference_usd"):
+                yield from _unlike(f"{self.asked.mart}.{column}", known_sum(mart[column]), known_sum(types[column]))
+
+    def _unlike_ledger(self) -> Iterator[str]:
+        for level in self.asked.levels:
+            if level.ledger:
+                by = ", ".join(level.by)
+                summed = self._engine.query(f"select {by}, {_SUMS} from {LEDGER} group by {by}")
+                lines = {tuple(row[: len(level.by)]): row[-len(BASES) :] for row in self.level(level).rows()}
+                for row in summed.rows():
+                    key = tuple(row[: len(level.by)])
+                    for basis, ours, theirs in zip(
+                        BASES, row[len(level.by) :], lines.pop(key, (None,) * 3), strict=True
+                    ):
+                        yield from _unlike(f"{LEDGER}.{basis} of {', '.join(map(str, key))}", ours, theirs)
+                yield from (
+                    f"{LEDGER} has no row of {', '.join(map(str, key))}, which bill lines have" for key in lines
+                )
+
+    def _largest_first(self, then: str) -> str:
+        return f"abs({self.asked.largest}) desc nulls last, {then}"
+
+
+def _unlike(name: str, figure: Decimal | None, lines: Decimal | None) -> Iterator[str]:
+    if figure != lines:
+        yield f"{name} is {_said(figure)}, its bill lines sum to {_said(lines)}"
+
+
+def _said(amount: Decimal | None) -> str:
+    return "unknown" if amount is None else f"{amount:f}"
+
+
+def known_sum(amounts: pl.Series) -> Decimal | None:
+    """A sum that is unknown (None) where any part of it is, or where there is none."""
+    if amounts.is_empty() or amounts.null_count():
+        return None
+    return sum(amounts.to_list(), Decimal(0))

@@ -1,0 +1,194 @@
+"""What a name stands for: a metric, a function, a column or a table, read from the files that make it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from pipelines import house
+from pipelines.console import Console
+from pipelines.errors import UsageError
+from pipelines.explain.asked import near
+from pipelines.explain.layout import folded
+from pipelines.models.catalog import GIVEN, Model, load_catalog
+from pipelines.models.expressions import Expression, load_expressions
+from pipelines.quality.contract import Column, load_columns, load_contract
+
+_NOTE = re.compile(r"^--\s?(.*)$", re.MULTILINE)
+_HEADER = re.compile(r"(unit|over|args|partition|stored):")
+
+
+@dataclass(frozen=True)
+class Named:
+    """All that is known of one name. `made` says for each table how the column comes about there."""
+
+    name: str
+    is_a: str
+    meaning: str
+    unit: str | None = None
+    file: str | None = None
+    formula: str | None = None
+    facts: dict[str, str] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
+    columns: list[dict[str, Any]] = field(default_factory=list)
+
+
+def look_up(name: str) -> Named:
+    """What a name is. UsageError, with near names, for one that nothing bears."""
+    word = name.strip().lower().rpartition(".")[2]
+    expression, catalog = load_expressions().get(word), load_catalog()
+    if expression:
+        return _expression(word, expression)
+    if word in catalog:
+        return _table(catalog[word])
+    columns = dict(_columns(word))
+    if columns:
+        return _column(word, columns)
+    known = [*load_expressions(), *(model.name for model in catalog.ordered), *_every_column()]
+    mend = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
+    raise UsageError(f"Nothing is called {name!r}: no metric, no column, no table; {mend}")
+
+
+def show_name(named: Named, console: Console) -> None:
+    """Print it."""
+    for line in folded(f"{named.name}: {named.is_a}. {named.meaning}", console.width, indent=""):
+        console.say(line)
+    facts = {"unit": named.unit, "file": named.file, **named.facts}
+    told = {label: text for label, text in facts.items() if text}
+    for label, text in told.items():
+        for line in folded(f"{label}: {text}", console.width):
+            console.say(line)
+    if named.formula:
+        console.say("")
+        for line in named.formula.splitlines():
+            console.say(f"  {line}")
+    if named.made:
+        console.say("")
+        console.say("Where it stands, and what makes it there")
+        for table, how in named.made.items():
+            for line in folded(f"{table}: {how}", console.width):
+                console.say(line)
+    if named.columns:
+        console.say("")
+        for column in named.columns:
+            head = " ".join(filter(None, (column["name"], column["type"], column["unit"] and f"in {column['unit']}")))
+            for line in folded(f"{head}: {column['meaning']}", console.width):
+                console.say(line)
+
+
+def to_json(named: Named) -> str:
+    """The same as JSON."""
+    return json.dumps(asdict(named), indent=1) + "\n"
+
+
+def _expression(name: str, expression: Expression) -> Named:
+    text = expression.path.read_text(encoding="utf-8")
+    notes = [note for note in _NOTE.findall(text)]
+    header = " ".join(note for note in notes if _HEADER.match(note))
+    told = dict(re.findall(r"(unit|over|args):\s*(.+?)(?=\s+(?:unit|over|args):|$)", header))
+    is_metric = expression.path.parent.name == "metrics"
+    inputs = sorted({column.name for column in expression.tree.find_all(exp.Column)} - set(expression.args))
+    users = [model.key for model in _marts_first() if model.kind == "sql" and _calls(model.path, name)]
+    users += [other.name for other in load_expressions().values() if _calls(other.path, name)]
+    facts = {
+        "made from": ", ".join((*expression.args, *inputs)),
+        "read over": told.get("over", ""),
+        "used by": ", ".join(users),
+    }
+    changed = [note for note in notes if note.startswith("changed:")]
+    facts |= {"changed": "; ".join(note.removeprefix("changed:").strip() for note in changed)} if changed else {}
+    return Named(
+        name,
+        is_a="a metric" if is_metric else "a function",
+        meaning=" ".join(note for note in notes if not _HEADER.match(note) and note not in changed),
+        unit=told.get("unit"),
+        file=str(expression.path.relative_to(house.HOUSE)),
+        formula="\n".join(line for line in text.splitlines() if not line.startswith("--")),
+        facts=facts,
+        made=_made(name),
+    )
+
+
+def _column(name: str, tables: dict[str, Column]) -> Named:
+    shared = load_columns().get(name) or next(iter(tables.values()))
+    return Named(name, f"a column, {shared.type}", shared.meaning, unit=shared.unit, made=_made(name))
+
+
+def _table(model: Model) -> Named:
+    contract, catalog = load_contract(model.key), load_catalog()
+    facts = {
+        "key": ", ".join(contract.key),
+        "made from": ", ".join(model.inputs),
+        "read by": ", ".join(other.key for other in catalog.ordered if model.name in other.inputs),
+        "kept": "a month at a time" if model.grain == "month" else "as a whole",
+        "checks": "; ".join(f"{check.title} ({check.severity})" for check in contract.checks),
+    }
+    if not model.stored:
+        facts["kept"] = "not kept, computed where it is read"
+    columns = [{"name": c.name, "type": c.type, "unit": c.unit, "meaning": c.meaning} for c in contract.columns]
+    file = str(model.path.relative_to(house.HOUSE)) if model.path.is_relative_to(house.HOUSE) else model.path.name
+    return Named(model.key, "a table", contract.description, file=file, facts=facts, columns=columns)
+
+
+def _columns(name: str) -> Iterator[tuple[str, Column]]:
+    for model in load_catalog().ordered:
+        yield from ((model.key, column) for column in load_contract(model.key).columns if column.name == name)
+
+
+def _every_column() -> set[str]:
+    return {column.name for model in load_catalog().ordered for column in load_contract(model.key).columns}
+
+
+def _made(name: str) -> dict[str, str]:
+    """For each table that has a column of the name, or one made by a metric of the name: the expression for it."""
+    found = {}
+    for model in _marts_first():
+        columns = [column.name for column in load_contract(model.key).columns]
+        made = [(column, how) for column, how in _selected(model).items() if f"{name}(" in how and column != name]
+        told = [f"{how} as {column}" for column, how in made]
+        if name in columns:
+            told.insert(0, _selected(model).get(name) or "as delivered")
+        if told:
+            found[model.key] = "; ".join(told)
+    return found
+
+
+def _selected(model: Model) -> dict[str, str]:
+    """What the last SELECT of a table's file, or the first branch of it, says for each column, calls unexpanded."""
+    if model.kind != "sql":
+        return {}
+    tree = sqlglot.parse_one(model.path.read_text(encoding="utf-8"), read="duckdb")
+    select = tree if isinstance(tree, exp.Select) else tree.find(exp.Select)
+    if select is None:
+        return {}
+    read = [table for table in select.find_all(exp.Table) if table.parent_select is select]
+    told = {}
+    for column in select.selects:
+        plain = column.unalias()
+        if isinstance(plain, exp.Column):
+            told[column.alias_or_name] = _copied(plain, read, column.alias_or_name)
+        else:
+            told[column.alias_or_name] = plain.sql(dialect="duckdb", comments=False, normalize_functions=False)
+    return told
+
+
+def _copied(column: exp.Column, read: list[exp.Table], name: str) -> str:
+    """Where a column that is taken over comes from: the table, or the step of the same file, it is read from."""
+    source = next((t.name for t in read if t.alias_or_name == column.table), read[0].name if read else "its input")
+    step = "" if source in load_catalog() or source in GIVEN else "the step "
+    return f"from {step}{source}" + (f", where it is {column.name}" if column.name != name else "")
+
+
+def _marts_first() -> list[Model]:
+    return sorted(load_catalog().ordered, key=lambda model: model.layer != "marts")
+
+
+def _calls(path: Path, name: str) -> bool:
+    return f"{name}(" in path.read_text(encoding="utf-8")

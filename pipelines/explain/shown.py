@@ -1,0 +1,227 @@
+"""An explanation as people read it, as JSON and as CSV. Only what people read is rounded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from pipelines.console import Console
+from pipelines.explain.asked import BASES, RECONCILIATION, Level
+from pipelines.explain.layout import cents, folded, grid, moment
+from pipelines.explain.lines import Explanation, known_sum
+
+# As the options of the command call them.
+_HEADS = {
+    "account_id": "account",
+    "accelerator_family": "family",
+    "charge_category": "category",
+    "instance_type": "instance",
+    "invoice_id": "invoice",
+    "resource_id": "resource",
+    "usage_date": "day",
+}
+
+
+def show(explanation: Explanation, limit: int, console: Console) -> None:
+    """Print every level; of each at most `limit` rows, and what the others come to."""
+    asked, published = explanation.asked, explanation.publication
+    console.say(f"{asked.title}: {asked.mart} of publication {published.number}, {moment(published.published_at)} UTC")
+    for delivery in explanation.deliveries:
+        told = f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}"
+        _say(console, folded(told, console.width))
+    _mart(explanation, limit, console)
+    if asked.mart == RECONCILIATION:
+        _charge_types(explanation, console)
+    for level in asked.levels:
+        if level.title:
+            _level(explanation, level, limit, console)
+    _lines(explanation, limit, console)
+
+
+def _mart(explanation: Explanation, limit: int, console: Console) -> None:
+    asked = explanation.asked
+    amounts = [name for name in (*BASES, "ledger_cost_usd", "difference_usd") if name in asked.rows.columns]
+    unit = explanation.currency
+    by, told = _varying(asked.rows, asked.shown)
+    head = (*map(_head, by), *(_unit(name, unit) for name in amounts))
+    chosen = asked.rows.select(*by, *amounts)
+    rows = [(*map(moment, row[: len(by)]), *map(cents, row[len(by) :])) for row in chosen.head(limit).rows()]
+    if chosen.height > 1:
+        if chosen.height > limit:
+            rest = chosen.slice(limit)
+            rows.append(_summed(f"and {rest.height} more", len(by), rest, amounts))
+        rows.append(_summed("together", len(by), chosen, amounts))
+    _grid(console, f"{asked.mart}, as published{told}", head, rows, len(amounts))
+
+
+def _level(explanation: Explanation, level: Level, limit: int, console: Console) -> None:
+    summed = explanation.level(level)
+    by, told = _varying(summed, level.by)
+    head = (*map(_head, by), "lines", *_units(explanation))
+    chosen = summed.select(*by, "line_count", *BASES)
+    rows = [(*map(moment, row[:-4]), f"{row[-4]:,}", *map(cents, row[-3:])) for row in chosen.head(limit).rows()]
+    if chosen.height > limit:
+        rest = chosen.slice(limit)
+        rows.append(_summed(f"and {rest.height} more", len(by), rest, BASES, f"{rest['line_count'].sum():,}"))
+    _grid(console, level.title + told, head, rows, 1 + len(BASES))
+
+
+def _varying(rows: pl.DataFrame, names: Sequence[str]) -> tuple[list[str], str]:
+    """The columns that differ between rows, at least one of them; and, as words, what all rows have."""
+    same = [name for name in names[1:] if rows.height > 1 and rows[name].n_unique() == 1]
+    told = [f"{_head(name)} {moment(rows[name][0])}" for name in same if rows[name][0] not in (None, "")]
+    return [name for name in names if name not in same], "".join(f"; {words}" for words in told)
+
+
+def _head(name: str) -> str:
+    return _HEADS.get(name, name)
+
+
+def _charge_types(explanation: Explanation, console: Console) -> None:
+    unit, types = explanation.currency, explanation.by_charge_type()
+    rows = [(str(row[0]), f"{row[1]:,}", *map(cents, row[2:])) for row in types.rows()]
+    head = ("charge_type", "lines", f"invoiced {unit}", f"ledger {unit}", f"difference {unit}")
+    amounts = ("billed_cost_usd", "ledger_cost_usd", "difference_usd")
+    rows.append(("together", f"{types['line_count'].sum():,}", *(cents(known_sum(types[name])) for name in amounts)))
+    _grid(console, "Invoiced and in the ledger, by charge type", head, rows, 4)
+
+
+def _lines(explanation: Explanation, limit: int, console: Console) -> None:
+    asked, total, lines = explanation.asked, explanation.total(), explanation.lines(limit)
+    count = total["line_count"]
+    files = {key: at for at, key in enumerate(dict.fromkeys(map(_file, lines.rows(named=True))), start=1)}
+    head = ("hour, UTC", "resource", *_units(explanation))
+    rows, notes = [], []
+    for line in lines.rows(named=True):
+        rows.append(
+            (_when(line), str(line["resource_id"] or line["usage_type"] or ""), *(cents(line[b]) for b in BASES))
+        )
+        number = files[_file(line)]
+        notes.append(f"{line['charge_type']}; {line['share_rule']}; file {number} row {line['source_row']}")
+    shown = len(rows)
+    if count > shown:
+        rows.append(
+            (f"and {_lines_of(count - shown, 'more ')}", "", *(cents(amount) for amount in _rest(explanation, shown)))
+        )
+    if count > 1:
+        rows.append((f"all {_lines_of(count)}", "", *(cents(total[basis]) for basis in BASES)))
+    basis = asked.largest.removesuffix("_cost_usd")
+    console.say("")
+    if not count:
+        console.say("No line of the bill is behind it.")
+        return
+    console.say(f"Bill lines, the largest first by {basis} cost")
+    header, *told = grid(head, rows, len(BASES), console.width)
+    console.say(header)
+    for at, text in enumerate(told):
+        console.say(text)
+        if at < shown:
+            _say(console, folded(notes[at], console.width))
+    _legend(lines, files, console)
+
+
+def _legend(lines: pl.DataFrame, files: dict[tuple[str, ...], int], console: Console) -> None:
+    if lines.is_empty():
+        return
+    console.say("")
+    console.say("What of a line counts as effective cost")
+    for charge_type, meaning in lines.select("charge_type", "cost_rule_meaning").unique(maintain_order=True).rows():
+        _say(console, folded(f"{charge_type}: {meaning}", console.width))
+    console.say("")
+    console.say("Files, their rows counted from 0")
+    for (source, delivery, name), number in files.items():
+        _say(console, [f"  {number}: {name}"])
+        _say(console, folded(f"   {source}, delivery {delivery}", console.width))
+
+
+def agreed(explanation: Explanation) -> str:
+    """The sentence for sums that were checked."""
+    asked = explanation.asked
+    bases = ", ".join(basis.removesuffix("_cost_usd") for basis in asked.sums)
+    lines = _lines_of(explanation.total()["line_count"])
+    return f"The sums agree to the last digit at every level: {asked.mart}, the daily ledger and {lines} ({bases})."
+
+
+def as_json(explanation: Explanation) -> str:
+    """Everything, every line, amounts as exact text."""
+    asked, published = explanation.asked, explanation.publication
+    levels = [
+        {"title": level.title, "rows": explanation.level(level).to_dicts()} for level in asked.levels if level.title
+    ]
+    if asked.mart == RECONCILIATION:
+        types = explanation.by_charge_type().to_dicts()
+        levels.insert(0, {"title": "Invoiced and in the ledger, by charge type", "rows": types})
+    document = {
+        "asked": asked.title,
+        "publication": published.number,
+        "published_at": published.published_at,
+        "deliveries": explanation.deliveries,
+        "currency": explanation.currency,
+        "mart": asked.mart,
+        "mart_rows": asked.rows.to_dicts(),
+        "levels": levels,
+        "total": explanation.total(),
+        "lines": explanation.lines().to_dicts(),
+    }
+    return json.dumps(document, default=_plain, indent=1) + "\n"
+
+
+def write_csv(explanation: Explanation) -> None:
+    """Every line with all its columns, amounts with every digit, to standard output."""
+    sys.stdout.write(explanation.lines().write_csv())
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else format(value, "f")
+
+
+def _units(explanation: Explanation) -> tuple[str, ...]:
+    return tuple(_unit(basis, explanation.currency) for basis in BASES)
+
+
+def _unit(name: str, unit: str) -> str:
+    return f"{name.removesuffix('_usd').removesuffix('_cost')} {unit}"
+
+
+def _summed(label: str, keys: int, rows: pl.DataFrame, amounts: Sequence[str], *between: str) -> tuple[str, ...]:
+    return (
+        label,
+        *[""] * (keys - 1),
+        *between,
+        *(cents(known_sum(rows[a])) for a in amounts),
+    )
+
+
+def _rest(explanation: Explanation, shown: int) -> list[Any]:
+    rest = explanation.rest(shown)
+    return [rest[basis] for basis in BASES]
+
+
+def _lines_of(count: int, more: str = "") -> str:
+    return f"{count:,} {more}{'line' if count == 1 else 'lines'}"
+
+
+def _when(line: dict[str, Any]) -> str:
+    start, end = line["hour_started_at"], line["usage_ended_at"]
+    # A line of a day or a month has no hour worth telling.
+    lasts_longer = end is not None and start is not None and (end - start).total_seconds() > 3600
+    return moment(line["usage_date"] if lasts_longer and line["hour_no"] == 0 else start)
+
+
+def _file(line: dict[str, Any]) -> tuple[str, ...]:
+    return (line["source_name"], line["delivery_id"], line["source_file"])
+
+
+def _grid(console: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> None:
+    console.say("")
+    console.say(title)
+    _say(console, grid(head, rows, numbers, console.width))
+
+
+def _say(console: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        console.say(line)

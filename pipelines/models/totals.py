@@ -1,0 +1,42 @@
+"""What a table's money comes to: by cost basis and currency, for amounts of different currencies are never added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from pipelines.engine import Engine
+
+BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+CURRENCIES = ("billing_currency", "currency")
+
+Totals = dict[str, dict[str, Decimal]]
+
+
+def totals_of(engine: Engine, table: str, columns: Iterable[str]) -> tuple[int, Totals]:
+    """The rows of a table, and the sum of each of its cost bases in each currency it holds."""
+    names = list(columns)
+    bases = [name for name in BASES if name in names]
+    currency = next((name for name in CURRENCIES if name in names), "null")
+    sums = "".join(f', cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in bases)
+    rows = engine.query(
+        f"select {currency} as unit, count(*) as row_count{sums} from {table} group by 1 order by 1"
+    ).to_dicts()
+    totals = {name: {row["unit"]: row[name] for row in rows if row[name] is not None} for name in bases}
+    return sum(row["row_count"] for row in rows), totals
+
+
+def added(parts: Iterable[Totals]) -> Totals:
+    """The sum of several totals, currency by currency."""
+    whole: Totals = {}
+    for part in parts:
+        for basis, sums in part.items():
+            of_basis = whole.setdefault(basis, {})
+            for unit, amount in sums.items():
+                of_basis[unit] = of_basis.get(unit, Decimal(0)) + amount
+    return whole
+
+
+def recorded(record: Mapping[str, Mapping[str, str]]) -> Totals:
+    """Totals as they were before they were written as JSON."""
+    return {basis: {unit: Decimal(amount) for unit, amount in sums.items()} for basis, sums in record.items()}

@@ -1,0 +1,38 @@
+-- One row per payer × account × billing month × service × accelerator family × currency × tag: how much of the cost the tag explains.
+-- Only usage of a named resource can carry a tag (facts aws-billing 2.5); taxes, fees and credits are told apart.
+with tag as (
+    select 'run_id' as tag
+    union all
+    select 'owner'
+    union all
+    select 'team'
+),
+
+charge as (
+    select payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency,
+        sum(taggable_cost_usd) as taggable_cost_usd,
+        sum(effective_cost_usd) - sum(taggable_cost_usd) as untaggable_cost_usd,
+        sum(run_id_tagged_cost_usd) as run_id_tagged_cost_usd,
+        sum(owner_tagged_cost_usd) as owner_tagged_cost_usd,
+        sum(team_tagged_cost_usd) as team_tagged_cost_usd
+    from fct_charge
+    group by payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency
+),
+
+covered as (
+    select
+        charge.*, tag.tag,
+        case tag.tag when 'run_id' then run_id_tagged_cost_usd when 'owner' then owner_tagged_cost_usd
+            else team_tagged_cost_usd end as tagged_cost_usd
+    from charge
+    cross join tag
+)
+
+select
+    payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency, tag,
+    taggable_cost_usd,
+    tagged_cost_usd,
+    taggable_cost_usd - tagged_cost_usd as untagged_cost_usd,
+    untaggable_cost_usd,
+    ratio(tagged_cost_usd, taggable_cost_usd) as tag_coverage_ratio
+from covered

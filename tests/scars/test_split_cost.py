@@ -1,0 +1,60 @@
+"""Split cost allocation: a machine's cost told again pod by pod, never added to it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from support.bills import instance_hour, write_config, write_events, write_export
+from support.ledgers import ask, build_warehouse
+
+POD = "arn:aws:eks:us-west-2:000033334444:pod/ml/train/worker-0/1a2b"
+
+
+def pod_row(kind: str, quantity: str, ratio: str, cost: str) -> dict[str, str]:
+    """A split row of POD on i-0p5 in hour 10 of 14 July."""
+    return {
+        "line_item_usage_start_date": "2026-07-14T10:00:00.000Z",
+        "line_item_usage_end_date": "2026-07-14T11:00:00.000Z",
+        "line_item_usage_type": f"USW2-EKS-EC2-{kind}-Hours",
+        "line_item_resource_id": POD,
+        "line_item_usage_amount": quantity,
+        "line_item_unblended_cost": "0",
+        "line_item_operation": "EKSPod-EC2",
+        "line_item_product_code": "AmazonEKS",
+        "split_line_item_parent_resource_id": "i-0p5",
+        "split_line_item_split_usage": quantity,
+        "split_line_item_split_usage_ratio": ratio,
+        "split_line_item_split_cost": cost,
+        "split_line_item_unused_cost": "0",
+    }
+
+
+def test_split_child_rows_add_nothing_where_the_machine_counts(tmp_path: Path) -> None:
+    """T13. A p5.48xlarge hour at 55.04 in two lines, 30.04 and 25, as a half covered by a plan would be.
+
+    The pod holds 4 of 8 GPUs and half of the rest: AWS gives it 72 / 449.6 of the machine for accelerators over 2 and
+    so on, 27.52 in all. Ledger 55.04, once; a join of pods to two machine lines would show 110.08 or 82.56. The
+    accelerators weigh 72 / 449.6 = 0.160142 (facts 4.4: 16 %), so the row alone is badly low; by chips held the pod has
+    half of the machine, 27.52.
+    """
+    lines = [
+        instance_hour("2026-07-14T10", "i-0p5", "p5.48xlarge", "60.08", "0.5"),
+        instance_hour("2026-07-14T10", "i-0p5", "p5.48xlarge", "50", "0.5"),
+        pod_row("Accelerator", "4", "0.5", "4.4071174377"),
+        pod_row("vCPU", "96", "0.5", "10.5770818505"),
+        pod_row("GB", "1024", "0.5", "12.5358007117"),
+    ]
+    export = write_export(tmp_path, {"2026-07": lines})
+    builder = build_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    ledger = ask(builder, "select sum(effective_cost_usd), sum(billed_cost_usd) from fct_ledger_daily").rows()
+    assert ledger == [(Decimal("55.04"), Decimal("55.04"))]
+    (pod,) = ask(builder, "select * from mart_pod_cost_daily").rows(named=True)
+    # 27.52 to the last place AWS gives each of the three rows.
+    assert abs(pod["split_effective_cost_usd"] - Decimal("27.52")) < Decimal("0.000000001")
+    assert pod["whole_machine_effective_cost_usd"] == Decimal("27.52")
+    assert pod["accelerator_weight_ratio"] == Decimal("0.160142")
+    assert (pod["cluster_name"], pod["namespace_name"], pod["instance_type"]) == ("ml", "train", "p5.48xlarge")
+    assert ask(builder, "select count(*), sum(machine_effective_cost_usd) from fct_pod_cost_hourly").rows() == [
+        (1, Decimal("55.04"))
+    ]

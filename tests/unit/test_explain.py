@@ -1,0 +1,251 @@
+"""`explain` run, day and invoice: from a figure down to bill lines, each figure derived by hand beside it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from io import StringIO
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+import pytest
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
+from support.ledgers import build_warehouse
+from support.small_company import AUGUST, JULY, Company
+
+from pipelines.commands import open_marts, published_of
+from pipelines.engine import Engine
+from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageError
+from pipelines.explain.asked import Asked, ask_day, ask_invoice, ask_run
+from pipelines.explain.command import app
+from pipelines.explain.lines import Explanation, behind
+from pipelines.settings import load_settings
+from pipelines.warehouse import Warehouse
+
+BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+Answer = TypeVar("Answer")
+TEN = datetime(2026, 7, 3, 10)
+
+
+def explained(config: Path, ask: Callable[[Engine], Asked], read: Callable[[Explanation], Answer]) -> Answer:
+    """What `read` finds in the checked explanation of what `ask` asks."""
+    warehouse = Warehouse(load_settings(config))
+    published = published_of(warehouse)
+    with open_marts(warehouse, published) as marts:
+        asked = ask(marts)
+    with behind(warehouse, published, asked) as explanation:
+        explanation.check()
+        return read(explanation)
+
+
+@pytest.fixture(scope="module")
+def shared_hour(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One p5.48xlarge (8 GPUs), 10:00 to 12:00 on 3 July: the first hour under a Savings Plan at $30 instead of
+    $55.04, the second on demand. Runs a and b hold 4 GPUs each in the first hour, b alone 4 in the second."""
+    root = tmp_path_factory.mktemp("shared")
+    covered = instance_hour(
+        "2026-07-03T10",
+        "i-0a",
+        "p5.48xlarge",
+        "55.04",
+        line_item_line_item_type="SavingsPlanCoveredUsage",
+        savings_plan_savings_plan_effective_cost="30.00",
+    )
+    negation = {
+        **covered,
+        "line_item_line_item_type": "SavingsPlanNegation",
+        "line_item_unblended_cost": "-55.04",
+        "line_item_resource_id": "",
+        "savings_plan_savings_plan_effective_cost": "",
+    }
+    lines = [covered, negation, instance_hour("2026-07-03T11", "i-0a", "p5.48xlarge", "55.04")]
+    export = write_export(root, {JULY: lines})
+    hour = timedelta(hours=1)
+    told = [
+        {**event, "accelerators_used": 4} if event["event"] == "resource_joined" else event
+        for event in one_attempt("a", ["i-0a"], "p5.48xlarge", TEN, hour)
+        + one_attempt("b", ["i-0a"], "p5.48xlarge", TEN, 2 * hour)
+    ]
+    config = write_config(root, billing=export, runs=write_events(root / "runs", told))
+    build_warehouse(config)
+    return config
+
+
+def test_a_run_is_explained_line_by_line(shared_hour: Path) -> None:
+    lines = explained(shared_hour, lambda marts: ask_run(marts, "b"), lambda found: found.lines().to_dicts())
+    # The larger part first: half of $55.04 on demand, then half of the plan's $30; the plan's hour is billed at 0,
+    # for its negation cancels it (design 3.1).
+    assert [[line[basis] for basis in BASES] for line in lines] == [
+        [Decimal("27.52"), Decimal("27.52"), Decimal("27.52")],
+        [Decimal("27.52"), Decimal("15.00"), Decimal("0")],
+    ]
+    assert [line["line_effective_cost_usd"] for line in lines] == [Decimal("55.04"), Decimal("30.00")]
+    # 4 of 8 GPUs for 3600 s are 14400 of 28800 accelerator-seconds.
+    assert [line["share_rule"] for line in lines] == [
+        "the run used 14400 of 28800 accelerator-seconds",
+        "2 runs shared the hour: 14400 of 28800 accelerator-seconds",
+    ]
+    assert [line["cost_rule_meaning"] for line in lines] == [
+        "as billed",
+        "the Savings Plan's effective cost, not the on-demand cost the line shows",
+    ]
+    # Rows of the file as written above, from 0.
+    assert [(line["source_file"].rpartition("/")[2], line["source_row"]) for line in lines] == [
+        ("export-00001.csv.gz", 2),
+        ("export-00001.csv.gz", 0),
+    ]
+    assert {line["delivery_id"] for line in lines} == {"first"}
+
+
+def test_what_is_not_shown_is_summed_so_that_every_level_still_adds_up(shared_hour: Path) -> None:
+    def parts(found: Explanation) -> tuple[Decimal, Decimal]:
+        return found.lines(1)["effective_cost_usd"].sum(), found.rest(1)["effective_cost_usd"]
+
+    assert explained(shared_hour, lambda marts: ask_run(marts, "b"), parts) == (Decimal("27.52"), Decimal("15"))
+
+
+def test_idle_time_of_a_day_is_explained(shared_hour: Path) -> None:
+    chosen = {"bucket": "idle", "account_id": "000033334444"}
+    lines = explained(shared_hour, lambda marts: ask_day(marts, "2026-07-03", chosen), lambda f: f.lines().to_dicts())
+    # In the second hour nobody held 4 of the 8 GPUs: half of $55.04.
+    assert [(line["effective_cost_usd"], line["share_rule"]) for line in lines] == [
+        (Decimal("27.52"), "no run used 14400 of 28800 accelerator-seconds")
+    ]
+
+
+def test_an_invoice_is_explained_by_charge_type(shared_hour: Path) -> None:
+    types = explained(
+        shared_hour, lambda marts: ask_invoice(marts, "INV-1", JULY, None), lambda found: found.by_charge_type().rows()
+    )
+    # Charge type, lines, invoiced, ledger, difference: usage and negation of a plan cancel and are billed at 0.
+    assert types == [
+        ("SavingsPlanCoveredUsage", 1, Decimal("55.04"), Decimal(0), Decimal("55.04")),
+        ("SavingsPlanNegation", 1, Decimal("-55.04"), Decimal(0), Decimal("-55.04")),
+        ("Usage", 1, Decimal("55.04"), Decimal("55.04"), Decimal(0)),
+    ]
+
+
+def test_a_figure_that_its_lines_do_not_come_to_is_an_error_with_both_amounts(shared_hour: Path) -> None:
+    def ask(marts: Engine) -> Asked:
+        asked = ask_run(marts, "b")
+        return replace(asked, rows=asked.rows.with_columns(pl.col("effective_cost_usd") + Decimal("0.0000000001")))
+
+    with pytest.raises(CheckError, match=r"is 42\.5200000001, its bill lines sum to 42\.5200000000"):
+        explained(shared_hour, ask, lambda found: None)
+
+
+def test_a_run_without_bill_lines_says_so(shared_hour: Path, tmp_path: Path) -> None:
+    export = write_export(tmp_path, {JULY: [instance_hour("2026-07-03T10", "i-0a", "p5.48xlarge", "55.04")]})
+    told = one_attempt("paper", ["i-0b"], "p5.48xlarge", TEN, timedelta(hours=1))
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", told))
+    build_warehouse(config)
+    assert explained(config, lambda marts: ask_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
+    assert "No line of the bill is behind it." in told_by(["run", "paper", "--config", str(config)])
+
+
+@pytest.mark.parametrize(
+    ("ask", "sentence"),
+    [
+        (lambda marts: ask_run(marts, "bb"), "There is no run 'bb'; the nearest is b."),
+        (lambda marts: ask_run(marts, "zzzz"), "There is no run 'zzzz'; the run ids are a, b."),
+        (
+            lambda marts: ask_day(marts, "2026-07-04", {}),
+            "There is no day in the ledger '2026-07-04'; the nearest is 2026-07-03.",
+        ),
+        (lambda marts: ask_day(marts, "3 July", {}), "'3 July' is no day; write it as 2026-07-03."),
+        (lambda marts: ask_day(marts, "2026-07-03", {"bucket": "idel"}), "'idel'; the nearest is idle."),
+        (lambda marts: ask_invoice(marts, "INV-2", None, None), "There is no invoice 'INV-2'; the nearest is INV-1."),
+        (lambda marts: ask_invoice(marts, None, "2026-13", None), "'2026-13-01' is no day"),
+        (
+            lambda marts: ask_invoice(marts, None, "2025-07", None),
+            "There is no billing month '2025-07'; the nearest is 2026-07.",
+        ),
+        (lambda marts: ask_invoice(marts, None, None, None), "Name an invoice, or a month with --month"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_the_nearest_names(
+    shared_hour: Path, ask: Callable[[Engine], Asked], sentence: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        explained(shared_hour, ask, lambda found: None)
+    assert sentence in str(refused.value)
+
+
+def test_json_and_csv_hold_every_line_with_every_digit(shared_hour: Path) -> None:
+    document = json.loads(told_by(["run", "b", "--json", "--config", str(shared_hour)]))
+    # 27.52 + 15.00, as text: no binary fraction comes near a figure.
+    assert document["mart_rows"][0]["effective_cost_usd"] == "42.5200000000"
+    assert sum(Decimal(line["effective_cost_usd"]) for line in document["lines"]) == Decimal("42.52")
+    for level in document["levels"]:
+        assert sum(Decimal(row["effective_cost_usd"]) for row in level["rows"]) == Decimal("42.52")
+    table = pl.read_csv(StringIO(told_by(["run", "b", "--csv", "--config", str(shared_hour)])), infer_schema=False)
+    assert [Decimal(cost) for cost in table["list_cost_usd"]] == [Decimal("27.52")] * 2
+
+
+def test_tables_round_to_cents_and_name_the_currency(shared_hour: Path) -> None:
+    page = told_by(["run", "b", "--lines", "1", "--config", str(shared_hour)])
+    assert "effective USD" in page
+    assert "and 1 more line " in page
+    assert "42.52" in page
+    assert "The sums agree to the last digit at every level" in page
+
+
+def told_by(words: list[str]) -> str:
+    from typer.testing import CliRunner
+
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def total(config: Path, run_id: str) -> Decimal:
+    return explained(config, lambda marts: ask_run(marts, run_id), lambda found: found.total()["effective_cost_usd"])
+
+
+@pytest.fixture
+def company(built_company: Company, tmp_path: Path) -> Company:
+    return built_company.copy(tmp_path, events=True)
+
+
+def test_the_publication_is_explained_though_a_newer_bill_is_delivered(company: Company) -> None:
+    company.deliver(AUGUST, "30.00")
+    # Published are 4 hours at 21.50, not yet at 30.
+    assert total(company.config, "trn-1") == Decimal("86.00")
+    build_warehouse(company.config)
+    assert total(company.config, "trn-1") == Decimal("120.00")
+
+
+def test_the_publication_is_explained_though_a_build_failed_after_it(company: Company) -> None:
+    company.deliver(AUGUST, "30.00")
+    company.overbook()
+    with pytest.raises(TrainledgerError):
+        build_warehouse(company.config)
+    # Tables of the failed build are committed by now; none of them is published.
+    assert total(company.config, "trn-1") == Decimal("86.00")
+
+
+def test_lines_the_raw_store_has_lost_are_fetched_again(company: Company) -> None:
+    shutil.rmtree(company.warehouse / "raw")
+    assert total(company.config, "trn-1") == Decimal("86.00")
+
+
+def test_lines_that_were_replaced_and_are_kept_nowhere_are_refused_by_name(company: Company) -> None:
+    company.deliver(AUGUST, "30.00")
+    shutil.rmtree(company.warehouse / "raw")
+    with pytest.raises(SourceError, match=r"delivery 21\.50 \(payer, 2026-08\).*30\.00 has replaced it; run `trainl"):
+        total(company.config, "trn-1")
+    # July was not delivered again.
+    assert total(company.config, "gpu-1") == Decimal("110.08")
+
+
+def test_lines_of_a_source_that_is_configured_no_more_are_refused_by_name(company: Company) -> None:
+    shutil.rmtree(company.warehouse / "raw")
+    text = company.config.read_text().replace('name = "payer"', 'name = "another"')
+    company.config.write_text(text)
+    with pytest.raises(SourceError, match=r"no \[\[billing\]\] source is called payer"):
+        total(company.config, "trn-1")
