@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from edge_bill import write_bill
+from edge_focus import write_focus_bill
 from edge_runs import write_runs
 from reference_house import House
 from support.bills import write_config
@@ -30,7 +31,9 @@ def engine(opened: Callable[[], Engine]) -> Iterator[Engine]:
 def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     """A made-up month of every kind of line and every gap, with amounts that are hard to get equal."""
     root = tmp_path_factory.mktemp("edge")
-    return House(write_config(root, billing=write_bill(root)), write_runs(root / "tracker"))
+    config = write_config(root, billing=write_bill(root))
+    config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
+    return House(config, write_runs(root / "tracker"))
 
 
 @pytest.fixture(scope="session")
