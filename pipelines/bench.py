@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from pipelines.console import Console
 from pipelines.demo.bench_bill import restate, write_bench_bill
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.sources.cur_columns import bill_columns, tag_containers
+from pipelines.sources.cur_columns import CUR, tag_containers
 
 KINDS = ("bare scan", "full build", "unchanged refresh", "restated month")
 
@@ -108,7 +108,7 @@ def bare_scan(files: list[Path]) -> None:
     """Read and aggregate every column the normalised bill needs, the plain way."""
     present = set(pq.read_schema(files[0]).names)
     parts = ["count(*) as line_count"]
-    for column in bill_columns():
+    for column in CUR.columns:
         if column.name in present:
             parts.append(f"{'sum' if column.type.startswith('DECIMAL') else 'max'}({column.name}) as {column.name}")
     parts += [f"sum(cardinality({name})) as {name}" for name in tag_containers() if name in present]

@@ -9,11 +9,13 @@ from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
-from pipelines.models.catalog import BILL, GIVEN, MADE_UP, RAW_TABLES, RESERVATIONS, Model, load_catalog
+from pipelines.models.catalog import GIVEN, MADE_UP, RAW_TABLES, RESERVATIONS, Model, load_catalog
 from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
 from pipelines.models.totals import added
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
+from pipelines.sources.cur_columns import LISTS
+from pipelines.sources.cur_delivery import RawDelivery
 
 # A source that does not answer is asked again; bad content fails at once.
 PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
@@ -52,26 +54,37 @@ def asset_key(table: str) -> dg.AssetKey:
     return dg.AssetKey(["raw", table] if table in GIVEN else load_catalog()[table].key.split("/"))
 
 
-@dg.asset(
-    key=asset_key(BILL),
+@dg.multi_asset(
+    name="bill",
+    specs=[
+        dg.AssetSpec(
+            asset_key(listed.table),
+            description=f"Lines of each {listed.export} as delivered, one billing month at a time.",
+            owners=["team:ml-finops"],
+            kinds={"s3", "parquet"},
+        )
+        for listed in LISTS
+    ],
     partitions_def=BILLING_MONTHS,
     backfill_policy=ONE_RUN,
     retry_policy=PATIENCE,
     pool=POOL,
-    kinds={"s3", "parquet"},
-    owners=["team:ml-finops"],
-    description="AWS charges as delivered, one billing month at a time. One row per bill line.",
 )
-def aws_cur_line_item(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
+def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
     with step(ledger, "bill") as planned:
-        bill = ledger.builder.warehouse.bill
-        stored = [raw for month in months_of(context, planned) for raw in bill.ingest(month)]
+        stored = [raw for month in months_of(context, planned) for raw in ledger.builder.warehouse.bill.ingest(month)]
         drop_undelivered(ledger.builder, planned)
+    for listed in LISTS:
+        yield _delivered(listed.table, [raw for raw in stored if raw.delivery.listed is listed])
+
+
+def _delivered(table: str, stored: list[RawDelivery]) -> dg.MaterializeResult:
     return dg.MaterializeResult(
+        asset_key(table),
         metadata={
             "dagster/row_count": sum(raw.line_count for raw in stored),
             "deliveries": [raw.delivery.delivery_id for raw in stored],
-        }
+        },
     )
 
 
@@ -210,4 +223,4 @@ def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
     return dg.MaterializeResult(metadata={"publication": published.number})
 
 
-ASSETS = [aws_cur_line_item, tracker, aws_capacity_reservation, *map(model_asset, load_catalog().ordered), publication]
+ASSETS = [bill, tracker, aws_capacity_reservation, *map(model_asset, load_catalog().ordered), publication]

@@ -18,7 +18,7 @@ import polars as pl
 from pipelines.engine import Engine, open_engine
 from pipelines.errors import CheckError
 from pipelines.models import records
-from pipelines.models.catalog import BILL, GIVEN, PUBLISHED, Catalog, Model, load_catalog
+from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
 from pipelines.models.given import ARGUMENTS, argument_select
 from pipelines.models.published import view_published
 from pipelines.models.totals import Totals, recorded, totals_of
@@ -161,7 +161,7 @@ class Builder:
         if name in seen:
             return
         seen.add(name)
-        if name == BILL:
+        if name in BILLS:
             self.warehouse.bill.view(engine, name, period)
         elif name in ARGUMENTS:
             engine.view_sql(name, argument_select(name, period, self.warehouse.settings.policy))
@@ -192,8 +192,8 @@ class Builder:
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
         seal = hashlib.sha256(f"{_FORM} {model.key} {period}\n{contract.digest}\n{model.text}".encode())
         for name in self.catalog.resting_on(model):
-            if name == BILL:
-                parts = [self.warehouse.bill.fingerprint(period)]
+            if name in BILLS:
+                parts = [self.warehouse.bill.fingerprint(name, period)]
             elif name in ARGUMENTS:
                 parts = [argument_select(name, period, self.warehouse.settings.policy)]
             elif name in PUBLISHED:

@@ -23,11 +23,12 @@ from pipelines import house
 from pipelines.errors import UsageError
 from pipelines.models.expressions import expand_calls
 from pipelines.models.given import ARGUMENTS
+from pipelines.sources.cur_columns import LISTS
 
 Grain = Literal["month", "whole"]
 
-# The delivered bill is read in place; the tracker tables are written by their source.
-BILL = "aws_cur_line_item"
+# Delivered bills are read in place; the tracker tables are written by their source.
+BILLS = tuple(listed.table for listed in LISTS)
 TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 # Reserved capacity, written by its source as well.
@@ -39,7 +40,7 @@ PUBLISHED = {
 }
 # Made up by the build itself, so no step of it makes them.
 MADE_UP = frozenset({*ARGUMENTS, *PUBLISHED})
-GIVEN = frozenset({BILL, RESERVATIONS, *RAW_TABLES, *MADE_UP})
+GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *MADE_UP})
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)

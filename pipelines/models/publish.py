@@ -12,7 +12,7 @@ from pathlib import Path
 from pipelines import __version__
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
-from pipelines.models.catalog import BILL, RESERVATIONS, load_catalog
+from pipelines.models.catalog import RESERVATIONS, load_catalog
 from pipelines.models.records import RESERVATION_DOUBTS, RUN_DOUBTS
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
@@ -151,7 +151,9 @@ def publish(builder: Builder, planned: Plan) -> Publication:
 def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, object]]:
     """What the sources delivered and we read with a doubt, as warnings beside the checks."""
     found: list[tuple[str, str | None, Sequence[str]]] = [
-        (f"raw/{BILL}", month, builder.warehouse.bill.warnings(month)) for month in months
+        (f"raw/{table}", month, sentences)
+        for month in months
+        for table, sentences in builder.warehouse.bill.warnings(month).items()
     ]
     if builder.warehouse.settings.runs:
         found.append(("raw/tracker_run", None, json.loads(builder.warehouse.store.read(RUN_DOUBTS))))

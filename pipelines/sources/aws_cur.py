@@ -1,4 +1,4 @@
-"""AWS billing exports (legacy CUR and CUR 2.0) into the raw store, one delivery of a billing month at a time.
+"""AWS billing exports (legacy CUR, CUR 2.0, FOCUS) into the raw store, one delivery of a billing month at a time.
 
 Only the files a current manifest names are read. Parquet is kept as delivered; a csv is converted once.
 """
@@ -15,8 +15,8 @@ from threading import Lock, Semaphore
 
 from pipelines.errors import SourceError
 from pipelines.settings import BillingSource
-from pipelines.sources.cur_columns import list_digest
-from pipelines.sources.cur_delivery import Delivery, Kind, RawDelivery, RawFile, load, save
+from pipelines.sources.cur_columns import ColumnList
+from pipelines.sources.cur_delivery import Delivery, Kind, RawDelivery, RawFile, column_list, load, save
 from pipelines.sources.cur_manifest import Manifest, find_manifests, read_manifests
 from pipelines.sources.cur_parquet import inspect
 from pipelines.sources.cur_select import RawSelect, raw_select
@@ -28,7 +28,6 @@ __all__ = ["Delivery", "Progress", "RawDelivery", "RawSelect", "ingest", "list_d
 
 Progress = Callable[[int, int, str], None]
 
-BILLED = "line_item_unblended_cost"
 # Fetching waits on the network, converting on the processor and takes some 400 MB a file.
 _FETCHED_AT_ONCE = 4
 _CONVERTED_AT_ONCE = 2
@@ -40,8 +39,6 @@ def list_deliveries(source: BillingSource, raw_root: Path) -> list[Delivery]:
     Costs one listing, plus one read for each manifest that changed since the last call with this `raw_root`.
     Raises SourceError when the export cannot be listed or a manifest cannot be taken at its word.
     """
-    if source.kind == "focus":
-        raise _focus(source.location)
     store = _store(source)
     listing = store.list()
     places = [place for place in find_manifests(listing, store, source.export) if source.reads(place.period)]
@@ -80,11 +77,11 @@ def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: 
     return raw
 
 
-def detect_kind(columns: Sequence[str], where: str) -> Kind | None:
+def detect_kind(columns: Sequence[str]) -> Kind | None:
     """Which export has these columns (facts aws-billing 1); None when they do not tell."""
     names = {name.lower() for name in columns}
     if "billedcost" in names:
-        raise _focus(where)
+        return "focus"
     if "bill_payer_account_name" in names:
         return "cur2"
     return "cur" if any("/" in name for name in names) else None
@@ -95,12 +92,12 @@ def _store(source: BillingSource) -> Store:
 
 
 def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:
-    detected = detect_kind(manifest.columns, store.uri(manifest.place.object.key))
+    detected = detect_kind(manifest.columns)
     # Columns that do not tell are in snake case, as CUR 2.0 writes them under a manifest of data files.
-    kind = source.kind if source.kind in ("cur", "cur2") else detected or manifest.kind
+    kind = source.kind if source.kind != "auto" else detected or manifest.kind
     # A csv is converted by our list of columns, so a new list means converting it again.
     is_kept = all(key.endswith(".parquet") for key in manifest.files)
-    told = "\n".join((source.name, "" if is_kept else list_digest(), manifest.text))
+    told = "\n".join((source.name, "" if is_kept else column_list(kind).digest, manifest.text))
     return Delivery(
         source=source.name,
         billing_period=manifest.place.period,
@@ -130,7 +127,7 @@ def _store_files(
     def store_file(number: int, item: Object) -> RawFile:
         name = f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
         allowed = Allowance(store.uri(item.key), item.size, unpack_ratio)
-        return _store_file(item, store, folder / name, allowed, converting, on_bytes)
+        return _store_file(item, store, folder / name, allowed, delivery.listed, converting, on_bytes)
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]
@@ -142,7 +139,13 @@ def _store_files(
 
 
 def _store_file(
-    item: Object, store: Store, out: Path, allowed: Allowance, converting: Semaphore, on_bytes: Callable[[int], None]
+    item: Object,
+    store: Store,
+    out: Path,
+    allowed: Allowance,
+    listed: ColumnList,
+    converting: Semaphore,
+    on_bytes: Callable[[int], None],
 ) -> RawFile:
     where = allowed.where
     delivered = out.with_suffix(".delivered")
@@ -154,11 +157,11 @@ def _store_file(
         raise SourceError(f"{where} is empty; have it delivered again.")
     if magic(delivered) == PARQUET or item.key.endswith(".parquet"):
         delivered.rename(out)
-        raw = inspect(out, key=item.key, allowed=allowed, billed=BILLED)
+        raw = inspect(out, key=item.key, allowed=allowed, listed=listed)
         on_bytes(size)
         return raw
     with converting:
-        raw = convert(delivered, out, key=item.key, allowed=allowed, billed=BILLED, on_bytes=on_bytes)
+        raw = convert(delivered, out, key=item.key, allowed=allowed, listed=listed, on_bytes=on_bytes)
     delivered.unlink()
     return raw
 
@@ -182,9 +185,3 @@ def _sweep(folder: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
         except PermissionError:
             continue
-
-
-def _focus(where: str) -> SourceError:
-    return SourceError(
-        f"{where} is a FOCUS export, which cannot be read yet; set up a CUR 2.0 export and name its location."
-    )

@@ -1,4 +1,4 @@
-"""Which bill columns we read and where a delivered file keeps them, by sql/reference/ref_cur_column.csv."""
+"""Which bill columns we read of each kind of export and where a delivered file keeps them, by sql/reference/."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
+from pathlib import Path
 
 from pipelines import house
 from pipelines.errors import SourceError
 
-LIST = house.REFERENCE / "ref_cur_column.csv"
 TAGS = "TAGS"
 MONEY = "DECIMAL(20,10)"
 
@@ -71,29 +71,106 @@ class Layout:
     warnings: tuple[str, ...]
 
 
-@cache
-def bill_columns() -> tuple[Column, ...]:
-    """The delivered columns of the normalised bill, in order."""
-    return tuple(column for column in _listed() if column.type != TAGS)
+@dataclass(frozen=True)
+class ColumnList:
+    """The columns we read of one family of exports, as reviewed in `sql/reference/<name>.csv`.
+
+    `table` is the raw table they make, `billed` the column whose sum is kept with each file, `export` what the
+    delivered files are, in words.
+    """
+
+    table: str
+    name: str
+    billed: str
+    export: str
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The delivered columns of the normalised bill, in order."""
+        return tuple(column for column in self._listed if column.type != TAGS)
+
+    @cached_property
+    def tag_containers(self) -> tuple[str, ...]:
+        """Columns that hold tags: as a map of this name, or one column per tag after `<name>_`."""
+        return tuple(name for name, _ in self._containers)
+
+    @cached_property
+    def map_names(self) -> frozenset[str]:
+        """Columns that are maps, JSON text in a csv."""
+        found = (_MAP_VALUE.fullmatch(alias) for column in self.columns for alias in column.aliases)
+        containers = (name for container, aliases in self._containers for name in (container, *aliases))
+        return frozenset(containers) | {match["column"] for match in found if match}
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes with the list, so that a csv converted by an older list is converted again."""
+        return hashlib.sha256(self._file.read_bytes()).hexdigest()
+
+    def layout(self, columns: Sequence[Delivered], where: str) -> Layout:
+        """How a file's columns feed the bill; `where` names the file in errors.
+
+        Raises SourceError when a required column is absent or a column has a type it cannot have.
+        """
+        places: dict[str, list[int]] = {}
+        tags: list[Tag] = []
+        for position, column in enumerate(columns):
+            name = snake(column.name)
+            if column.form != "null":
+                places.setdefault(name, []).append(position)
+            tags += self._tags_of(column, name, position)
+        sources: dict[str, tuple[Source, ...]] = {}
+        warnings: list[str] = []
+        for wanted in self.columns:
+            found, warning = _sources_of(wanted, columns, places, where)
+            sources[wanted.name] = found
+            warnings += warning
+            if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
+                raise SourceError(
+                    f"{where} has no column {wanted.name}; it is not a whole {self.export}, or "
+                    f"the export must be set up to deliver that column."
+                )
+        return Layout(sources, tuple(tags), tuple(warnings))
+
+    def _tags_of(self, column: Delivered, name: str, position: int) -> list[Tag]:
+        for container, aliases in self._containers:
+            if name in (container, *aliases) and column.form == "map":
+                return [Tag(position, container)]
+            if name.startswith(f"{container}_") and column.form in ("text", "any"):
+                key = column.name.partition("/")[2] or column.name[len(container) + 1 :]
+                return [Tag(position, container, key)]
+        return []
+
+    @cached_property
+    def _containers(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return tuple((column.name, column.aliases) for column in self._listed if column.type == TAGS)
+
+    @cached_property
+    def _listed(self) -> tuple[Column, ...]:
+        with self._file.open(encoding="utf-8", newline="") as lines:
+            return tuple(
+                Column(
+                    row["column_name"],
+                    row["type"],
+                    tuple(alias for alias in row["aliases"].split("|") if alias),
+                    row["required"] == "yes",
+                    row["on_bad_value"] == "refuse",
+                )
+                for row in csv.DictReader(lines)
+            )
+
+    @property
+    def _file(self) -> Path:
+        return house.REFERENCE / f"{self.name}.csv"
 
 
-@cache
+CUR = ColumnList("aws_cur_line_item", "ref_cur_column", "line_item_unblended_cost", "AWS cost and usage report")
+FOCUS = ColumnList("aws_focus_line_item", "ref_focus_column", "billed_cost", "FOCUS export")
+LISTS = (CUR, FOCUS)
+
+
 def tag_containers() -> tuple[str, ...]:
-    """Columns that hold tags: as a map of this name, or one column per tag after `<name>_`."""
-    return tuple(column.name for column in _listed() if column.type == TAGS)
-
-
-@cache
-def map_names() -> frozenset[str]:
-    """Columns that are maps, JSON text in a csv."""
-    found = (_MAP_VALUE.fullmatch(alias) for column in bill_columns() for alias in column.aliases)
-    return frozenset(tag_containers()) | {match["column"] for match in found if match}
-
-
-@cache
-def list_digest() -> str:
-    """Changes with the list of columns, so that a csv converted by an older list is converted again."""
-    return hashlib.sha256(LIST.read_bytes()).hexdigest()
+    """The tag containers of all lists, in the order they are asked."""
+    return tuple(dict.fromkeys(name for listed in LISTS for name in listed.tag_containers))
 
 
 def snake(name: str) -> str:
@@ -103,32 +180,6 @@ def snake(name: str) -> str:
     """
     parted = re.sub(r"(?=[A-Z])", "_", name).lower()
     return re.sub(r"[^a-z0-9]+", "_", parted).strip("_")
-
-
-def layout(columns: Sequence[Delivered], where: str) -> Layout:
-    """How a file's columns feed the bill; `where` names the file in errors.
-
-    Raises SourceError when a required column is absent or a column has a type it cannot have.
-    """
-    places: dict[str, list[int]] = {}
-    tags: list[Tag] = []
-    for position, column in enumerate(columns):
-        name = snake(column.name)
-        if column.form != "null":
-            places.setdefault(name, []).append(position)
-        tags += _tags_of(column, name, position)
-    sources: dict[str, tuple[Source, ...]] = {}
-    warnings: list[str] = []
-    for wanted in bill_columns():
-        found, warning = _sources_of(wanted, columns, places, where)
-        sources[wanted.name] = found
-        warnings += warning
-        if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
-            raise SourceError(
-                f"{where} has no column {wanted.name}; it is not a whole AWS cost and usage report, or "
-                f"the export must be set up to deliver that column."
-            )
-    return Layout(sources, tuple(tags), tuple(warnings))
 
 
 def _sources_of(
@@ -159,28 +210,3 @@ def _sources_of(
         return tuple(plain), [*said, f"{fault}; it is read as missing."]
     # Reading a map costs as much as many columns, so it only stands in for a column that is absent.
     return tuple(plain or in_map), said
-
-
-def _tags_of(column: Delivered, name: str, position: int) -> list[Tag]:
-    for container in tag_containers():
-        if name == container and column.form == "map":
-            return [Tag(position, container)]
-        if name.startswith(f"{container}_") and column.form in ("text", "any"):
-            key = column.name.partition("/")[2] or column.name[len(container) + 1 :]
-            return [Tag(position, container, key)]
-    return []
-
-
-@cache
-def _listed() -> tuple[Column, ...]:
-    with LIST.open(encoding="utf-8", newline="") as lines:
-        return tuple(
-            Column(
-                row["column_name"],
-                row["type"],
-                tuple(alias for alias in row["aliases"].split("|") if alias),
-                row["required"] == "yes",
-                row["on_bad_value"] == "refuse",
-            )
-            for row in csv.DictReader(lines)
-        )

@@ -9,12 +9,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from pipelines.sources.cur_columns import Delivered
+from pipelines.sources.cur_columns import CUR, FOCUS, ColumnList, Delivered
 from pipelines.storage import Object
 
 RECORD = "delivery.json"
 
-Kind = Literal["cur", "cur2"]
+Kind = Literal["cur", "cur2", "focus"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ class Delivery:
     objects: tuple[Object, ...]
     missing: tuple[str, ...]
     fingerprint: str
+
+    @property
+    def listed(self) -> ColumnList:
+        """The columns we read of it."""
+        return column_list(self.kind)
 
     def folder(self, raw_root: Path) -> Path:
         """Where its files lie once they are in the raw store."""
@@ -53,7 +58,7 @@ class TagKey:
 class RawFile:
     """One delivered file in the raw store: Parquet named `name`, rows in the delivered order.
 
-    `billed_total` sums the unblended cost: of a csv every delivered digit, of Parquet to 10 places a line.
+    `billed_total` sums what is billed: of a csv every delivered digit, of Parquet to 10 places a line.
     """
 
     key: str
@@ -80,13 +85,18 @@ class RawDelivery:
 
     @property
     def billed_total(self) -> Decimal:
-        """Unblended cost of all its lines, in the bill's currencies added as numbers."""
+        """What all its lines bill, in the bill's currencies added as numbers."""
         return sum((file.billed_total for file in self.files), Decimal(0))
 
     @property
     def warnings(self) -> list[str]:
         """What was read as missing, one sentence each."""
         return [warning for file in self.files for warning in file.warnings]
+
+
+def column_list(kind: Kind) -> ColumnList:
+    """The columns we read of an export of this kind."""
+    return FOCUS if kind == "focus" else CUR
 
 
 def save(raw: RawDelivery, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
-from pipelines.sources.cur_columns import Delivered, Layout, layout, tag_containers
+from pipelines.sources.cur_columns import ColumnList, Delivered, Layout
 from pipelines.sources.cur_delivery import RawFile, TagKey
 from pipelines.sources.cur_unpack import Allowance
 
 _BATCH_ROWS = 1 << 18
 
 
-def inspect(stored: Path, *, key: str, allowed: Allowance, billed: str) -> RawFile:
-    """What the Parquet file `stored`, delivered as `key`, holds; `billed` is the column whose sum is kept.
+def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> RawFile:
+    """What the Parquet file `stored`, delivered as `key`, holds by the columns of `listed`.
 
     Raises SourceError when it is cut short, unpacks to more than it may, lacks a column or has one of a type it
     cannot have.
@@ -29,10 +29,10 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, billed: str) -> RawFi
         with pq.ParquetFile(stored) as file:
             allowed.check(_unpacked_bytes(file.metadata))
             columns, twins = _columns(file.schema_arrow)
-            found = layout(columns, where)
-            total = _total(file, columns[found.sources[billed][0].position].name, where)
+            found = listed.layout(columns, where)
+            total = _total(file, columns[found.sources[listed.billed][0].position].name, where)
             line_count = file.metadata.num_rows
-        tag_keys = tuple(_tag_keys(stored, columns, found))
+        tag_keys = tuple(_tag_keys(stored, columns, found, listed.tag_containers))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
@@ -92,8 +92,10 @@ def _total(file: pq.ParquetFile, column: str, where: str) -> Decimal:
     return total
 
 
-def _tag_keys(stored: Path, columns: tuple[Delivered, ...], found: Layout) -> Iterator[TagKey]:
-    for container in tag_containers():
+def _tag_keys(
+    stored: Path, columns: tuple[Delivered, ...], found: Layout, containers: Sequence[str]
+) -> Iterator[TagKey]:
+    for container in containers:
         for tag in found.tags:
             name = columns[tag.position].name
             if tag.container == container and tag.key:

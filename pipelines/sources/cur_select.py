@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.sources.cur_columns import MONEY, Column, Delivered, Source, bill_columns, layout
+from pipelines.sources.cur_columns import CUR, MONEY, Column, ColumnList, Delivered, Source
 from pipelines.sources.cur_delivery import RawDelivery, RawFile, TagKey
 from pipelines.sources.cur_tag_json import tag_json
 from pipelines.sources.cur_tags import FALLBACKS, lookups, twins
@@ -24,8 +24,10 @@ class RawSelect:
     warnings: tuple[str, ...]
 
 
-def raw_select(deliveries: Sequence[RawDelivery], tags: Mapping[str, Sequence[str]]) -> RawSelect:
-    """The lines of the deliveries under the normalised columns; a column a file lacks is a typed NULL.
+def raw_select(
+    deliveries: Sequence[RawDelivery], tags: Mapping[str, Sequence[str]], listed: ColumnList = CUR
+) -> RawSelect:
+    """The lines of deliveries under the columns of the list all are of; a column a file lacks is a typed NULL.
 
     `tags` gives the accepted tag keys for each of run_id, owner and team. Costs are DECIMAL(20,10), times
     naive UTC; an empty text is NULL. `warnings` tells what was read as missing and which tags are twins.
@@ -41,10 +43,10 @@ def raw_select(deliveries: Sequence[RawDelivery], tags: Mapping[str, Sequence[st
             for file in group:
                 for name, keys in tried.items():
                     warnings.update(dict.fromkeys(twins(file, name, keys)))
-            view = f"cur_{raw.delivery.fingerprint[:16]}_{number}"
+            view = f"bill_{raw.delivery.fingerprint[:16]}_{number}"
             views[view] = tuple(raw.folder / file.name for file in group)
-            parts.append(f"select\n{_columns(raw, group, tried)}\nfrom {view}")
-    return RawSelect("\nunion all\n".join(parts) or _nothing(), views, tuple(warnings))
+            parts.append(f"select\n{_columns(raw, group, tried, listed)}\nfrom {view}")
+    return RawSelect("\nunion all\n".join(parts) or _nothing(listed), views, tuple(warnings))
 
 
 def _alike(files: Sequence[RawFile]) -> list[list[RawFile]]:
@@ -55,9 +57,11 @@ def _alike(files: Sequence[RawFile]) -> list[list[RawFile]]:
     return list(groups.values())
 
 
-def _columns(raw: RawDelivery, group: Sequence[RawFile], tried: Mapping[str, Sequence[TagKey]]) -> str:
+def _columns(
+    raw: RawDelivery, group: Sequence[RawFile], tried: Mapping[str, Sequence[TagKey]], listed: ColumnList
+) -> str:
     delivery, first = raw.delivery, group[0]
-    found = layout(first.columns, first.key)
+    found = listed.layout(first.columns, first.key)
     named = {
         "source_name": _text(delivery.source),
         "delivery_id": _text(delivery.delivery_id),
@@ -65,7 +69,7 @@ def _columns(raw: RawDelivery, group: Sequence[RawFile], tried: Mapping[str, Seq
         "source_file": _source_file(group),
         "source_row": "cast(file_row_number as bigint)",
     }
-    for column in bill_columns():
+    for column in listed.columns:
         named[column.name] = _value(column, found.sources[column.name], first.columns)
     for name in TAG_NAMES:
         named[f"tag_{name}"] = _first(_filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name])
@@ -103,13 +107,13 @@ def _source_file(group: Sequence[RawFile]) -> str:
     return f"case right(filename, {length}) {cases} end"
 
 
-def _nothing() -> str:
+def _nothing(listed: ColumnList) -> str:
     texts = ("source_name", "delivery_id", "billing_period", "source_file")
     columns = [(name, "varchar") for name in texts] + [("source_row", "bigint")]
-    columns += [(column.name, column.type.lower()) for column in bill_columns()]
+    columns += [(column.name, column.type.lower()) for column in listed.columns]
     columns += [(f"tag_{name}", "varchar") for name in (*TAG_NAMES, "json")]
-    listed = ",\n".join(f"    cast(null as {kind}) as {name}" for name, kind in columns)
-    return f"select\n{listed}\nwhere 1 = 0"
+    typed = ",\n".join(f"    cast(null as {kind}) as {name}" for name, kind in columns)
+    return f"select\n{typed}\nwhere 1 = 0"
 
 
 def _name(column: str) -> str:

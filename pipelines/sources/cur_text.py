@@ -14,16 +14,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
 from pipelines.sources import cur_values
-from pipelines.sources.cur_columns import (
-    MONEY,
-    Column,
-    Delivered,
-    Source,
-    bill_columns,
-    layout,
-    map_names,
-    snake,
-)
+from pipelines.sources.cur_columns import MONEY, Column, ColumnList, Delivered, Source, snake
 from pipelines.sources.cur_delivery import RawFile, TagKey
 from pipelines.sources.cur_unpack import Allowance, read_header, unpacked
 
@@ -36,16 +27,16 @@ _WORDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "an ISO timestamp"}
 
 
 def convert(
-    delivered: Path, out: Path, *, key: str, allowed: Allowance, billed: str, on_bytes: Callable[[int], None]
+    delivered: Path, out: Path, *, key: str, allowed: Allowance, listed: ColumnList, on_bytes: Callable[[int], None]
 ) -> RawFile:
-    """Write the needed columns of the csv `delivered` to `out`, rows in its order.
+    """Write the columns of `listed` that the csv `delivered` has to `out`, rows in its order.
 
-    `allowed` names the file in errors, `key` in the record; `billed` is the column whose sum is kept.
+    `allowed` names the file in errors, `key` in the record.
     Raises SourceError for a csv that is cut short, ragged, too large for its packed size, lacks a column or holds a
     value that is none.
     """
     names, has_rows = read_header(delivered, allowed)
-    bill = _Bill(names, key, allowed.where, billed)
+    bill = _Bill(names, key, allowed.where, listed)
     blocks = _blocks(delivered, bill, allowed, on_bytes) if has_rows else iter(())
     with pq.ParquetWriter(out, bill.schema, compression="zstd", store_schema=False) as writer:
         waiting: list[pa.RecordBatch] = []
@@ -110,11 +101,11 @@ def _blocks(
 class _Bill:
     """One csv on its way to Parquet: its columns, and what was met so far."""
 
-    def __init__(self, names: list[str], key: str, where: str, billed: str):
-        self.names, self.key, self.where, self.billed = names, key, where, billed
-        forms = ("map" if snake(name) in map_names() else "any" for name in names)
-        self._layout = layout([Delivered(n, f, "text") for n, f in zip(names, forms, strict=True)], where)
-        self._columns = [column for column in bill_columns() if self._layout.sources[column.name]]
+    def __init__(self, names: list[str], key: str, where: str, listed: ColumnList):
+        self.names, self.key, self.where, self.listed = names, key, where, listed
+        forms = ("map" if self._is_map(name) else "any" for name in names)
+        self._layout = listed.layout([Delivered(n, f, "text") for n, f in zip(names, forms, strict=True)], where)
+        self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self._map_keys: dict[int, dict[str, None]] = {}
         self._unread: Counter[int] = Counter()
@@ -137,7 +128,7 @@ class _Bill:
         maps = {
             position: self._read(cur_values.maps, text, position, None)
             for position, text in texts.items()
-            if snake(self.names[position]) in map_names()
+            if self._is_map(self.names[position])
         }
         arrays = [self._column(column, texts, maps) for column in self._columns]
         for tag, _ in self._tags:
@@ -180,7 +171,7 @@ class _Bill:
         sources = self._layout.sources[column.name]
         found = [_found(source, texts, maps) for source in sources]
         text = cur_values.first(found)
-        if column.name == self.billed:
+        if column.name == self.listed.billed:
             self.billed_total += cur_values.total(text)
         if column.type not in _READERS:
             return text
@@ -202,6 +193,9 @@ class _Bill:
         self._unread[position] += count
         self._first_unread.setdefault(position, f"first {first} in row {row}")
         return values
+
+    def _is_map(self, name: str) -> bool:
+        return snake(name) in self.listed.map_names
 
     def _tag_columns(self) -> Iterator[str]:
         """A name for each tag column that no other column has in any case: SQL does not tell cases apart."""

@@ -19,6 +19,7 @@ from pipelines.sources.aws_cur import (
     list_deliveries,
     raw_select,
 )
+from pipelines.sources.cur_columns import LISTS
 from pipelines.sources.cur_delivery import load
 
 
@@ -53,22 +54,25 @@ class RawBill:
             ]
         return self._stored[period]
 
-    def fingerprint(self, period: str | None) -> str:
-        """A text that changes when anything a model can see of the month's lines does."""
-        return self._select(period).sql + " ".join(
-            delivery.fingerprint for delivery in self.deliveries if delivery.billing_period == period
+    def fingerprint(self, table: str, period: str | None) -> str:
+        """A text that changes when anything a model can see of the month's lines in a raw table does."""
+        return self._select(table, period).sql + " ".join(
+            delivery.fingerprint
+            for delivery in self.deliveries
+            if delivery.billing_period == period and delivery.listed.table == table
         )
 
-    def warnings(self, period: str) -> tuple[str, ...]:
-        """What was read as missing, and tags that are spelled twice; one sentence each."""
-        return self._select(period).warnings
+    def warnings(self, period: str) -> dict[str, tuple[str, ...]]:
+        """By raw table delivered, what was read as missing and tags that are spelled twice; one sentence each."""
+        delivered = {raw.delivery.listed.table for raw in self.ingest(period)}
+        return {table: self._select(table, period).warnings for table in sorted(delivered)}
 
-    def view(self, engine: Engine, name: str, period: str | None) -> None:
-        """Name the month's lines, under the normalised columns, in an engine."""
-        select = self._select(period)
+    def view(self, engine: Engine, table: str, period: str | None) -> None:
+        """Name the month's lines of a raw table, under its normalised columns, in an engine."""
+        select = self._select(table, period)
         for view, files in select.views.items():
             engine.scan_files(view, files)
-        engine.view_sql(name, select.sql)
+        engine.view_sql(table, select.sql)
 
     def forget_superseded(self) -> None:
         """Remove stored deliveries that a newer one of the same month has replaced."""
@@ -86,7 +90,9 @@ class RawBill:
         stored = [raw for month in months for folder in month.glob("*/") if (raw := load(folder))]
         return {raw.delivery.billing_period: raw.delivery for raw in stored}
 
-    def _select(self, period: str | None) -> RawSelect:
+    def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
             raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
-        return raw_select(self.ingest(period), self._settings.tag_keys)
+        delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
+        listed = next(listed for listed in LISTS if listed.table == table)
+        return raw_select(delivered, self._settings.tag_keys, listed)

@@ -1,13 +1,13 @@
 -- One row per line of a delivered cost and usage report, in FOCUS terms, with its cost on the three bases.
 -- partition: billing_period
 -- stored: no
--- The only SQL that knows AWS column names and line-item types (facts aws-billing 2).
+-- The only SQL that knows the report's column names and line-item types (facts aws-billing 2).
 with line as (
     select
         *,
         cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
         coalesce(bill_invoice_id, '') as invoice_id,
-        replace(regexp_extract(line_item_usage_type, '(?:^|-)([A-Za-z]+:|(?:Box|Spot)Usage$)', 1), ':', '') as usage_kind
+        usage_kind_of(line_item_usage_type) as usage_kind
     from aws_cur_line_item
 ),
 

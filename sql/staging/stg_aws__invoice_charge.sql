@@ -13,3 +13,17 @@ select
     coalesce(sum(line_item_unblended_cost), 0) as billed_cost_usd
 from aws_cur_line_item
 group by all
+
+union all
+
+select
+    billing_period,
+    cast(coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    billing_account_id as payer_account_id,
+    coalesce(invoice_id, '') as invoice_id,
+    billing_currency,
+    charge_category as charge_type,
+    count(*) as line_count,
+    coalesce(sum(billed_cost), 0) as billed_cost_usd
+from aws_focus_line_item
+group by all

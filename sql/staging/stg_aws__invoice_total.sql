@@ -57,3 +57,35 @@ select
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.usage_until_at end as usage_until_at
 from total
 left join ref_line_item_type as rule on rule.line_item_type = total.charge_type
+
+union all
+
+-- A FOCUS export has no covered usage at the on-demand price to offset, and no net columns: its costs are net.
+select
+    billing_period,
+    cast(coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    billing_account_id as payer_account_id,
+    coalesce(invoice_id, '') as invoice_id,
+    focus_billing_entity() as billing_entity,
+    coalesce(invoice_issuer_name, '') as invoice_issuer,
+    billing_currency,
+    coalesce(charge_category, '') as charge_type,
+    case when focus_is_commitment() then 'savings_plan_unused' else 'as_billed' end as effective_rule,
+    max(source_name) as source_name,
+    max(delivery_id) as delivery_id,
+    count(*) as line_count,
+    count(nullif(billed_cost, 0)) as charged_line_count,
+    count(*) filter (where billed_cost is null or effective_cost is null) as line_without_cost_count,
+    coalesce(sum(billed_cost), 0) as billed_cost_usd,
+    coalesce(sum(billed_cost), 0) as net_billed_cost_usd,
+    cast(0 as decimal(20, 10)) as in_line_discount_usd,
+    cast(0 as decimal(20, 10)) as amortised_upfront_usd,
+    cast(0 as decimal(20, 10)) as savings_plan_offset_usd,
+    cast(0 as bigint) as line_priced_in_other_currency_count,
+    cast(0 as bigint) as net_value_count,
+    cast(0 as bigint) as commitment_value_count,
+    max(charge_period_start) filter (where charge_category = 'Usage') as newest_usage_at,
+    max(charge_period_end) filter (
+        where charge_category = 'Usage' and date_diff('hour', charge_period_start, charge_period_end) <= 24) as usage_until_at
+from aws_focus_line_item
+group by all

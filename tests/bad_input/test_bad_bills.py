@@ -132,11 +132,6 @@ def test_an_export_that_is_gone(ledger: Ledger) -> None:
     assert re.search(r"exports cannot be listed: No such file or directory; check", ledger.refused(3))
 
 
-def test_a_focus_export(ledger: Ledger) -> None:
-    ledger.configure('location = "export"', 'location = "export"\nkind = "focus"')
-    assert "is a FOCUS export, which cannot be read yet" in ledger.refused(3)
-
-
 def test_a_run_billed_in_two_currencies(ledger: Ledger) -> None:
     """The run's two hours, one in dollars and one in krone: no number is their sum."""
     ledger.restate(LINE, {**HOURS[1], "line_item_currency_code": "NOK"}, *HOURS[2:])

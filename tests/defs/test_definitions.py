@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import assemble, defs
-from pipelines.models.catalog import MADE_UP, RAW_TABLES, RESERVATIONS, load_catalog
+from pipelines.models.catalog import BILLS, MADE_UP, RAW_TABLES, RESERVATIONS, load_catalog
 from pipelines.quality.contract import load_contract
 
 KEYS = Path(__file__).with_name("asset_keys.txt")
@@ -31,9 +31,7 @@ def test_asset_keys_are_the_ones_known(graph) -> None:
 
 
 def test_every_table_is_an_asset(graph) -> None:
-    tables = {model.key for model in MODELS} | {
-        f"raw/{name}" for name in (*RAW_TABLES, RESERVATIONS, "aws_cur_line_item")
-    }
+    tables = {model.key for model in MODELS} | {f"raw/{name}" for name in (*RAW_TABLES, RESERVATIONS, *BILLS)}
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == tables | {"publication"}
 
 
@@ -55,7 +53,7 @@ def test_assets_rest_on_what_their_models_read(graph) -> None:
 
 
 def test_what_is_replaced_by_month_has_months_as_partitions(graph) -> None:
-    monthly = {model.key for model in MODELS if model.grain == "month"} | {"raw/aws_cur_line_item"}
+    monthly = {model.key for model in MODELS if model.grain == "month"} | {f"raw/{name}" for name in BILLS}
     partitioned = {key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).is_partitioned}
     assert partitioned == monthly
 

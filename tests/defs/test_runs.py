@@ -117,7 +117,7 @@ def test_a_run_with_nothing_new_publishes_nothing(company: Company, instance: dg
 def test_a_month_nobody_delivers_is_refused_in_words(company: Company, instance: dg.DagsterInstance) -> None:
     result = refresh(company, instance, "2020-02")
     assert not result.success
-    (failed,) = [e for e in result.get_step_failure_events() if e.step_key == "raw__aws_cur_line_item"]
+    (failed,) = [e for e in result.get_step_failure_events() if e.step_key == "bill"]
     said = failed.step_failure_data.user_failure_data.description
     assert said == "No billing source delivers 2020-02; ask for a delivered month (2026-07, 2026-08)."
 

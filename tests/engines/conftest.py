@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from edge_bill import write_bill
+from edge_focus import write_focus_bill
 from edge_runs import write_runs
 from reference_house import House
 from support.bills import write_config
@@ -37,7 +38,9 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     root = tmp_path_factory.mktemp("edge")
     held = root / "held.csv"
     held.write_text(HELD)
-    return House(write_config(root, billing=write_bill(root), reservations=held), write_runs(root / "tracker"))
+    config = write_config(root, billing=write_bill(root), reservations=held)
+    config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
+    return House(config, write_runs(root / "tracker"))
 
 
 @pytest.fixture(scope="session")

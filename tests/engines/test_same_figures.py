@@ -35,11 +35,11 @@ def types(file: Path) -> list[tuple[str, pa.DataType]]:
     return [(field.name, field.type) for field in pq.read_schema(file)]
 
 
-def test_no_table_is_compared_empty(house: House) -> None:
+def test_no_table_is_compared_empty(edge: House) -> None:
     """An empty table is equal on any engine and proves nothing; the made-up month fills them all."""
     empty = {
         model.name
         for model in MODELS
-        if not any(pl.read_parquet(house.reference(model, month)).height for month in house.slices(model))
+        if not any(pl.read_parquet(edge.reference(model, month)).height for month in edge.slices(model))
     }
     assert empty == set()

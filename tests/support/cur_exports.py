@@ -174,10 +174,11 @@ def stored(location: Path | str, raw_root: Path, **more: str) -> list[aws_cur.Ra
 
 
 def bill(raws: Sequence[aws_cur.RawDelivery], sql: str, tags: Mapping[str, Sequence[str]] = STANDARD_TAGS) -> list:
-    """A SELECT's rows as tuples over the normalised bill, `aws_cur_line_item`."""
-    shown = aws_cur.raw_select(raws, tags)
+    """A SELECT's rows as tuples over the raw table the deliveries make."""
+    listed = raws[0].delivery.listed
+    shown = aws_cur.raw_select(raws, tags, listed)
     with DuckDBEngine() as engine:
         for name, files in shown.views.items():
             engine.scan_files(name, files)
-        engine.view_sql("aws_cur_line_item", shown.sql)
+        engine.view_sql(listed.table, shown.sql)
         return engine.query(sql).rows()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,23 +10,20 @@ from typing import Any
 
 import polars as pl
 
-from pipelines import house
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.catalog import BILL, PUBLISHED, RAW_TABLES, RESERVATIONS, Model, load_catalog
+from pipelines.models.catalog import BILLS, PUBLISHED, RAW_TABLES, RESERVATIONS, Model, load_catalog
 from pipelines.models.given import ARGUMENTS, argument_select
 from pipelines.policy import Policy
 from pipelines.quality.contract import load_contract
 from pipelines.sources.capacity_reservation import SCHEMA as RESERVATION_SCHEMA
+from pipelines.sources.cur_columns import CUR, LISTS, ColumnList
 from pipelines.sources.run_tracker import SCHEMAS
 
 TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
 OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
 AS_SHIPPED = Policy()
-# What every made-up line has unless it says otherwise.
+# What every made-up line of a cost and usage report has unless it says otherwise.
 LINE = {
-    "source_name": "payer",
-    "delivery_id": "d-1",
-    "source_file": "part-1",
     "bill_invoice_id": "INV-1",
     "bill_payer_account_id": "000011112222",
     "line_item_currency_code": "USD",
@@ -41,7 +37,7 @@ LINE = {
 class Lab:
     """Makes any table of the house from bill lines and run records, once each.
 
-    `lines` are rows of the normalised bill by month (YYYY-MM), as text; `runs` are rows of the tracker tables,
+    `lines` are rows of a raw bill table by month (YYYY-MM), as text; `runs` are rows of the tracker tables,
     `reservations` of the table of reserved capacity.
     """
 
@@ -52,6 +48,7 @@ class Lab:
         runs: Mapping[str, Sequence[Mapping[str, Any]]],
         reservations: Sequence[Mapping[str, Any]] = (),
         policy: Policy = AS_SHIPPED,
+        listed: ColumnList = CUR,
     ):
         self.months = tuple(sorted(lines))
         self._root = root
@@ -59,7 +56,8 @@ class Lab:
         self._engine = DuckDBEngine(threads=1)
         self._made: dict[tuple[str, str | None], Path] = {}
         for month, rows in lines.items():
-            self._keep(BILL, month, _bill(month, rows))
+            for other in LISTS:
+                self._keep(other.table, month, _bill(other, month, rows if other is listed else ()))
         for name in RAW_TABLES:
             self._keep(name, None, pl.DataFrame(list(runs.get(name, ())), schema=SCHEMAS[name]))
         self._keep(RESERVATIONS, None, pl.DataFrame(list(reservations), schema=RESERVATION_SCHEMA))
@@ -98,8 +96,8 @@ class Lab:
                 self._file(model, wanted)
 
     def _show(self, name: str, month: str | None) -> None:
-        if name == BILL:
-            self._engine.view_sql(name, _typed_bill(self._made[name, month]))
+        if name in BILLS:
+            self._engine.view_sql(name, _typed_bill(name, self._made[name, month]))
         elif name in PUBLISHED:
             # Nothing was published before.
             columns = load_contract(PUBLISHED[name]).columns
@@ -138,22 +136,22 @@ class Lab:
         return self._root / f"{name}.{month or 'whole'}.parquet"
 
 
-@cache
-def _columns() -> dict[str, str]:
-    with (house.REFERENCE / "ref_cur_column.csv").open(encoding="utf-8", newline="") as file:
-        told = {row["column_name"]: row["type"] for row in csv.DictReader(file)}
-    typed = {name: kind for name, kind in told.items() if kind != "TAGS"}
+def _columns(listed: ColumnList) -> dict[str, str]:
+    typed = {column.name: column.type for column in listed.columns}
     return {**dict.fromkeys(OURS, "VARCHAR"), "source_row": "BIGINT", **typed}
 
 
-def _bill(month: str, lines: Sequence[Mapping[str, str]]) -> pl.DataFrame:
-    start = {"billing_period": month, "bill_billing_period_start_date": f"{month}-01 00:00:00"}
-    rows = [{**LINE, **start, "source_row": str(number), **line} for number, line in enumerate(lines)]
-    return pl.DataFrame(rows, schema=dict.fromkeys(_columns(), pl.String))
+def _bill(listed: ColumnList, month: str, lines: Sequence[Mapping[str, str]]) -> pl.DataFrame:
+    start = {"billing_period": month, "source_name": "payer", "delivery_id": "d-1", "source_file": "part-1"}
+    if listed is CUR:
+        start |= {**LINE, "bill_billing_period_start_date": f"{month}-01 00:00:00"}
+    rows = [{**start, "source_row": str(number), **line} for number, line in enumerate(lines)]
+    return pl.DataFrame(rows, schema=dict.fromkeys(_columns(listed), pl.String))
 
 
-def _typed_bill(file: Path) -> str:
-    columns = ", ".join(f'cast("{name}" as {kind}) as "{name}"' for name, kind in _columns().items())
+def _typed_bill(table: str, file: Path) -> str:
+    (listed,) = (listed for listed in LISTS if listed.table == table)
+    columns = ", ".join(f'cast("{name}" as {kind}) as "{name}"' for name, kind in _columns(listed).items())
     return f"select {columns} from read_parquet('{file}')"
 
 

@@ -11,9 +11,12 @@ import polars as pl
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
 from support.bills import ORDINARY_LINE
+from support.focus_exports import ORDINARY_FOCUS_LINE
 from support.ledgers import open_tables
 
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_currency_code", "line_item_unblended_cost")
+FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost")
 LINE = "source_name, source_file, source_row"
 
 # Every apportioned line with what its pieces come to; a line nobody apportions has none to compare.
@@ -51,13 +54,14 @@ def ledger_totals(engine: Engine) -> dict[tuple[str, ...], Decimal]:
 
 
 def bill_totals(months: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[tuple[str, ...], Decimal]:
-    """Unblended cost of the lines by (payer, billing month, invoice, currency), added up by nothing but Decimal."""
+    """Billed cost of the lines by (payer, billing month, invoice, currency), added up by nothing but Decimal."""
     totals: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
     for month, lines in months.items():
         for line in lines:
-            told = {**ORDINARY_LINE, **line}
-            key = (told["bill_payer_account_id"], month, told["bill_invoice_id"], told["line_item_currency_code"])
-            totals[key] += Decimal(told.get("line_item_unblended_cost") or 0)
+            is_focus = "BilledCost" in line
+            told = {**(ORDINARY_FOCUS_LINE if is_focus else ORDINARY_LINE), **line}
+            payer, invoice, currency, cost = FOCUS_COLUMNS if is_focus else CUR_COLUMNS
+            totals[told[payer], month, told[invoice], told[currency]] += Decimal(told.get(cost) or 0)
     return dict(totals)
 
 

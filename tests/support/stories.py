@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ import polars as pl
 
 from pipelines.models.build import Builder
 from support.bills import write_config, write_events, write_export
+from support.focus_exports import write_focus_export
 from support.ledgers import build_warehouse, open_publication, open_tables
 
 # How a bill's CSV says that a cell is empty on the bill; a blank cell is the ordinary value.
@@ -66,10 +68,17 @@ def build_story(story: Path, root: Path) -> Builder:
     held = next(story.glob("reservations.*"), None)
     builder = None
     for number, months in enumerate(read_bills(story), start=1):
-        export = write_export(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
+        export = writer_of(months)(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
         builder = build_warehouse(write_config(root, billing=export, runs=runs, reservations=held))
     assert builder is not None, f"{story} has no bill_YYYY-MM.csv"
     return builder
+
+
+def writer_of(months: Mapping[str, Sequence[Mapping[str, str]]]) -> Callable[..., Path]:
+    """How a bill is delivered: as the kind of export its columns are of."""
+    return (
+        write_focus_export if any("BilledCost" in line for lines in months.values() for line in lines) else write_export
+    )
 
 
 def differences(builder: Builder, figures: list[Figure]) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import SourceError
-from pipelines.sources.cur_columns import Delivered, Source, bill_columns, layout, snake, tag_containers
+from pipelines.sources.cur_columns import CUR, LISTS, ColumnList, Delivered, Source, snake, tag_containers
 
-REQUIRED = [column.name for column in bill_columns() if column.required]
+REQUIRED = [column.name for column in CUR.columns if column.required]
 
 
 def delivered(*names: str, form: str = "any") -> list[Delivered]:
@@ -30,22 +30,27 @@ def test_headers_become_athena_names(header: str, name: str) -> None:
     assert snake(header) == name
 
 
-def test_the_list_has_no_twins_and_only_known_types() -> None:
-    names = [column.name for column in bill_columns()]
+@pytest.mark.parametrize("listed", LISTS, ids=lambda listed: listed.name)
+def test_a_list_has_no_twins_and_only_known_types(listed: ColumnList) -> None:
+    names = [name for column in listed.columns for name in (column.name, *column.aliases)]
     assert len(names) == len(set(names))
-    assert {column.type for column in bill_columns()} == {"VARCHAR", "TIMESTAMP", "DECIMAL(20,10)"}
+    assert {column.type for column in listed.columns} == {"VARCHAR", "TIMESTAMP", "DECIMAL(20,10)"}
+    assert listed.billed in {column.name for column in listed.columns if column.required}
+
+
+def test_tags_are_asked_in_one_order() -> None:
     assert tag_containers() == ("resource_tags", "tags", "cost_category")
 
 
 def test_a_required_column_that_is_absent_is_named() -> None:
     with pytest.raises(SourceError, match=r"^a\.csv has no column line_item_unblended_cost; "):
-        layout(delivered(*(name for name in REQUIRED if name != "line_item_unblended_cost")), "a.csv")
+        CUR.layout(delivered(*(name for name in REQUIRED if name != "line_item_unblended_cost")), "a.csv")
 
 
 def test_aliases_stand_in_and_a_map_only_where_there_is_no_column() -> None:
     names = [*REQUIRED, "product_region", "product", "savingsPlan/SavingsPlanArn"]
     columns = [*delivered(*names[:-2]), Delivered("product", "map", "map"), *delivered(names[-1])]
-    found = layout(columns, "a.csv").sources
+    found = CUR.layout(columns, "a.csv").sources
     assert found["product_region_code"] == (Source(names.index("product_region")),)
     assert found["product_product_name"] == (Source(names.index("product"), "product_name"),)
     assert found["savings_plan_savings_plan_a_r_n"] == (Source(len(names) - 1),)
@@ -56,10 +61,10 @@ def test_a_column_of_the_wrong_type_is_refused_by_name() -> None:
     columns = [c for c in delivered(*REQUIRED) if c.name != "line_item_unblended_cost"]
     columns.append(Delivered("line_item_unblended_cost", "text", "string"))
     with pytest.raises(SourceError, match=r"a\.parquet: column line_item_unblended_cost is string, not a number; "):
-        layout(columns, "a.parquet")
+        CUR.layout(columns, "a.parquet")
 
 
 def test_a_list_price_of_the_wrong_type_is_only_missing() -> None:
-    found = layout([*delivered(*REQUIRED), Delivered("pricing_public_on_demand_cost", "text", "string")], "a")
+    found = CUR.layout([*delivered(*REQUIRED), Delivered("pricing_public_on_demand_cost", "text", "string")], "a")
     assert found.sources["pricing_public_on_demand_cost"] == ()
     assert found.warnings == ("column pricing_public_on_demand_cost is string, not a number; it is read as missing.",)

@@ -196,13 +196,9 @@ def test_a_manifest_in_another_months_folder_is_refused(tmp_path: Path) -> None:
         (["lineItem/UnblendedCost"], "cur"),
         (["bill_payer_account_name", "line_item_unblended_cost"], "cur2"),
         (["line_item_unblended_cost"], None),
+        (["BilledCost", "Tags"], "focus"),
+        (["billedcost", "tags"], "focus"),
     ],
 )
 def test_the_kind_is_told_by_columns(columns: list[str], kind: str | None) -> None:
-    assert detect_kind(columns, "x") == kind
-
-
-def test_a_focus_export_is_refused_by_its_columns(tmp_path: Path) -> None:
-    root = cur2_export(tmp_path, CUR2)
-    respell(root, columns=[{"name": "BilledCost", "type": "double"}])
-    assert "is a FOCUS export, which cannot be read yet" in refusal(root, tmp_path / "raw")
+    assert detect_kind(columns) == kind

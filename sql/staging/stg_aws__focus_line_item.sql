@@ -1,0 +1,121 @@
+-- One row per line of a delivered FOCUS export, in our terms, with its cost on the three bases.
+-- partition: billing_period
+-- stored: no
+-- The only SQL that knows FOCUS columns and their values (facts aws-billing 1.4, docs/decisions/0006).
+with line as (
+    select
+        *,
+        -- FOCUS 1.2 has no x_UsageType; there the SKU's meter says it.
+        coalesce(x_usage_type, sku_meter) as usage_type,
+        coalesce(x_service_code, service_name, '') as service,
+        coalesce(x_operation, '') as operation,
+        -- Elsewhere, and in what runs tell of themselves, an instance goes by its id alone.
+        coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''), resource_id) as bare_id,
+        -- Other clouds may share the export; AWS leaves its own name out at times.
+        coalesce(provider_name like 'AWS%' or provider_name like 'Amazon%', true) as is_aws,
+        coalesce(publisher_name like 'AWS%' or publisher_name like 'Amazon%', true) as is_aws_published,
+        charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
+        case
+            when commitment_discount_id is null then null
+            when coalesce(commitment_discount_category, '') = 'Spend' or coalesce(commitment_discount_type, '') like 'Savings%'
+                or commitment_discount_id like '%:savingsplan%' then 'savings_plan'
+            else 'reservation'
+        end as commitment
+    from aws_focus_line_item
+),
+
+typed as (
+    select
+        *,
+        usage_kind_of(usage_type) as usage_kind,
+        coalesce(instance_type_of(usage_type), sku_instance_type,
+            -- A description names it: `per On Demand Linux c5.2xlarge Instance Hour`.
+            case when bare_id like 'i-%' then nullif(regexp_extract(charge_description, '([a-z][a-z0-9-]*\.[a-z0-9-]+)[^.]* Instance[ -][Hh]our', 1), '') end
+        ) as instance_type
+    from line
+),
+
+kinded as (
+    select
+        line.*,
+        coalesce(kind.line_class, case
+            -- Where the meter is no usage type, hours of an instance are known by what they are.
+            when coalesce(line.usage_kind, '') = '' and bare_id like 'i-%' and instance_type is not null
+                and lower(pricing_unit) in ('hours', 'hour', 'hrs') then 'instance'
+        end) as kind_class
+    from typed as line
+    left join ref_usage_kind as kind on kind.usage_kind = line.usage_kind
+),
+
+classed as (
+    select
+        *,
+        case when kind_class is not null then replace(instance_type, 'ml.', '') end as catalogue_type,
+        case
+            when kind_class = 'block_fee' and charge_category not in ('Tax', 'Credit') then 'block_fee'
+            when is_usage and capacity_reservation_status = 'Unused' then 'capacity_unused'
+            -- Only usage has hours; what a commitment left unused, and what corrects an earlier month, has none.
+            when is_usage and commitment_discount_status is distinct from 'Unused' then coalesce(kind_class, 'other')
+            else 'other'
+        end as line_class
+    from kinded
+),
+
+ruled as (
+    select
+        *,
+        case
+            when charge_category = 'Credit' then 'credit'
+            when line_class = 'block_fee' then 'fee'
+            when charge_category = 'Tax' then 'as_billed'
+            when charge_class = 'Correction' then 'refund'
+            -- Paid upfront for hours to come: those carry its effective cost.
+            when charge_category = 'Purchase' and commitment is not null and charge_frequency is distinct from 'Recurring' then 'zero'
+            -- The fee is about the commitment itself, and so is what it left unused; FOCUS tells them apart.
+            when charge_category = 'Purchase' and commitment is not null then commitment || '_unused'
+            when is_usage and commitment is not null and commitment_discount_status = 'Unused' then commitment || '_unused'
+            when is_usage and commitment is not null then commitment
+            when charge_category = 'Purchase' then 'fee'
+            else 'as_billed'
+        end as effective_rule,
+        case
+            when service like '%Support%' and is_aws_published then 'Support'
+            when charge_category in ('Tax', 'Credit') then charge_category
+            when charge_class = 'Correction' and billed_cost < 0 then 'Refund'
+            when charge_class is distinct from 'Correction' and charge_category in ('Usage', 'Purchase') then charge_category
+            -- FOCUS's own catch-all: money in either direction, so neither a refund nor usage.
+            else 'Adjustment'
+        end as our_category
+    from classed
+)
+
+select
+    source_name, delivery_id, source_file, source_row, billing_period,
+    cast(coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    billing_account_id as payer_account_id, coalesce(sub_account_id, billing_account_id) as account_id,
+    coalesce(invoice_id, '') as invoice_id, focus_billing_entity() as billing_entity, coalesce(invoice_issuer_name, '') as invoice_issuer,
+    billing_currency,
+    charge_category as charge_type, coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
+    our_category as charge_category, effective_rule, line_class, charge_description,
+    service, usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
+    family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
+    coalesce(accelerator.accelerator_count, 0) as accelerator_count,
+    case
+        when operation like '%:CB' then 'capacity_block'
+        when pricing_category = 'Dynamic' or usage_kind in ('SpotUsage', 'TrSpt') then 'spot'
+        when effective_rule = 'savings_plan' then 'savings_plan'
+        when effective_rule = 'reservation' then 'reserved'
+        else 'on_demand'
+    end as market,
+    nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id), '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
+    charge_period_start as usage_started_at, charge_period_end as usage_ended_at, cast(charge_period_start as date) as usage_date,
+    coalesce(consumed_quantity, pricing_quantity, 0) as usage_quantity,
+    case when service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
+        then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
+    cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
+    -- What the effective cost differs by of a line no commitment covers is a discount.
+    cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortised_cost_usd,
+    cast(focus_effective_cost() as decimal(20, 10)) as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
+    case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
+from ruled as line
+left join ref_instance_type as accelerator on accelerator.instance_type = line.catalogue_type

@@ -1,0 +1,110 @@
+"""FOCUS exports that are not what they claim to be, delivered beside a good bill: one sentence, the last one stays."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from support.cur_exports import csv_text, packed
+from support.focus_exports import focus_export, focus_lines, focus_parquet
+from support.spoiled import Ledger
+
+JUNE = "2026-06"
+FILE = r"focus/data/billing_period=2026-06/\S+/f-00001\.csv\.gz"
+LINE = {
+    "ChargePeriodStart": "2026-06-01T00:00:00Z",
+    "ChargePeriodEnd": "2026-06-01T01:00:00Z",
+    "BilledCost": "55.04",
+    "EffectiveCost": "55.04",
+    "ListCost": "55.04",
+    "ConsumedQuantity": "1",
+    "ResourceId": "i-9",
+    "SkuMeter": "USW2-BoxUsage:p5.48xlarge",
+    "Tags": '{"user:team": "nlp"}',
+}
+COLUMNS = tuple(focus_lines([LINE], JUNE)[0])
+
+
+def text_of(*lines: dict[str, str], version: str = "1.2") -> str:
+    return csv_text(focus_lines(lines or [LINE], JUNE, version)).decode()
+
+
+def deliver(ledger: Ledger, content: bytes, file: str = "f-00001.csv.gz", columns: tuple[str, ...] = COLUMNS) -> None:
+    """Deliver June as a FOCUS export, beside the good July of the ledger."""
+    focus_export(ledger.root, {file: content}, columns, name="focus", month=JUNE)
+    ledger.config.write_text(ledger.config.read_text() + '\n[[billing]]\nname = "focus"\nlocation = "focus"\n')
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(packed(text_of().encode())[:-30], rf"{FILE} is cut short or damaged", id="truncated"),
+        pytest.param(
+            packed(text_of().replace("BilledCost", "Billed").encode()),
+            rf"{FILE} has no column billed_cost; it is not a whole FOCUS export",
+            id="without BilledCost",
+        ),
+        pytest.param(
+            packed(text_of(LINE, {**LINE, "BilledCost": "about 55"}).encode()),
+            rf"{FILE}, row 3 \(the header is row 1\), column BilledCost: 'about 55' is not a number below 10 billion",
+            id="text in BilledCost",
+        ),
+        pytest.param(
+            packed(text_of({**LINE, "EffectiveCost": "NaN"}).encode()),
+            rf"{FILE}, row 2 \(the header is row 1\), column EffectiveCost: 'NaN' is not a number below 10 billion",
+            id="not a number in EffectiveCost",
+        ),
+        pytest.param(
+            packed(text_of({**LINE, "ChargePeriodStart": "2026-06-31T00:00:00Z"}).encode()),
+            rf"{FILE}, row 2 \(the header is row 1\), column ChargePeriodStart: '2026-06-31T00:00:00Z' is not an ISO",
+            id="a day that does not exist",
+        ),
+        pytest.param(
+            packed((text_of(version="1.0").rstrip("\n") + ",more\n").encode()),
+            rf"{FILE}, row 2 \(the header is row 1\): \d+ values under \d+ columns",
+            id="ragged",
+        ),
+    ],
+)
+def test_a_file_that_is_no_focus_bill(ledger: Ledger, content: bytes, said: str) -> None:
+    deliver(ledger, content)
+    assert re.search(said, ledger.refused(3))
+
+
+def test_truncated_parquet(ledger: Ledger) -> None:
+    deliver(ledger, focus_parquet(focus_lines([LINE], JUNE))[:-20], "f-00001.parquet")
+    assert re.search(r"f-00001\.parquet is no whole Parquet file", ledger.refused(3))
+
+
+def test_parquet_with_text_for_a_cost(ledger: Ledger) -> None:
+    deliver(ledger, focus_parquet(focus_lines([LINE], JUNE), {"BilledCost": pa.string()}), "f-00001.parquet")
+    assert re.search(
+        r"f-00001\.parquet: column BilledCost is string, not a number; deliver it again", ledger.refused(3)
+    )
+
+
+def test_a_currency_that_is_none(ledger: Ledger) -> None:
+    deliver(ledger, packed(text_of({**LINE, "BillingCurrency": "dollars"}).encode()))
+    said = ledger.refused(1)
+    assert "stg_aws__invoice_total 2026-06: currency is no three letter code" in said
+    assert "billing_currency=dollars" in said
+
+
+def test_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
+    deliver(ledger, packed(text_of({**LINE, "SkuMeter": "USW2-BoxUsage:p99.48xlarge"}).encode()))
+    said = ledger.refused(1)
+    assert "accelerator type missing from ref instance type" in said and "instance_type=p99.48xlarge" in said
+
+
+def test_tags_that_are_broken_json_cost_no_dollar(ledger: Ledger) -> None:
+    """A 1.0 export whose Tags cannot be read: the month is built without them, and the doubt is said by row."""
+    deliver(ledger, packed(text_of(LINE, {**LINE, "Tags": '{"user:team": '}, version="1.0").encode()))
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    answer = ledger.say("query", "select sum(billed_cost_usd) from mart_cost_ledger_daily", "--csv")
+    # Six hours of July and two of June.
+    assert Decimal(answer.out.splitlines()[-1]) == Decimal("440.32")
+    record = (ledger.root / "warehouse/publications/000002.json").read_text()
+    assert re.search(r"1 values of Tags are not what it should hold \(first '\{[^\n]*in row 3\)", record)
