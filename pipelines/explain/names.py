@@ -48,7 +48,8 @@ def look_up(name: str) -> Named:
         return _expression(word, expression)
     if word in catalog:
         return _table(catalog[word])
-    columns = dict(_columns(word))
+    # The columns of a FOCUS dataset are in capitals.
+    columns = dict(_columns(name.strip().rpartition(".")[2])) or dict(_columns(word))
     if columns:
         return _column(word, columns)
     known = [*load_expressions(), *(model.name for model in catalog.ordered), *_every_column()]

@@ -100,13 +100,14 @@ class _Server:
     def _ask(self, call: str, asked: dict[str, Any], method: str) -> Mapping[str, Any]:
         import requests
 
-        where = {"params": asked} if method == "GET" else {"json": asked}
+        params, body = (asked, None) if method == "GET" else (None, asked)
         try:
-            response = self._session.request(method, self._root + call, timeout=_TIMEOUT, **where)
+            response = self._session.request(method, self._root + call, params=params, json=body, timeout=_TIMEOUT)
             response.raise_for_status()
             answer = response.json()
         except requests.HTTPError as error:
-            raise SourceError(f"{self._root}{call} answers {error.response.status_code}; check the address.") from None
+            said = error.response.status_code if error.response is not None else "nothing"
+            raise SourceError(f"{self._root}{call} answers {said}; check the address.") from None
         except requests.JSONDecodeError:
             raise SourceError(f"{self._root}{call} answers no JSON; is it an MLflow tracking server?") from None
         except requests.RequestException as error:

@@ -205,7 +205,8 @@ def _attempts(
 def _resources(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: list[str]) -> Iterator[dict[str, Any]]:
     config = job.get("ResourceConfig") or {}
     groups = config.get("InstanceGroups") or [config]
-    types = {config.get("SelectedInstanceType") or group.get("InstanceType") for group in groups} - {None}
+    named = [config.get("SelectedInstanceType") or group.get("InstanceType") for group in groups]
+    types = {str(name) for name in named if name}
     if len(types) > 1:
         warnings.append(f"Job {job['TrainingJobName']} has several instance types ({', '.join(sorted(types))}).")
     region, account = job["TrainingJobArn"].split(":")[3:5]

@@ -25,7 +25,7 @@ def told(root: Path, bill: list[Line], sql: str, policy: Policy = AS_SHIPPED) ->
     """A SELECT over the table it names, made of the bill and one run that holds i-0a for hour 20."""
     table = sql.split(" from ")[1].split()[0]
     root.mkdir(exist_ok=True)
-    with Lab(root, {MONTH: bill}, tracker(NODE), policy) as made:
+    with Lab(root, {MONTH: bill}, tracker(NODE), policy=policy) as made:
         return made.ask(sql, table)
 
 

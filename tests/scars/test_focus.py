@@ -27,7 +27,7 @@ BLOCK = "arn:aws:ec2:us-west-2:000033334444:capacity-reservation/cr-0b10c5"
 def lab(folder: Path, *lines: Mapping[str, str], version: str = "1.2") -> Lab:
     """The lines in staging, as a FOCUS export of the version delivers them."""
     whole = focus_lines([{**HOUR, **line} for line in lines], MONTH, version)
-    return Lab(folder, {MONTH: normalised(whole)}, {}, FOCUS)
+    return Lab(folder, {MONTH: normalised(whole)}, {}, listed=FOCUS)
 
 
 def staged(folder: Path, what: str, *lines: Mapping[str, str], version: str = "1.2") -> list[tuple[Any, ...]]:
