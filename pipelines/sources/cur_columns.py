@@ -96,6 +96,7 @@ def list_digest() -> str:
     return hashlib.sha256(LIST.read_bytes()).hexdigest()
 
 
+@cache
 def snake(name: str) -> str:
     """AWS's rule from csv header to Athena name: `lineItem/UnblendedCost` -> `line_item_unblended_cost`.
 
