@@ -1,15 +1,14 @@
-"""`make bench`: what a build costs beside a bare DuckDB scan of the same files, measured in the same run.
+"""`make bench`: what a build costs beside a bare scan of the same files, measured in the same run.
 
-For two sizes it measures, interleaved and repeated: the bare scan and aggregation of every column the bill is read
-from, a full build, an unchanged refresh and a refresh of a restated month, each as its own process. Figures are
-medians; slopes are seconds per million lines between the two sizes, so that start-up cancels out.
+At sizes from a million lines up to the asked one it measures, in turn and each as its own process: a bare DuckDB scan
+and aggregation of the columns the models read, a full build, an unchanged refresh and the refresh of a restated month;
+and at up to two million lines the ingest of the bill as a legacy csv.gz report beside a bare Polars read of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -17,108 +16,82 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
+from pipelines.bench_report import Figures, Run, report
 from pipelines.console import Console
-from pipelines.demo.bench_bill import restate, write_bench_bill
-from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.sources.cur_columns import CUR, tag_containers
 
-KINDS = ("bare scan", "full build", "unchanged refresh", "restated month")
-
-BOUNDS = """What bounds it: one pass over the bill (`fct_charge`), about half of it reading the columns and half
-cutting and grouping; it keeps no line twice. Peak memory is the engine's cap (`memory_limit`, 2 GB) at any size. A
-restated month costs what a first build of it does, less the training runs; months that did not change are recognised
-by name. The bare scan reads every column the normalised bill needs, sums the numbers, takes the largest of the texts
-and groups by day, account, line type and product."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One measured process: wall and processor seconds, peak memory in MiB."""
-
-    wall: float
-    cpu: float
-    peak_mib: float
+# A million lines is the smallest bill worth measuring; a csv of more tells nothing new, for files are read one by one.
+SMALLEST, CSV_LINES = 1_000_000, 2_000_000
+# Above it a single round tells enough: its start-up is a small part.
+REPEATED_UP_TO = 10_000_000
 
 
 def main() -> None:
-    """Measure and print the table; with --keep also write it to a file."""
+    """Measure and print the tables; with --keep also write them to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lines", type=int, default=2_000_000, help="lines of the larger month")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--keep", type=Path, help="Markdown file to write the table to")
-    # A process of its own for everything: a child's peak memory starts at its parent's.
-    parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--generate", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--restate", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--lines", type=int, default=2_000_000, help="lines of the largest month")
+    parser.add_argument("--repeat", type=int, help="rounds; by default 3, or 1 above 10 million lines")
+    parser.add_argument("--place", type=Path, help="folder to work in; else a temporary one")
+    parser.add_argument("--keep", type=Path, help="Markdown file to write the tables to")
     given = parser.parse_args()
-    if given.bare:
-        bare_scan(sorted(given.bare.rglob("*.parquet")))
-        return
-    if given.generate:
-        write_bench_bill(given.generate, given.lines)
-        return
-    if given.restate:
-        restate(given.restate)
-        return
-    console = Console()
-    sizes = (given.lines // 5, given.lines)
-    runs: dict[tuple[int, str], list[Run]] = defaultdict(list)
-    with tempfile.TemporaryDirectory(prefix="trainledger-bench-") as folder:
-        for size in sizes:
-            console.note(f"Generating {size:,} lines …")
-            timed(["-m", "pipelines.bench", "--generate", str(Path(folder) / str(size)), "--lines", str(size)])
-        for number in range(given.repeat):
-            for size in sizes:
-                console.note(f"Round {number + 1} of {given.repeat}, {size:,} lines …")
-                for kind, run in measure(Path(folder) / str(size)).items():
-                    runs[size, kind].append(run)
-    report = table(sizes, runs, given.repeat)
-    for line in report.splitlines():
-        console.say(line)
+    repeat = given.repeat or (3 if given.lines <= REPEATED_UP_TO else 1)
+    if given.place:
+        given.place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="trainledger-bench-", dir=given.place) as folder:
+        text = report(measured(Path(folder), given.lines, repeat), repeat)
+    for line in text.splitlines():
+        Console().say(line)
     if given.keep:
-        given.keep.write_text(report + "\n", encoding="utf-8")
+        given.keep.write_text(text + "\n", encoding="utf-8")
 
 
-def measure(place: Path) -> dict[str, Run]:
+def sizes(lines: int) -> list[int]:
+    """The sizes to measure, smallest first: evenly spread on a logarithmic scale."""
+    smallest = SMALLEST if lines > SMALLEST else lines // 5
+    middle = round((smallest * lines) ** 0.5, -5)
+    return sorted({smallest, int(middle), lines} - {0})
+
+
+def measured(folder: Path, lines: int, repeat: int) -> Figures:
+    """The median of all rounds, by size and kind of work."""
+    console = Console()
+    runs: dict[tuple[int, str], list[Run]] = defaultdict(list)
+    csv_lines = min(lines, CSV_LINES)
+    for size in (csv_lines // 5, csv_lines):
+        place = folder / f"csv-{size}"
+        console.note(f"Generating {size:,} lines as csv …")
+        task("generate-csv", place, size)
+        for number in range(repeat):
+            console.note(f"Round {number + 1} of {repeat}, {size:,} lines of csv …")
+            runs[size, "bare csv read"].append(task("read-csv", place))
+            runs[size, "csv ingest"].append(task("ingest-csv", place))
+        shutil.rmtree(place)
+    for size in sizes(lines):
+        place = folder / str(size)
+        console.note(f"Generating {size:,} lines …")
+        task("generate", place, size)
+        for number in range(repeat):
+            console.note(f"Round {number + 1} of {repeat}, {size:,} lines …")
+            measure(place, size, runs)
+        shutil.rmtree(place)
+    return {at: _median(found) for at, found in runs.items()}
+
+
+def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]]) -> None:
     """One round at one size: bare scan, full build, unchanged refresh, restated refresh."""
     build = ["-m", "pipelines", "build", "--config", str(place / "trainledger.toml")]
     shutil.rmtree(place / "warehouse", ignore_errors=True)
-    found = {"bare scan": timed(["-m", "pipelines.bench", "--bare", str(current_files(place))])}
-    found["full build"] = timed(build)
-    found["unchanged refresh"] = timed(build)
-    timed(["-m", "pipelines.bench", "--restate", str(place)])
-    found["restated month"] = timed(build)
-    return found
+    runs[size, "bare scan"].append(task("bare-scan", place))
+    runs[size, "full build"].append(timed(build))
+    runs[size, "unchanged refresh"].append(timed(build))
+    task("restate", place)
+    runs[size, "restated month"].append(timed(build))
 
 
-def current_files(place: Path) -> Path:
-    """The folder of the newest delivery; its name sorts last."""
-    months = sorted((place / "bucket").rglob("BILLING_PERIOD=*"))
-    data = next(month for month in months if month.parent.name == "data")
-    return sorted(path for path in data.iterdir() if path.is_dir())[-1]
-
-
-def bare_scan(files: list[Path]) -> None:
-    """Read and aggregate every column the normalised bill needs, the plain way."""
-    present = set(pq.read_schema(files[0]).names)
-    parts = ["count(*) as line_count"]
-    for column in CUR.columns:
-        if column.name in present:
-            parts.append(f"{'sum' if column.type.startswith('DECIMAL') else 'max'}({column.name}) as {column.name}")
-    parts += [f"sum(cardinality({name})) as {name}" for name in tag_containers() if name in present]
-    with DuckDBEngine() as engine:
-        engine.view("bill", files)
-        engine.query(
-            "select cast(line_item_usage_start_date as date) as day, line_item_usage_account_id as account, "
-            f"line_item_line_item_type as type, line_item_product_code as product, {', '.join(parts)} "
-            "from bill group by all"
-        )
+def task(name: str, place: Path, lines: int = 0) -> Run:
+    """One piece of work at a place, as its own process: a child's peak memory starts at its parent's."""
+    return timed(["-m", "pipelines.bench_task", name, str(place), "--lines", str(lines)])
 
 
 def timed(arguments: list[str]) -> Run:
@@ -137,41 +110,12 @@ def timed(arguments: list[str]) -> Run:
     return Run(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
-def table(sizes: tuple[int, int], runs: dict[tuple[int, str], list[Run]], repeat: int) -> str:
-    """The measures as Markdown."""
-
-    def median(size: int, kind: str, measure: str) -> float:
-        return statistics.median(getattr(run, measure) for run in runs[size, kind])
-
-    small, large = sizes
-    span = (large - small) / 1e6
-    bare_slope = {m: (median(large, "bare scan", m) - median(small, "bare scan", m)) / span for m in ("wall", "cpu")}
-    lines = [
-        "# Benchmarks",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, {_memory_gib():.0f} GiB, {platform.system()} "
-        f"{platform.machine()}, Python {platform.python_version()}; medians of {repeat} rounds; "
-        f"`make bench LINES={large}`.",
-        "",
-        f"| | {small / 1e6:g} M lines, s | {large / 1e6:g} M lines, s | processor s | peak MiB "
-        "| s per M lines | × bare scan | × bare, processor |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for kind in KINDS:
-        slope = {m: (median(large, kind, m) - median(small, kind, m)) / span for m in ("wall", "cpu")}
-        lines.append(
-            f"| {kind} | {median(small, kind, 'wall'):.1f} | {median(large, kind, 'wall'):.1f} "
-            f"| {median(large, kind, 'cpu'):.1f} | {median(large, kind, 'peak_mib'):,.0f} | {slope['wall']:.2f} "
-            f"| {slope['wall'] / bare_slope['wall']:.1f} | {slope['cpu'] / bare_slope['cpu']:.1f} |"
-        )
-    share = median(large, "unchanged refresh", "wall") / median(large, "full build", "wall")
-    lines += ["", f"An unchanged refresh costs {share:.1%} of a full build of {large / 1e6:g} million lines."]
-    lines += ["", BOUNDS]
-    return "\n".join(lines)
-
-
-def _memory_gib() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+def _median(runs: list[Run]) -> Run:
+    return Run(
+        statistics.median(run.wall for run in runs),
+        statistics.median(run.cpu for run in runs),
+        max(run.peak_mib for run in runs),
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from pipelines import house
@@ -173,6 +173,7 @@ def tag_containers() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for listed in LISTS for name in listed.tag_containers))
 
 
+@cache
 def snake(name: str) -> str:
     """AWS's rule from csv header to Athena name: `lineItem/UnblendedCost` -> `line_item_unblended_cost`.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +20,8 @@ from pipelines.sources.cur_columns import MONEY, Column, ColumnList, Delivered, 
 from pipelines.sources.cur_delivery import RawFile, TagKey
 from pipelines.sources.cur_unpack import Allowance, read_header, unpacked
 
-BLOCK_BYTES = 4 << 20
+# Small enough to stay near the processor; no row is that long.
+BLOCK_BYTES = 2 << 20
 ROW_GROUP_ROWS = 122_880
 
 _READERS = {MONEY: cur_values.numbers, "TIMESTAMP": cur_values.times}
@@ -38,9 +41,19 @@ def convert(
     names, has_rows = read_header(delivered, allowed)
     bill = _Bill(names, key, allowed.where, listed)
     blocks = _blocks(delivered, bill, allowed, on_bytes) if has_rows else iter(())
-    with pq.ParquetWriter(out, bill.schema, compression="zstd", store_schema=False) as writer:
+    # Costs hardly repeat: a dictionary of them only costs, and their bounds sort nothing out.
+    # (The writer takes lists of columns though its annotations say bool.)
+    repeating: Any = [field.name for field in bill.schema if field.type != cur_values.NUMBER]
+    with pq.ParquetWriter(
+        out,
+        bill.schema,
+        compression="zstd",
+        store_schema=False,
+        use_dictionary=repeating,
+        write_statistics=repeating,
+    ) as writer:
         waiting: list[pa.RecordBatch] = []
-        for block in blocks:
+        for block in _ahead(blocks):
             waiting.append(bill.typed(block))
             if sum(batch.num_rows for batch in waiting) >= ROW_GROUP_ROWS:
                 writer.write_table(pa.Table.from_batches(waiting))
@@ -56,6 +69,15 @@ def convert(
         bill.tag_keys(),
         bill.warnings(),
     )
+
+
+def _ahead(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same blocks, the next one read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            yield block
 
 
 def _blocks(
@@ -179,9 +201,9 @@ class _Bill:
 
     def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
         values, unread = reader(text)
-        count = unread.sum().as_py()
-        if not count:
+        if values.null_count == text.null_count:
             return values
+        count = unread.sum().as_py()
         at = pc.index(unread, True).as_py()
         first = f"{text[at].as_py()[:80]!r}"
         row = self.row_count + at + 2

@@ -1,0 +1,114 @@
+"""The pieces of work `make bench` measures or needs, each run as a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+CSV = "legacy"
+
+
+def main() -> None:
+    """Run one task at a place: `python -m pipelines.bench_task TASK PLACE [--lines N]`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=TASKS)
+    parser.add_argument("place", type=Path)
+    parser.add_argument("--lines", type=int, default=0)
+    given = parser.parse_args()
+    TASKS[given.task](given.place, given.lines)
+
+
+def generate(place: Path, lines: int) -> None:
+    """A bill of so many lines with its runs and configuration."""
+    from pipelines.demo.bench_bill import write_bench_bill
+
+    write_bench_bill(place, lines)
+
+
+def generate_csv(place: Path, lines: int) -> None:
+    """The same bill once more as a legacy report."""
+    from pipelines.demo.bench_legacy import write_legacy_bill
+
+    generate(place, lines)
+    month, folder = current_delivery(place)
+    write_legacy_bill(sorted(folder.glob("*.parquet")), place / CSV, month)
+
+
+def restate(place: Path, lines: int) -> None:
+    """The bill delivered once more, some costs changed."""
+    from pipelines.demo import bench_bill
+
+    bench_bill.restate(place)
+
+
+def bare_scan(place: Path, lines: int) -> None:
+    """Read and aggregate every column that a model reads of the bill, the plain way."""
+    from pipelines.engine.duckdb import DuckDBEngine
+    from pipelines.sources.cur_columns import tag_containers
+
+    files = sorted(current_delivery(place)[1].glob("*.parquet"))
+    present = set(pq.read_schema(files[0]).names)
+    parts = ["count(*) as line_count", *(aggregate for name, aggregate in _needed() if name in present)]
+    parts += [f"sum(cardinality({name})) as {name}" for name in tag_containers() if name in present]
+    with DuckDBEngine() as engine:
+        engine.view("bill", files)
+        engine.query(
+            "select cast(line_item_usage_start_date as date) as day, line_item_usage_account_id as account, "
+            f"line_item_line_item_type as type, line_item_product_code as product, {', '.join(parts)} "
+            "from bill group by all"
+        )
+
+
+def ingest_csv(place: Path, lines: int) -> None:
+    """The legacy report into the raw store."""
+    from pipelines.settings import BillingSource
+    from pipelines.sources.aws_cur import ingest, list_deliveries
+
+    source, raw = BillingSource(name="legacy", location=str(place / CSV)), place / "raw"
+    shutil.rmtree(raw, ignore_errors=True)
+    for delivery in list_deliveries(source, raw):
+        ingest(delivery, source, raw)
+
+
+def read_csv(place: Path, lines: int) -> None:
+    """The legacy report read by Polars, all columns as text: the least that reads any bill."""
+    import polars as pl
+
+    for file in sorted((place / CSV).rglob("*.csv.gz")):
+        pl.read_csv(file, infer_schema=False)
+
+
+def current_delivery(place: Path) -> tuple[str, Path]:
+    """The month of a bench bill and the folder of its newest delivery; its name sorts last."""
+    month = next(found for found in (place / "bucket").rglob("BILLING_PERIOD=*") if found.parent.name == "data")
+    return month.name.partition("=")[2], max(path for path in month.iterdir() if path.is_dir())
+
+
+def _needed() -> Iterator[tuple[str, str]]:
+    """The columns some model of the bill names, each with an aggregate of it."""
+    from pipelines.models.catalog import load_catalog
+    from pipelines.sources.cur_columns import CUR, MONEY
+
+    reading = [model.text for model in load_catalog().ordered if CUR.table in model.inputs]
+    words = set(re.findall(r"\w+", " ".join(reading)))
+    for column in CUR.columns:
+        if column.name in words:
+            yield column.name, f"{'sum' if column.type == MONEY else 'max'}({column.name}) as {column.name}"
+
+
+TASKS = {
+    "generate": generate,
+    "generate-csv": generate_csv,
+    "restate": restate,
+    "bare-scan": bare_scan,
+    "ingest-csv": ingest_csv,
+    "read-csv": read_csv,
+}
+
+if __name__ == "__main__":
+    main()
