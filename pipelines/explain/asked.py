@@ -176,6 +176,6 @@ def _date(text: str) -> date:
 
 
 def _month(text: str) -> date:
-    if not re.fullmatch(r"\d{4}-\d{2}", text):
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
         raise UsageError(f"--month {text!r} is no month; write it as 2026-07.")
     return _date(f"{text}-01")
