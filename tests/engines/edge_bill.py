@@ -108,6 +108,8 @@ def _line(draw: random.Random, at: datetime | None = None, **given: object) -> d
         "product": {"region": "us-west-2", "instance_type": draw.choice(("", "p4d.24xlarge"))},
         "reservation_reservation_a_r_n": draw.choice(("", "arn:aws:ec2:us-west-2:1:capacity-reservation/cr-0a1")),
         "resource_tags": draw.choice(({}, {"user_run_id": "run-tagged"}, {"user_Owner": "ada", "user_team": "nlp"})),
+        "split_line_item_parent_resource_id": "",
+        **dict.fromkeys(SPLIT_MONEY),
         **money,
         "pricing_public_on_demand_cost": draw.choice(COSTS),
         **given,
