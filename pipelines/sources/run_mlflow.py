@@ -15,7 +15,7 @@ from typing import Any
 from pipelines.errors import SourceError, UnreachableError, UsageError
 from pipelines.settings import RunSource
 from pipelines.sources.run_metrics import History, Point, described
-from pipelines.sources.run_tracker import RunRecords, records
+from pipelines.sources.run_tracker import DECLARED, RunRecords, records
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
 _REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}
@@ -38,10 +38,18 @@ def read(source: RunSource) -> RunRecords:
     server = _Server(source)
     rows: dict[str, list[dict[str, Any]]] = {}
     warnings: list[str] = []
+    declared: dict[str, str] = {}
     for run in server.runs():
         for table, found in _run(run, server, warnings).items():
             rows.setdefault(table, []).extend(found)
-    return records(source, rows, warnings)
+        for tag in run["data"].get("tags") or ():
+            if tag["key"] == DECLARED and tag["value"]:
+                declared[run["info"]["run_id"]] = tag["value"]
+    # A parent is named by MLflow's own id.
+    rows["run"] = [
+        row | {"parent_run_id": declared.get(row["parent_run_id"], row["parent_run_id"])} for row in rows.get("run", ())
+    ]
+    return records(source, rows, warnings, declared.values())
 
 
 class _Server:
@@ -136,7 +144,7 @@ def _run(run: Mapping[str, Any], server: _Server, warnings: list[str]) -> dict[s
     info, data = run["info"], run["data"]
     tags = {tag["key"]: tag["value"] for tag in data.get("tags") or ()}
     said = {param["key"]: param["value"] for param in data.get("params") or ()} | tags
-    run_id = tags.get("trainledger.run_id") or info["run_id"]
+    run_id = tags.get(DECLARED) or info["run_id"]
     started_at, ended_at = _moment(info.get("start_time")), _moment(info.get("end_time"))
     history = History(list(_points(run, server)))
     status = info.get("status")

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.errors import SourceError, UsageError
 from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
+from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 
 state = listed_state
 
@@ -40,6 +40,8 @@ _STATES = {
     "SUSPENDED": (None, None),
 }
 _GPUS = re.compile(r"(?:^|,)gres/(?:gpu|neuron)(?::[^=]+)?=(\d+)")
+# `sbatch --comment trainledger.run_id=llama8b-42` says which run the job is.
+_COMMENT = re.compile(rf"{re.escape(DECLARED)}=([^\s,;|]+)")
 _NODES = re.compile(r"(?:^|,)node=(\d+)")
 
 
@@ -63,10 +65,13 @@ def read(source: RunSource) -> RunRecords:
     if not keys:
         warnings.append(f"{store.location} holds no sacct output (.txt, .psv or .sacct): no job is recorded there yet.")
     rows: dict[str, list[dict[str, Any]]] = {"run": [], "attempt": [], "resource": []}
+    declared = []
     for job, found in sorted(jobs.items()):
         attempts = [found[place] for place in sorted(found)]
-        _job(f"{source.name}-{job}", attempts, stays, rows, warnings)
-    return records(source, rows, warnings)
+        given = _COMMENT.search(attempts[-1].get("Comment") or "")
+        declared += [given[1]] if given else []
+        _job(given[1] if given else f"{source.name}-{job}", attempts, stays, rows, warnings)
+    return records(source, rows, warnings, declared)
 
 
 def hostlist(text: str) -> list[str]:
