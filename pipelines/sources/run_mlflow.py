@@ -166,7 +166,9 @@ def _run(run: Mapping[str, Any], server: _Server, warnings: list[str]) -> dict[s
                 "source_system": "mlflow",
                 "owner": facts["owner"] or tags.get("mlflow.user") or info.get("user_id") or None,
                 "experiment": facts["experiment"] or run["experiment"],
-                "parent_run_id": tags.get("mlflow.parentRunId"),
+                "parent_run_id": tags.get("parent_run_id") or tags.get("mlflow.parentRunId"),
+                # MLflow nests the trials of a sweep.
+                "purpose": facts["purpose"] or ("sweep_trial" if tags.get("mlflow.parentRunId") else None),
                 "status": _STATUS.get(str(status)),
                 "started_at": started_at,
                 "ended_at": ended_at,

@@ -150,7 +150,8 @@ def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -
             | {
                 "run_id": run_id,
                 "source_system": "sagemaker",
-                "parent_run_id": (job.get("TuningJobArn") or "").rpartition("/")[2] or None,
+                "parent_run_id": (job.get("TuningJobArn") or "").rpartition("/")[2] or tags.get("parent_run_id"),
+                "purpose": "sweep_trial" if job.get("TuningJobArn") else facts["purpose"],
                 "status": _STATUS.get(str(status)),
                 "started_at": started_at,
                 "ended_at": ended_at,

@@ -47,6 +47,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
         "team": _TEXT,
         "owner": _TEXT,
         "parent_run_id": _TEXT,
+        "base_checkpoint_id": _TEXT,
         "status": _TEXT,
         "started_at": _AT,
         "ended_at": _AT,
