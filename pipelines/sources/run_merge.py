@@ -16,8 +16,17 @@ import polars as pl
 from pipelines.sources.run_tracker import DECLARED, SCHEMAS, RunRecords
 
 # Nearest to the machines first: who wrote while it ran, who placed it, who scored it, who only sees files.
-_NEARNESS = (
-    "events sagemaker kubernetes slurm mllog mlflow wandb trainer_state lightning checkpoints".split()  # noqa: SIM905
+NEARNESS = (
+    "events",
+    "sagemaker",
+    "kubernetes",
+    "slurm",
+    "mllog",
+    "mlflow",
+    "wandb",
+    "trainer_state",
+    "lightning",
+    "checkpoints",
 )
 # What a table's rows of one run are told apart by, where one source may know some and another the rest; of the other
 # tables one source tells all.
@@ -43,7 +52,7 @@ class Told:
 
 def merged(sources: Sequence[Told]) -> RunRecords:
     """The records of all sources as one; a run told twice is brought together or, where nobody said so, kept apart."""
-    near = sorted(sources, key=lambda told: _NEARNESS.index(told.kind))
+    near = sorted(sources, key=lambda told: NEARNESS.index(told.kind))
     tellers: dict[str, list[Told]] = {}
     for told in near:
         for run_id in told.records.tables["tracker_run"]["run_id"].unique().sort():

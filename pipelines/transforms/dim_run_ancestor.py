@@ -1,7 +1,7 @@
 """One row per run and ancestor: the run itself, and each run it was resumed or fine-tuned from, however far back.
 
-A run comes from the run that saved its base checkpoint, else from its parent; the parent of a sweep trial only leads the
-sweep. Walked back until nothing new is met, so runs that claim to come from each other end the walk.
+A run comes from the run that saved its base checkpoint, else from its parent; the parent of a sweep trial only leads
+the sweep. Walked back until nothing new is met, so runs that claim to come from each other end the walk.
 """
 
 from __future__ import annotations
