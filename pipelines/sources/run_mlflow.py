@@ -23,6 +23,7 @@ _PAGE = 1000
 _HISTORY_PAGE = 25_000
 _TIMEOUT = (5, 60)
 _TRIES = 4
+_LONGEST_WAIT = 60
 
 
 def state(source: RunSource) -> str:
@@ -66,7 +67,12 @@ class _Server:
         self._session = requests.Session()
         # A search is a POST that changes nothing, so it may be asked again.
         patience = Retry(
-            total=_TRIES, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None
+            total=_TRIES,
+            backoff_factor=0.5,
+            status_forcelist=(429, 500, 502, 503, 504),
+            allowed_methods=None,
+            # A server may name the wait, but not a day.
+            retry_after_max=_LONGEST_WAIT,
         )
         self._session.mount(source.location, HTTPAdapter(max_retries=patience))
 
@@ -110,20 +116,38 @@ class _Server:
 
         params, body = (asked, None) if method == "GET" else (None, asked)
         try:
-            response = self._session.request(method, self._root + call, params=params, json=body, timeout=_TIMEOUT)
-            response.raise_for_status()
-            answer = response.json()
+            answer = self._whole(method, self._root + call, params, body)
         except requests.HTTPError as error:
             said = error.response.status_code if error.response is not None else "nothing"
             raise SourceError(f"{self._root}{call} answers {said}; check the address.") from None
         except requests.JSONDecodeError:
             raise SourceError(f"{self._root}{call} answers no JSON; is it an MLflow tracking server?") from None
+        except requests.exceptions.RetryError:
+            raise UnreachableError(
+                f"{self._root}{call} stays busy or broken after {_TRIES} tries; try later."
+            ) from None
+        except requests.exceptions.ChunkedEncodingError:
+            raise UnreachableError(f"{self._root}{call} answers half a page, again and again; try later.") from None
         except requests.RequestException as error:
             kind = type(error).__name__
             raise UnreachableError(f"{self._root}{call} does not answer ({kind}); start it or try later.") from None
         if not isinstance(answer, Mapping):
             raise SourceError(f"{self._root}{call} answers no JSON object; is it an MLflow tracking server?")
         return answer
+
+    def _whole(self, method: str, url: str, params: Any, body: Any) -> Any:
+        """An answer to its last byte; one that breaks off is asked for again, which the adapter does not do."""
+        import requests
+
+        for left in reversed(range(_TRIES)):
+            try:
+                response = self._session.request(method, url, params=params, json=body, timeout=_TIMEOUT)
+                response.raise_for_status()
+                return response.json()
+            except (requests.exceptions.ChunkedEncodingError, requests.JSONDecodeError):
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
 
 
 def _moment(ms: Any) -> datetime | None:

@@ -7,7 +7,8 @@ it is inferred in staging, from `last_seen_at`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from pipelines.errors import UsageError
+from pipelines.errors import SourceError, UsageError
 from pipelines.settings import RunSource
 from pipelines.storage import Store, open_store
 
@@ -180,7 +181,8 @@ def records(
 
 def read_runs(source: RunSource) -> RunRecords:
     """Everything a source recorded. Raises SourceError for what is not what it claims to be."""
-    return _reader(source).read(source)
+    with _well_formed(source):
+        return _reader(source).read(source)
 
 
 def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | None = None) -> RunRecords:
@@ -194,7 +196,8 @@ def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | 
 
 def runs_fingerprint(source: RunSource) -> str:
     """A digest of the source's state and of what reads it: unchanged as long as nothing of the source changed."""
-    told = f"{source!r} {_readers_digest()}\n{_reader(source).state(source)}"
+    with _well_formed(source):
+        told = f"{source!r} {_readers_digest()}\n{_reader(source).state(source)}"
     return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -206,6 +209,18 @@ def open_run_store(source: RunSource) -> Store:
 def listed_state(source: RunSource) -> str:
     """The state of a source that is a folder of files: one listing."""
     return "\n".join(f"{item.key} {item.size} {item.etag}" for item in open_run_store(source).list())
+
+
+@contextmanager
+def _well_formed(source: RunSource) -> Iterator[None]:
+    """JSON that is whole but lacks a part, or holds another than it should, is refused by the source's name."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else f"is not of its form ({error})"
+        raise SourceError(
+            f"[[runs]] {source.name}: what {source.location} gives {what}; is it of kind {source.kind!r}, and whole?"
+        ) from error
 
 
 @cache
