@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.sources.run_merge_stays import less
 from pipelines.sources.run_tracker import DECLARED, SCHEMAS, RunRecords
 
 # Nearest to the machines first: who wrote while it ran, who placed it, who scored it, who only sees files.
@@ -41,7 +42,7 @@ _MOMENT = {
 _Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Told:
     """What one source recorded, with its name and kind."""
 
@@ -52,76 +53,81 @@ class Told:
 
 def merged(sources: Sequence[Told]) -> RunRecords:
     """The records of all sources as one; a run told twice is brought together or, where nobody said so, kept apart."""
-    near = sorted(sources, key=lambda told: NEARNESS.index(told.kind))
-    tellers: dict[str, list[Told]] = {}
-    for told in near:
-        for run_id in told.records.tables["tracker_run"]["run_id"].unique().sort():
-            tellers.setdefault(run_id, []).append(told)
     warnings = [warning for told in sources for warning in told.records.warnings]
-    renamed: dict[str, dict[str, str]] = {}
-    together: dict[str, list[Told]] = {}
-    for run_id, found in sorted(tellers.items()):
-        if len(found) > 1:
-            own = [told for told in found if run_id not in told.records.declared]
-            for stranger in own[1:]:
-                apart = f"{run_id}@{stranger.name}"
-                renamed.setdefault(stranger.name, {})[run_id] = apart
-                warnings.append(
-                    f"Run {run_id!r} is recorded by the [[runs]] sources {own[0].name} and {stranger.name}, and "
-                    f"neither names the other's; they are kept apart as {run_id!r} and {apart!r}. If they are one, "
-                    f"give it `{DECLARED}` in one of them, else rename one."
-                )
-            same = [told for told in found if told not in own[1:]]
-            if len(same) > 1:
-                together[run_id] = same
-    tables = {
-        table: pl.concat(
-            [
-                pl.DataFrame(schema=schema),
-                *(_apart(told, table, renamed.get(told.name, {}), together) for told in sources),
-            ]
-        )
-        for table, schema in SCHEMAS.items()
-    }
-    for run_id, found in together.items():
-        for table, rows in _one(run_id, found, warnings).items():
-            tables[table] = pl.concat([tables[table], pl.DataFrame(rows, schema=SCHEMAS[table], strict=False)])
+    tellers: dict[str, list[Told]] = {}
+    for told in sorted(sources, key=lambda told: NEARNESS.index(told.kind)):
+        for run_id in told.records.tables["tracker_run"]["run_id"].unique():
+            tellers.setdefault(run_id, []).append(told)
+    several = {run_id: found for run_id, found in sorted(tellers.items()) if len(found) > 1}
+    rows = {told.name: _by_run(told, several) for told in sources}
+    extra: dict[str, _Rows] = {table: [] for table in SCHEMAS}
+    for run_id, found in several.items():
+        strangers = [told for told in found if run_id not in told.records.declared][1:]
+        same = [told for told in found if told not in strangers]
+        one = _one(run_id, [rows[told.name][run_id] for told in same], warnings)
+        for table in SCHEMAS:
+            extra[table] += one[table]
+            for stranger in strangers:
+                extra[table] += _apart(rows[stranger.name][run_id], table, f"{run_id}@{stranger.name}", one)
+        warnings += [_conflict(run_id, same, stranger) for stranger in strangers]
+    tables = {}
+    for table, schema in SCHEMAS.items():
+        own = [told.records.tables[table].filter(~pl.col("run_id").is_in(list(several))) for told in sources]
+        tables[table] = pl.concat([*own, pl.DataFrame(extra[table], schema=schema, strict=False)])
     return RunRecords(tables, warnings)
 
 
-def _apart(told: Told, table: str, renamed: Mapping[str, str], together: Mapping[str, list[Told]]) -> pl.DataFrame:
-    mine = [run_id for run_id, found in together.items() if told in found]
-    frame = told.records.tables[table].filter(~pl.col("run_id").is_in(mine))
-    return frame.with_columns(pl.col("run_id").replace(renamed)) if renamed else frame
+def _by_run(told: Told, wanted: Mapping[str, Any]) -> dict[str, dict[str, _Rows]]:
+    """The rows of some runs of a source, by run and table."""
+    found: dict[str, dict[str, _Rows]] = {run_id: {table: [] for table in SCHEMAS} for run_id in wanted}
+    for table in SCHEMAS:
+        for row in told.records.tables[table].filter(pl.col("run_id").is_in(list(wanted))).iter_rows(named=True):
+            found[row["run_id"]][table].append(row)
+    return found
 
 
-def _one(run_id: str, found: Sequence[Told], warnings: list[str]) -> dict[str, _Rows]:
+def _conflict(run_id: str, same: Sequence[Told], stranger: Told) -> str:
+    return (
+        f"Run {run_id!r} is recorded by the [[runs]] sources {same[0].name} and {stranger.name}, and neither names the "
+        f"other's; they are kept apart as {run_id!r} and '{run_id}@{stranger.name}', and what both claim of a machine "
+        f"is the first one's. If they are one, give it `{DECLARED}` in one of them, else rename one."
+    )
+
+
+def _apart(told: Mapping[str, _Rows], table: str, name: str, one: Mapping[str, _Rows]) -> _Rows:
+    """The rows of a run that only has another's name, under its own; the same machine at the same time is not its."""
+    found = told[table]
+    if table == "tracker_resource":
+        found = less(found, one[table], one["tracker_attempt"])
+    return [row | {"run_id": name} for row in found]
+
+
+def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str]) -> dict[str, _Rows]:
     """The rows of one run from those who tell of it, nearest first."""
-    rows = {
-        table: [told.records.tables[table].filter(pl.col("run_id") == run_id).to_dicts() for told in found]
-        for table in SCHEMAS
+    rows = {table: [told[table] for told in found] for table in SCHEMAS}
+    runs = [row for own in rows["tracker_run"] for row in own]
+    run = _coalesced(runs) | {
+        "last_seen_at": max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
     }
-    run = _coalesced([row for own in rows["tracker_run"] for row in own])
-    run["last_seen_at"] = max(row["last_seen_at"] for own in rows["tracker_run"] for row in own if row["last_seen_at"])
     attempts = next((own for own in rows["tracker_attempt"] if own), [])
-    merged_rows = {"tracker_run": [run], "tracker_attempt": attempts}
+    base = attempts[0]["source_name"] if attempts else None
+    kept = {"tracker_run": [run], "tracker_attempt": attempts}
     for table, moment in _MOMENT.items():
         if table == "tracker_checkpoint":
-            kept = _saves(rows[table])
+            told = _saves(rows[table])
         elif table in _KNOWN_BY:
-            kept = _first_by(rows[table], _KNOWN_BY[table])
+            told = _first_by(rows[table], _KNOWN_BY[table])
         else:
-            kept = next((own for own in rows[table] if own), [])
-        base = attempts[0]["source_name"] if attempts else None
-        merged_rows[table] = [
+            told = next((own for own in rows[table] if own), [])
+        kept[table] = [
             row if row["source_name"] == base else row | {"attempt_no": _attempt_at(attempts, row[moment])}
-            for row in kept
+            for row in told
         ]
-    if run.get("purpose") == "compile_only":
+    if run["purpose"] == "compile_only":
         # What a precompile leaves behind looks like a save and holds nothing.
-        merged_rows["tracker_checkpoint"] = [row | {"is_complete": False} for row in merged_rows["tracker_checkpoint"]]
+        kept["tracker_checkpoint"] = [row | {"is_complete": False} for row in kept["tracker_checkpoint"]]
     _tell_differences(run_id, rows["tracker_resource"], warnings)
-    return merged_rows
+    return kept
 
 
 def _coalesced(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
