@@ -103,7 +103,7 @@ _RUN_TEXTS = (
 TARGET = ("target_metric", "target_value", "target_direction")
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
-        **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id"), TEXT),
+        **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id", "base_checkpoint_id"), TEXT),
         **dict.fromkeys(("dataset_tokens", "dataset_samples"), AMOUNT),
         **dict.fromkeys(("seq_len", "global_batch_samples"), COUNT),
         "target_value": NUMBER,
@@ -160,7 +160,7 @@ PASSED_OVER = frozenset(
     name
     for names in (
         "event run_id at attempt attempt_no rank local_rank",
-        "run_name base_checkpoint_id platform model_family params_total params_active",
+        "run_name platform model_family params_total params_active",
         "n_layers n_heads head_dim planned_tokens seed target_split tags",
         "orchestrator orchestrator_job_id orchestrator_attempt requested_at resumed_from_checkpoint_id",
         "first_step last_step world_size clock_offset_ms",
