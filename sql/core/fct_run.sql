@@ -35,13 +35,16 @@ counted as (
 waste as (
     select
         run_id, billing_currency,
-        coalesce(sum(effective_cost_usd), 0) as wasted_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'lost_work'), 0) as lost_work_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'restart'), 0) as restart_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'compile'), 0) as compile_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'failed_run'), 0) as failed_run_cost_usd
-    from fct_interval_cost
-    where interval_kind in ('lost_work', 'restart', 'compile', 'failed_run')
+        coalesce(sum(effective_cost_usd) filter (where waste_cause <> 'none'), 0) as wasted_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'lost_work'), 0) as lost_work_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'replay'), 0) as replay_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'restart'), 0) as restart_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'compile'), 0) as compile_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'failed_run'), 0) as failed_run_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'idle_hold'), 0) as idle_hold_cost_usd,
+        coalesce(sum(node_ms) filter (where phase = 'train' and waste_cause = 'none'), 0) as productive_node_ms,
+        sum(node_ms) as billed_node_ms
+    from fct_phase_cost
     group by run_id, billing_currency
 ),
 
@@ -70,9 +73,13 @@ select
     target.duration_ms as target_duration_ms,
     coalesce(waste.wasted_cost_usd, 0) as wasted_cost_usd,
     coalesce(waste.lost_work_cost_usd, 0) as lost_work_cost_usd,
+    coalesce(waste.replay_cost_usd, 0) as replay_cost_usd,
     coalesce(waste.restart_cost_usd, 0) as restart_cost_usd,
     coalesce(waste.compile_cost_usd, 0) as compile_cost_usd,
-    coalesce(waste.failed_run_cost_usd, 0) as failed_run_cost_usd
+    coalesce(waste.failed_run_cost_usd, 0) as failed_run_cost_usd,
+    coalesce(waste.idle_hold_cost_usd, 0) as idle_hold_cost_usd,
+    coalesce(waste.productive_node_ms, 0) as productive_node_ms,
+    coalesce(waste.billed_node_ms, 0) as billed_node_ms
 from dim_run as run
 left join ledger on ledger.run_id = run.run_id
 left join counted on counted.run_id = run.run_id
