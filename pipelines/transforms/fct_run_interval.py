@@ -6,7 +6,7 @@ Pure Polars over run-sized frames. Times are UTC milliseconds; intervals are hal
   attempt that another one followed is not retained (facts training-runs 3, 4).
 * ``checkpoint``: all time since the checkpoint before, key = its id; ``tail``: all time after the last one.
   Over a run these touch, so their costs sum to the cost of its compute.
-* ``target``: from the start to the first evaluation that meets the target.
+* ``target``: from the start to the first evaluation that meets the target, key = how many in a row have met it then.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ INPUTS = (
     "stg_tracker__checkpoint",
     "stg_tracker__evaluation",
 )
+# Up to how many passes in a row are priced; `[policy]` names the one that is shown beside the first.
+MOST_PASSES = 5
 
 
 def build(
@@ -115,10 +117,21 @@ def _target(run: pl.DataFrame, evaluation: pl.DataFrame) -> pl.DataFrame:
         .then(pl.col("value") >= pl.col("target_value"))
         .otherwise(pl.col("value") <= pl.col("target_value"))
     )
-    reached = (
+    # How many evaluations of one split have passed in a row, this one included.
+    series = ["run_id", "split"]
+    passed = (
         evaluation.join(run, left_on=["run_id", "metric"], right_on=["run_id", "target_metric"])
-        .filter(met)
-        .group_by("run_id", "run_started_ms")
-        .agg(ms("evaluated_at", "reached_ms").min())
+        .with_columns(ms("evaluated_at", "reached_ms"), met=met.fill_null(False))
+        .sort(*series, "reached_ms", "step")
+        .with_columns(seen=pl.int_range(pl.len()).over(series) + 1)
+        .with_columns(failed_at=pl.when(~pl.col("met")).then("seen").forward_fill().over(series).fill_null(0))
+        .with_columns(streak=pl.col("seen") - pl.col("failed_at"))
     )
-    return _interval(reached, "target", pl.lit(""), "run_started_ms", "reached_ms")
+    reached = pl.concat(
+        passed.filter(pl.col("streak") >= passes)
+        .group_by("run_id", "run_started_ms")
+        .agg(pl.col("reached_ms").min())
+        .with_columns(passes=pl.lit(passes))
+        for passes in range(1, MOST_PASSES + 1)
+    )
+    return _interval(reached, "target", pl.col("passes"), "run_started_ms", "reached_ms")

@@ -51,6 +51,14 @@ waste as (
 target as (
     select run_id, list_cost_usd, effective_cost_usd, billed_cost_usd, duration_ms
     from fct_interval_cost
+    where interval_kind = 'target' and interval_key = '1'
+),
+
+-- A single pass can be noise; held is the target after several passes in a row.
+held as (
+    select run_id, list_cost_usd, effective_cost_usd, billed_cost_usd
+    from fct_interval_cost
+    join policy on interval_key = cast(policy.target_passes as varchar)
     where interval_kind = 'target'
 )
 
@@ -71,6 +79,9 @@ select
     target.effective_cost_usd as cost_to_target_usd,
     target.billed_cost_usd as billed_cost_to_target_usd,
     target.duration_ms as target_duration_ms,
+    held.list_cost_usd as list_cost_to_held_target_usd,
+    held.effective_cost_usd as cost_to_held_target_usd,
+    held.billed_cost_usd as billed_cost_to_held_target_usd,
     coalesce(waste.wasted_cost_usd, 0) as wasted_cost_usd,
     coalesce(waste.lost_work_cost_usd, 0) as lost_work_cost_usd,
     coalesce(waste.replay_cost_usd, 0) as replay_cost_usd,
@@ -85,3 +96,4 @@ left join ledger on ledger.run_id = run.run_id
 left join counted on counted.run_id = run.run_id
 left join waste on waste.run_id = run.run_id and waste.billing_currency = ledger.billing_currency
 left join target on target.run_id = run.run_id
+left join held on held.run_id = run.run_id
