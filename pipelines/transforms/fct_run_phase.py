@@ -137,13 +137,13 @@ def _replayed(work: pl.DataFrame, durable: pl.DataFrame, told: pl.DataFrame) -> 
 
 
 def _claim(frame: pl.DataFrame, name: str, started: str | pl.Expr, ended: str | pl.Expr) -> pl.DataFrame:
-    started = pl.col(started) if isinstance(started, str) else started
-    ended = pl.col(ended) if isinstance(ended, str) else ended
+    opens = pl.col(started) if isinstance(started, str) else started
+    closes = pl.col(ended) if isinstance(ended, str) else ended
     return frame.select(
         *ATTEMPT,
         pl.lit(name).alias("claim"),
-        started.cast(pl.Int64).alias("started_ms"),
-        ended.cast(pl.Int64).alias("ended_ms"),
+        opens.cast(pl.Int64).alias("started_ms"),
+        closes.cast(pl.Int64).alias("ended_ms"),
     )
 
 
