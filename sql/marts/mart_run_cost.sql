@@ -14,6 +14,8 @@ select
     cost_per_million_tokens_usd(list_cost_usd) as list_cost_per_million_tokens_usd,
     cost_per_million_tokens_usd(billed_cost_usd) as billed_cost_per_million_tokens_usd,
     cost_to_target_usd, list_cost_to_target_usd, billed_cost_to_target_usd,
-    wasted_cost_usd, lost_work_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd
+    cost_to_held_target_usd, list_cost_to_held_target_usd, billed_cost_to_held_target_usd,
+    wasted_cost_usd, lost_work_cost_usd, replay_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd, idle_hold_cost_usd,
+    goodput_ratio(productive_node_ms, billed_node_ms) as goodput_ratio
 from fct_run
 group by all
