@@ -67,7 +67,8 @@ def _tracker() -> dict[str, pl.DataFrame]:
         run_id=text, source_system=text, model=text, dataset=text, dataset_tokens=real, dataset_samples=real,
         seq_len=whole, global_batch_samples=whole, precision=text, code_revision=text, target_metric=text,
         target_value=real, target_direction=text, purpose=text, experiment=text, team=text, owner=text,
-        parent_run_id=text, base_checkpoint_id=text, status=text, started_at=moment, ended_at=moment, last_seen_at=moment,
+        parent_run_id=text, base_checkpoint_id=text, status=text, started_at=moment, ended_at=moment,
+        last_seen_at=moment,
     )  # fmt: skip
     attempt = frame(
         [(run_id, no, at(begin), moment_or_none(end), reason, at(465)) for run_id, no, begin, end, reason in ATTEMPTS],
