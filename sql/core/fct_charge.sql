@@ -23,6 +23,8 @@ select
     -- Fees of commitments lie in the future too; an open month is cut by these two.
     case when effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_ended_at end as usage_ended_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
+    storage_bucket_id,
+    sum(case when storage_bucket_id is not null then usage_quantity end) as stored_gib_months,
     cast(count(*) as bigint) as line_count,
     min(source_name) as first_source_name, max(source_name) as last_source_name,
     sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,

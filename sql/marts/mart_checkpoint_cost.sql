@@ -8,10 +8,16 @@ select
     checkpoint.stall_seconds,
     cast(cost.duration_ms as double) / 1000 as duration_seconds,
     cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd,
-    -- The stall at the average rate of its interval; requests and retention are priced by the storage lines.
-    ratio(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms) as stall_cost_usd
+    -- The stall at the average rate of its interval.
+    ratio(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms) as stall_cost_usd,
+    retention.retention_cost_usd,
+    ratio(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms)
+        + retention.retention_cost_usd as marginal_cost_usd
 from fct_interval_cost as cost
 join stg_tracker__checkpoint as checkpoint
     on checkpoint.run_id = cost.run_id and checkpoint.checkpoint_id = cost.interval_key
 join fct_run as run on run.run_id = cost.run_id
+left join fct_checkpoint_retention as retention
+    on retention.run_id = cost.run_id and retention.checkpoint_id = cost.interval_key
+    and retention.billing_currency = cost.billing_currency
 where cost.interval_kind = 'checkpoint'
