@@ -38,6 +38,20 @@ def test_cost_is_conserved_line_by_line_and_invoice_by_invoice(bill: Bill, stays
         assert made.ask(f"select {basis} from fct_ledger_daily", "fct_ledger_daily") == lines
 
 
+@FEW
+@given(any_bill, any_stays)
+def test_every_accelerator_dollar_is_explained_or_listed_as_unattributed(bill: Bill, stays: list[Stay]) -> None:
+    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+        dollars = "select coalesce(sum(effective_cost_usd), 0) from"
+        mart = "mart_unattributed_cost_daily"
+        [(whole,)] = made.ask(f"{dollars} stg_aws__line_item where accelerator_family <> 'none'", "stg_aws__line_item")
+        [(explained,)] = made.ask(
+            f"{dollars} fct_ledger_daily where accelerator_family <> 'none' and bucket <> 'unattributed'",
+            "fct_ledger_daily",
+        )
+        assert made.ask(f"{dollars} {mart} where accelerator_family <> 'none'", mart) == [(whole - explained,)]
+
+
 def billed(bill: Bill) -> dict[str, Decimal]:
     """Invoiced USD by payer, added up by Decimal alone."""
     total: dict[str, Decimal] = defaultdict(Decimal)
