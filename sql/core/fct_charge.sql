@@ -23,7 +23,10 @@ select
     -- Fees of commitments lie in the future too; an open month is cut by these two.
     case when effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_ended_at end as usage_ended_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
+    -- What Bedrock bills, its usage type tells.
+    case when service like 'AmazonBedrock%' or million_tokens is not null then coalesce(usage_type, '') end as token_usage_type,
     cast(count(*) as bigint) as line_count,
+    sum(million_tokens) as million_tokens,
     min(source_name) as first_source_name, max(source_name) as last_source_name,
     sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
