@@ -59,6 +59,9 @@ def parse_event(line: bytes) -> Event:
     if kind == "run_started" and 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
         missing = " and ".join(f"`{key}`" for key in TARGET if values.get(key) is None)
         raise Wrong(f"gives a target without {missing}; give {', '.join(TARGET)} or none of them.")
+    if values.get("tokens_unit", "job") != "job" and not values.get("tokens_unit_count"):
+        unit = values["tokens_unit"]
+        raise Wrong(f"counts tokens by {unit} without `tokens_unit_count`; add how many of them the job has.")
     return Event(kind, run_id, attempt, at, values, strange)
 
 

@@ -104,8 +104,12 @@ TARGET = ("target_metric", "target_value", "target_direction")
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
         **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id"), TEXT),
-        **dict.fromkeys(("dataset_tokens", "dataset_samples"), AMOUNT),
-        **dict.fromkeys(("seq_len", "global_batch_samples"), COUNT),
+        **dict.fromkeys(("dataset_tokens", "dataset_samples", "epoch_unit_size"), AMOUNT),
+        **dict.fromkeys(("params_total", "params_active"), AMOUNT),
+        **dict.fromkeys(("seq_len", "global_batch_samples", "n_layers", "n_heads", "head_dim"), COUNT),
+        "epoch_unit": _one_of("dataset_pass", "token_block", "sample_block", "step_block"),
+        "tokens_unit": _one_of("job", "device", "core"),
+        "tokens_unit_count": COUNT,
         "target_value": NUMBER,
         "target_direction": _one_of("min", "max"),
     },
@@ -160,12 +164,11 @@ PASSED_OVER = frozenset(
     name
     for names in (
         "event run_id at attempt attempt_no rank local_rank",
-        "run_name base_checkpoint_id platform model_family params_total params_active",
-        "n_layers n_heads head_dim planned_tokens seed target_split tags",
+        "run_name base_checkpoint_id platform model_family planned_tokens seed target_split tags",
         "orchestrator orchestrator_job_id orchestrator_attempt requested_at resumed_from_checkpoint_id",
         "first_step last_step world_size clock_offset_ms",
         "resource_kind az accel_kind accel_total instance_launched_at",
-        "source epoch_pos loss unit unit_size start_step end_step is_recomputed",
+        "source epoch_pos loss start_step end_step is_recomputed",
         "durable_evidence is_async object_count samples_seen direction in_loop",
     )
     for name in names.split()
