@@ -49,6 +49,13 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _measure(value: Any) -> float:
+    """A run that diverges measures NaN or Infinity; that it measured is worth keeping, the value is none."""
+    if value in ("NaN", "Infinity", "-Infinity") or (type(value) is float and not math.isfinite(value)):
+        return math.nan
+    return _number(value)
+
+
 def _amount(value: Any) -> float:
     if (number := _number(value)) < 0:
         raise ValueError
@@ -86,6 +93,7 @@ TEXT = Form(pl.String, _text, "write text in quotes")
 COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more")
 AMOUNT = Form(pl.Float64, _amount, "write a number of 0 or more")
 NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out")
+MEASURE = Form(pl.Float64, _measure, "write a number, or NaN")
 SHARE = Form(pl.Float64, _share, "write a number above 0 and up to 1")
 FLAG = Form(pl.Boolean, _flag, "write true or false")
 MOMENT = Form(pl.Int64, _moment, "write RFC 3339 with its zone, like 2026-07-01T10:02:11Z or +02:00 for the Z")
@@ -139,7 +147,7 @@ FIELDS: dict[str, dict[str, Form]] = {
         **dict.fromkeys(("save_started_at", "durable_at"), MOMENT),
         "kind": _one_of("full", "weights_only", "adapter", "export"),
     },
-    "evaluation": {**dict.fromkeys(("metric", "split"), TEXT), "value": NUMBER, "step": COUNT},
+    "evaluation": {**dict.fromkeys(("metric", "split"), TEXT), "value": MEASURE, "step": COUNT},
     "heartbeat": {"step": COUNT, "tokens_seen": AMOUNT, "samples_seen": AMOUNT},
 }
 REQUIRED: dict[str, tuple[str, ...]] = {

@@ -19,6 +19,13 @@ saved as (
     group by run_id
 ),
 
+unmeasured as (
+    select run_id, count(*) as evaluation_unmeasured_count
+    from stg_tracker__evaluation
+    where value is null
+    group by run_id
+),
+
 -- Tokens a run has seen are told by epochs and checkpoints alike.
 token as (
     select run_id, max(tokens_seen) as tokens_seen_count
@@ -36,8 +43,10 @@ select
     coalesce(completed.epoch_completed_count, ratio(token.tokens_seen_count, case run.epoch_unit
         when 'dataset_pass' then run.dataset_tokens when 'token_block' then run.epoch_unit_size end), 0) as epoch_completed_count,
     coalesce(saved.checkpoint_durable_count, 0) as checkpoint_durable_count,
-    token.tokens_seen_count
+    token.tokens_seen_count,
+    coalesce(unmeasured.evaluation_unmeasured_count, 0) as evaluation_unmeasured_count
 from stg_tracker__run as run
 left join completed on completed.run_id = run.run_id
 left join saved on saved.run_id = run.run_id
 left join token on token.run_id = run.run_id
+left join unmeasured on unmeasured.run_id = run.run_id
