@@ -87,6 +87,10 @@ unclaimed as (
     group by billing_period, resource_id, billing_currency
 )
 
-select * from beyond
+select billing_period, gap_kind, resource_id, run_id, instance_type, accelerator_family, billing_currency, gap_hours, cost_at_stake_usd
+from beyond
+
 union all
-select * from unclaimed
+
+select billing_period, gap_kind, resource_id, run_id, instance_type, accelerator_family, billing_currency, gap_hours, cost_at_stake_usd
+from unclaimed

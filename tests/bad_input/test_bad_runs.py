@@ -113,15 +113,17 @@ def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
 
 
 def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
-    """The node is billed from midnight to six; a run says it had four of its GPUs until nine. It costs what is billed."""
+    """The node is billed until six; a run says it had four of its GPUs until nine. It costs what is billed."""
     late = run_events("late", resource="i-3", accelerators_used=4)
     late[3:4] = [{**late[3], "resource": "i-3", "at": f"{DAY}09:00:00Z"}]
     late[4:] = [{**told, "at": f"{DAY}09:00:00Z"} for told in late[4:]]
     ledger.restate(*HOURS, *[instance_hour(f"{DAY}{hour:02d}", "i-3", "p5.48xlarge", "55.04") for hour in range(6)])
     ledger.record(*late)
     assert ledger.say("build").code == 0
-    sql = "select run_id, resource_id, gap_kind, gap_hours, cast(cost_at_stake_usd as varchar) from mart_claim_gap_monthly"
-    answer = ledger.say("query", f"{sql} order by 1, 2", "--csv").out.splitlines()[1:]
+    figures = "run_id, resource_id, gap_kind, gap_hours, cast(cost_at_stake_usd as varchar)"
+    answer = ledger.say(
+        "query", f"select {figures} from mart_claim_gap_monthly order by 1, 2", "--csv"
+    ).out.splitlines()[1:]
     assert answer == [
         # 3 h of 4 GPUs, each GPU-hour at 55.04 / 8.
         "late,i-3,claimed_not_billed,12.0,82.5600000000",

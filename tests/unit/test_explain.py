@@ -161,7 +161,10 @@ def test_a_run_without_bill_lines_says_so(shared_hour: Path, tmp_path: Path) -> 
         (lambda marts: ask_day(marts, "3 July", {}), "'3 July' is no day; write it as 2026-07-03."),
         (lambda marts: ask_day(marts, "2026-07-03", {"bucket": "idel"}), "'idel'; the nearest is idle."),
         (lambda marts: ask_invoice(marts, "INV-2", None, None), "There is no invoice 'INV-2'; the nearest is INV-1."),
-        (lambda marts: ask_invoice(marts, None, "2026-13", None), "--month '2026-13' is no month; write it as 2026-07."),
+        (
+            lambda marts: ask_invoice(marts, None, "2026-13", None),
+            "--month '2026-13' is no month; write it as 2026-07.",
+        ),
         (
             lambda marts: ask_invoice(marts, None, "2025-07", None),
             "There is no billing month '2025-07'; the nearest is 2026-07.",
