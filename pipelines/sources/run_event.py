@@ -43,7 +43,7 @@ def parse_event(line: bytes) -> Event:
     run_id = _needed(body, "run_id", TEXT)
     at = _needed(body, "at", MOMENT)
     attempt = body.get("attempt", body.get("attempt_no"))
-    if attempt is not None and (attempt := _read("attempt", COUNT, attempt)) < 1:
+    if attempt is not None and (attempt := _needed({"attempt": attempt}, "attempt", COUNT)) < 1:
         raise Wrong("has `attempt` 0; number attempts from 1.")
     values: dict[str, Any] = {}
     strange: list[str] = []
@@ -101,17 +101,13 @@ def _explained(line: bytes) -> Any:
 
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
     value = body.get(key)
-    found = None if value is None else _read(key, form, value)
+    try:
+        found = None if value is None else form.read(value)
+    except ValueError:
+        raise _refused(key, form, value) from None
     if found is None:
         raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
     return found
-
-
-def _read(key: str, form: Form, value: Any) -> Any:
-    try:
-        return form.read(value)
-    except ValueError:
-        raise _refused(key, form, value) from None
 
 
 def _refused(key: str, form: Form, value: Any) -> Wrong:
