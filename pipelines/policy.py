@@ -15,6 +15,7 @@ class Policy(BaseModel):
 
     `savings_plan_unused`: AWS states no net value of a plan's unused hours; "scaled" takes the gross one by the fee's
     net over gross, "gross" takes it as it is. `identity_tolerance_usd`: how far a closed bill may miss an identity.
+    `target_passes`: after how many passes in a row a target counts as held, beside the first pass.
     `as_of`: where the fees of an open month are cut, after its newest hour of use; None cuts them there.
     """
 
@@ -22,6 +23,7 @@ class Policy(BaseModel):
 
     savings_plan_unused: Literal["scaled", "gross"] = "scaled"
     identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
+    target_passes: int = Field(default=2, ge=1, le=5)
     as_of: AwareDatetime | None = None
 
     def cut_at(self, as_of: str) -> Policy:

@@ -90,6 +90,8 @@ class RunSource(S3Options):
     location: Location
     # Where a source writes local time (sacct): the zone it does so in, such as Europe/Oslo.
     timezone: str = "UTC"
+    # Whose checkpoints lie here: a run id, or the folders of saves with {run_id} in the place of the run's.
+    run_id: str | None = Field(default=None, min_length=1)
 
 
 class ReservationSource(S3Options):

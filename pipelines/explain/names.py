@@ -49,9 +49,9 @@ def look_up(name: str) -> Named:
     if word in catalog:
         return _table(catalog[word])
     # The columns of a FOCUS dataset are in capitals.
-    columns = dict(_columns(name.strip().rpartition(".")[2])) or dict(_columns(word))
-    if columns:
-        return _column(word, columns)
+    for spelling in (name.strip().rpartition(".")[2], word):
+        if columns := dict(_columns(spelling)):
+            return _column(spelling, columns)
     known = [*load_expressions(), *(model.name for model in catalog.ordered), *_every_column()]
     mend = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
     raise UsageError(f"Nothing is called {name!r}: no metric, no column, no table; {mend}")

@@ -19,7 +19,8 @@ from pipelines.quality.contract import Column, load_contract
 from pipelines.settings import Settings
 from pipelines.warehouse import Warehouse
 
-CHARGES = "stg_aws__focus_charge"
+# What cost and usage reports become, and what came as FOCUS.
+CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")
 FOLDER = "focus-1.2"
 NAME = "cost_and_usage"
 
@@ -60,9 +61,9 @@ def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
     """Write a month below `out`; its two files appear whole, replacing those of an earlier export."""
     folder = out / FOLDER / f"billing_period={period}"
     with _open(warehouse, period) as engine, _scratch(folder) as (exact, parquet, csv):
-        columns = load_contract(f"staging/{CHARGES}").columns
+        columns = load_contract(f"staging/{CHARGES[0]}").columns
         # The bill is read once; both files are made from what it gave.
-        engine.write(f"select {_typed(columns)} from {CHARGES}", exact)
+        engine.write(" union all ".join(f"select {_typed(columns)} from {charges}" for charges in CHARGES), exact)
         engine.view("charge", [exact])
         engine.write(f"select {', '.join(map(_in_parquet, columns))} from charge", parquet)
         engine.write_csv(f"select {', '.join(map(_in_csv, columns))} from charge", csv)
@@ -73,7 +74,7 @@ def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
 
 
 def _open(warehouse: Warehouse, period: str) -> DuckDBEngine:
-    engine = Builder(warehouse).open([CHARGES, "ref_service"], period)
+    engine = Builder(warehouse).open([*CHARGES, "ref_service"], period)
     assert isinstance(engine, DuckDBEngine)
     return engine
 

@@ -172,4 +172,7 @@ def _transform(name: str) -> Model | None:
         return None
     module = importlib.import_module(f"pipelines.transforms.{name}")
     path = Path(str(module.__file__))
-    return Model("core", name, "transform", path, path.read_text(encoding="utf-8"), tuple(module.INPUTS), "whole")
+    # What it shares with other transforms is part of what it is known by.
+    shared = sorted(file for file in path.parent.glob("*.py") if not file.name.startswith(("fct_", "dim_", "__")))
+    text = "\n".join(file.read_text(encoding="utf-8") for file in (path, *shared))
+    return Model("core", name, "transform", path, text, tuple(module.INPUTS), "whole")

@@ -25,7 +25,8 @@ def bring_runs(warehouse: Warehouse) -> dict[str, int]:
     """The tracker tables, from every run source; rows by table."""
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
-        records = read_all(warehouse.settings.runs)
+        before = {table: warehouse.lake.files(f"raw/{table}") for table in RAW_TABLES}
+        records = read_all(warehouse.settings.runs, {table: pl.read_parquet(of) for table, of in before.items() if of})
         return records.tables, records.warnings
 
     seals = [runs_fingerprint(source) for source in warehouse.settings.runs]

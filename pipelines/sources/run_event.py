@@ -17,7 +17,6 @@ from pipelines.sources.run_event_fields import (
     Form,
 )
 
-
 _SCAN = json.JSONDecoder().scan_once
 
 

@@ -111,7 +111,7 @@ _RUN_TEXTS = (
 TARGET = ("target_metric", "target_value", "target_direction")
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
-        **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id"), TEXT),
+        **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id", "base_checkpoint_id"), TEXT),
         **dict.fromkeys(("dataset_tokens", "dataset_samples", "epoch_unit_size"), AMOUNT),
         **dict.fromkeys(("params_total", "params_active"), AMOUNT),
         **dict.fromkeys(("seq_len", "global_batch_samples", "n_layers", "n_heads", "head_dim"), COUNT),
@@ -172,7 +172,7 @@ PASSED_OVER = frozenset(
     name
     for names in (
         "event run_id at attempt attempt_no rank local_rank",
-        "run_name base_checkpoint_id platform model_family planned_tokens seed target_split tags",
+        "run_name platform model_family planned_tokens seed target_split tags",
         "orchestrator orchestrator_job_id orchestrator_attempt requested_at resumed_from_checkpoint_id",
         "first_step last_step world_size clock_offset_ms",
         "resource_kind az accel_kind accel_total instance_launched_at",

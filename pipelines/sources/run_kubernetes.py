@@ -56,7 +56,12 @@ def read(source: RunSource) -> RunRecords:
     for name, held in sorted(pods.items()):
         for table, told in _run(name, held, jobs.get(name), nodes, warnings).items():
             rows.setdefault(table, []).extend(told)
-    return records(source, rows, warnings)
+    declared = [name for name, held in pods.items() if any(_is_declared(pod) for pod in held)]
+    return records(source, rows, warnings, declared)
+
+
+def _is_declared(pod: Mapping[str, Any]) -> bool:
+    return _JOB_LABELS[0] in (pod["metadata"].get("labels") or {})
 
 
 def _objects(content: bytes, where: str) -> Iterable[Mapping[str, Any]]:

@@ -29,6 +29,7 @@ _NAMES = {
     "team": ("team",),
     "owner": ("owner",),
     "experiment": ("experiment",),
+    "base_checkpoint_id": ("base_checkpoint_id", "resume_from_checkpoint"),
     "code_revision": ("code_revision", "mlflow.source.git.commit", "git_commit"),
     "target_metric": ("target_metric",),
     "target_direction": ("target_direction",),

@@ -15,7 +15,7 @@ from typing import Any
 from pipelines.errors import SourceError, UnreachableError, UsageError
 from pipelines.settings import RunSource
 from pipelines.sources.run_metrics import History, Point, described
-from pipelines.sources.run_tracker import RunRecords, records
+from pipelines.sources.run_tracker import DECLARED, RunRecords, records
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
 _REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}
@@ -23,6 +23,7 @@ _PAGE = 1000
 _HISTORY_PAGE = 25_000
 _TIMEOUT = (5, 60)
 _TRIES = 4
+_LONGEST_WAIT = 60
 
 
 def state(source: RunSource) -> str:
@@ -38,10 +39,18 @@ def read(source: RunSource) -> RunRecords:
     server = _Server(source)
     rows: dict[str, list[dict[str, Any]]] = {}
     warnings: list[str] = []
+    declared: dict[str, str] = {}
     for run in server.runs():
         for table, found in _run(run, server, warnings).items():
             rows.setdefault(table, []).extend(found)
-    return records(source, rows, warnings)
+        for tag in run["data"].get("tags") or ():
+            if tag["key"] == DECLARED and tag["value"]:
+                declared[run["info"]["run_id"]] = tag["value"]
+    # A parent is named by MLflow's own id.
+    rows["run"] = [
+        row | {"parent_run_id": declared.get(row["parent_run_id"], row["parent_run_id"])} for row in rows.get("run", ())
+    ]
+    return records(source, rows, warnings, declared.values())
 
 
 class _Server:
@@ -58,7 +67,12 @@ class _Server:
         self._session = requests.Session()
         # A search is a POST that changes nothing, so it may be asked again.
         patience = Retry(
-            total=_TRIES, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None
+            total=_TRIES,
+            backoff_factor=0.5,
+            status_forcelist=(429, 500, 502, 503, 504),
+            allowed_methods=None,
+            # A server may name the wait, but not a day.
+            retry_after_max=_LONGEST_WAIT,
         )
         self._session.mount(source.location, HTTPAdapter(max_retries=patience))
 
@@ -102,20 +116,38 @@ class _Server:
 
         params, body = (asked, None) if method == "GET" else (None, asked)
         try:
-            response = self._session.request(method, self._root + call, params=params, json=body, timeout=_TIMEOUT)
-            response.raise_for_status()
-            answer = response.json()
+            answer = self._whole(method, self._root + call, params, body)
         except requests.HTTPError as error:
             said = error.response.status_code if error.response is not None else "nothing"
             raise SourceError(f"{self._root}{call} answers {said}; check the address.") from None
         except requests.JSONDecodeError:
             raise SourceError(f"{self._root}{call} answers no JSON; is it an MLflow tracking server?") from None
+        except requests.exceptions.RetryError:
+            raise UnreachableError(
+                f"{self._root}{call} stays busy or broken after {_TRIES} tries; try later."
+            ) from None
+        except requests.exceptions.ChunkedEncodingError:
+            raise UnreachableError(f"{self._root}{call} answers half a page, again and again; try later.") from None
         except requests.RequestException as error:
             kind = type(error).__name__
             raise UnreachableError(f"{self._root}{call} does not answer ({kind}); start it or try later.") from None
         if not isinstance(answer, Mapping):
             raise SourceError(f"{self._root}{call} answers no JSON object; is it an MLflow tracking server?")
         return answer
+
+    def _whole(self, method: str, url: str, params: Any, body: Any) -> Any:
+        """An answer to its last byte; one that breaks off is asked for again, which the adapter does not do."""
+        import requests
+
+        for left in reversed(range(_TRIES)):
+            try:
+                response = self._session.request(method, url, params=params, json=body, timeout=_TIMEOUT)
+                response.raise_for_status()
+                return response.json()
+            except (requests.exceptions.ChunkedEncodingError, requests.JSONDecodeError):
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
 
 
 def _moment(ms: Any) -> datetime | None:
@@ -136,7 +168,7 @@ def _run(run: Mapping[str, Any], server: _Server, warnings: list[str]) -> dict[s
     info, data = run["info"], run["data"]
     tags = {tag["key"]: tag["value"] for tag in data.get("tags") or ()}
     said = {param["key"]: param["value"] for param in data.get("params") or ()} | tags
-    run_id = tags.get("trainledger.run_id") or info["run_id"]
+    run_id = tags.get(DECLARED) or info["run_id"]
     started_at, ended_at = _moment(info.get("start_time")), _moment(info.get("end_time"))
     history = History(list(_points(run, server)))
     status = info.get("status")
@@ -158,7 +190,9 @@ def _run(run: Mapping[str, Any], server: _Server, warnings: list[str]) -> dict[s
                 "source_system": "mlflow",
                 "owner": facts["owner"] or tags.get("mlflow.user") or info.get("user_id") or None,
                 "experiment": facts["experiment"] or run["experiment"],
-                "parent_run_id": tags.get("mlflow.parentRunId"),
+                "parent_run_id": tags.get("parent_run_id") or tags.get("mlflow.parentRunId"),
+                # MLflow nests the trials of a sweep.
+                "purpose": facts["purpose"] or ("sweep_trial" if tags.get("mlflow.parentRunId") else None),
                 "status": _STATUS.get(str(status)),
                 "started_at": started_at,
                 "ended_at": ended_at,

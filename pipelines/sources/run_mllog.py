@@ -100,7 +100,9 @@ def _run(key: str, lines: list[dict[str, Any]], warnings: list[str], where: str)
                 "purpose": "benchmark",
                 "target_metric": metric if target is not None else None,
                 "target_value": float(target) if metric and target is not None else None,
-                "target_direction": ("min" if metric == "eval_error" else "max") if metric and target else None,
+                "target_direction": _direction(scores, float(target), status)
+                if metric and target is not None
+                else None,
                 "status": status,
                 "started_at": started_at,
                 "ended_at": last_at if stop else None,
@@ -129,6 +131,14 @@ def _run(key: str, lines: list[dict[str, Any]], warnings: list[str], where: str)
             for entry in scores
         ],
     }
+
+
+def _direction(scores: list[dict[str, Any]], target: float, status: str | None) -> str:
+    """`eval_accuracy` may hold a loss (llama2_70b_lora): what a run that says success came to is on the good side."""
+    is_above = float(scores[-1]["value"]) >= target
+    if status is None:
+        return "min" if scores[-1]["key"] == "eval_error" else "max"
+    return "max" if is_above == (status == "completed") else "min"
 
 
 def _phases(lines: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:

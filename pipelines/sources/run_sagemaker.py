@@ -16,7 +16,7 @@ from typing import Any
 from pipelines.errors import SourceError, UnreachableError
 from pipelines.settings import RunSource
 from pipelines.sources.run_metrics import described
-from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
+from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
@@ -48,10 +48,12 @@ def read(source: RunSource) -> RunRecords:
     rows: dict[str, list[dict[str, Any]]] = {}
     warnings: list[str] = []
     jobs = _live(source) if source.location.startswith(_SCHEME) else _recorded(source)
+    declared = []
     for job, tags in jobs:
+        declared += [tags[key] for key in (DECLARED, "run_id") if tags.get(key)][:1]
         for table, found in _run(job, tags, warnings).items():
             rows.setdefault(table, []).extend(found)
-    return records(source, rows, warnings)
+    return records(source, rows, warnings, declared)
 
 
 def _client(source: RunSource) -> Any:
@@ -133,7 +135,7 @@ def _moment(at: Any) -> datetime | None:
 
 def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> dict[str, list[dict[str, Any]]]:
     said = {key: str(value).strip('"') for key, value in (job.get("HyperParameters") or {}).items()} | dict(tags)
-    run_id = tags.get("trainledger.run_id") or tags.get("run_id") or job["TrainingJobName"]
+    run_id = tags.get(DECLARED) or tags.get("run_id") or job["TrainingJobName"]
     status = job.get("TrainingJobStatus")
     created_at = _moment(job.get("CreationTime"))
     started_at = _moment(job.get("TrainingStartTime")) or created_at
@@ -148,7 +150,8 @@ def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -
             | {
                 "run_id": run_id,
                 "source_system": "sagemaker",
-                "parent_run_id": (job.get("TuningJobArn") or "").rpartition("/")[2] or None,
+                "parent_run_id": (job.get("TuningJobArn") or "").rpartition("/")[2] or tags.get("parent_run_id"),
+                "purpose": "sweep_trial" if job.get("TuningJobArn") else facts["purpose"],
                 "status": _STATUS.get(str(status)),
                 "started_at": started_at,
                 "ended_at": ended_at,

@@ -1,29 +1,25 @@
 """Slurm accounting: files of `sacct -P -D` output, one run a job, one attempt a requeue (facts training-runs 1.7).
 
-Slurm knows node names, which new instances take over. A file `nodes.csv` beside the output (node, started_at, ended_at,
-instance_id, instance_type) says which instance a name was when; without it a node is known by its name alone.
+Slurm knows node names, which new instances take over. A node map beside the output (run_slurm_nodes) says which
+instance a name was when; without it a node is known by its name alone.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.errors import SourceError, UsageError
 from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
+from pipelines.sources.run_slurm_nodes import NODE_MAPS, UNKNOWN, moment
+from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 
 state = listed_state
 
-NODES = "nodes.csv"
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
-_NODE_COLUMNS = ("node", "started_at", "ended_at", "instance_id", "instance_type")
-_UNKNOWN = ("", "Unknown", "None", "N/A", "None assigned")
 # State of a record -> how the attempt ended, and the run if it was the last.
 _STATES = {
     "COMPLETED": ("completed", "completed"),
@@ -40,6 +36,8 @@ _STATES = {
     "SUSPENDED": (None, None),
 }
 _GPUS = re.compile(r"(?:^|,)gres/(?:gpu|neuron)(?::[^=]+)?=(\d+)")
+# `sbatch --comment trainledger.run_id=llama8b-42` says which run the job is.
+_COMMENT = re.compile(rf"{re.escape(DECLARED)}=([^\s,;|]+)")
 _NODES = re.compile(r"(?:^|,)node=(\d+)")
 
 
@@ -51,8 +49,8 @@ def read(source: RunSource) -> RunRecords:
     stays = [
         stay
         for item in store.list()
-        if item.key.rpartition("/")[2] == NODES
-        for stay in _node_map(store.read(item.key), store.uri(item.key), zone)
+        if (read_map := NODE_MAPS.get(item.key.rpartition("/")[2]))
+        for stay in read_map(store.read(item.key), store.uri(item.key), zone)
     ]
     jobs: dict[str, dict[tuple[datetime, str], dict[str, Any]]] = {}
     warnings: list[str] = []
@@ -63,10 +61,13 @@ def read(source: RunSource) -> RunRecords:
     if not keys:
         warnings.append(f"{store.location} holds no sacct output (.txt, .psv or .sacct): no job is recorded there yet.")
     rows: dict[str, list[dict[str, Any]]] = {"run": [], "attempt": [], "resource": []}
+    declared = []
     for job, found in sorted(jobs.items()):
         attempts = [found[place] for place in sorted(found)]
-        _job(f"{source.name}-{job}", attempts, stays, rows, warnings)
-    return records(source, rows, warnings)
+        given = _COMMENT.search(attempts[-1].get("Comment") or "")
+        declared += [given[1]] if given else []
+        _job(given[1] if given else f"{source.name}-{job}", attempts, stays, rows, warnings)
+    return records(source, rows, warnings, declared)
 
 
 def hostlist(text: str) -> list[str]:
@@ -118,34 +119,9 @@ def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, A
         if "." in record["JobIDRaw"]:
             continue
         for name in ("Start", "End", "Submit", "Eligible"):
-            record[name] = _moment(record.get(name, ""), zone, f"{where}, line {number}: {name}")
+            record[name] = moment(record.get(name, ""), zone, f"{where}, line {number}: {name}")
         if record["Start"] is not None:
             yield record
-
-
-def _moment(text: str, zone: ZoneInfo, what: str) -> datetime | None:
-    """Local time of the cluster, or an epoch where sacct was told to write it, as naive UTC."""
-    if text in _UNKNOWN:
-        return None
-    try:
-        if text.isdigit():
-            return datetime.fromtimestamp(int(text), UTC).replace(tzinfo=None)
-        at = datetime.fromisoformat(text)
-    except (ValueError, OverflowError, OSError):
-        raise SourceError(f"{what} {text!r} is no time; leave SLURM_TIME_FORMAT unset or write %s.") from None
-    return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).replace(tzinfo=None)
-
-
-def _node_map(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, Any]]:
-    reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig", "replace")))
-    missing = [name for name in _NODE_COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise SourceError(f"{where} has no column {missing[0]}; write {', '.join(_NODE_COLUMNS)}.")
-    for number, row in enumerate(reader, start=2):
-        place = f"{where}, line {number}"
-        for name in ("started_at", "ended_at"):
-            row[name] = _moment(row[name] or "", zone, f"{place}: {name}")
-        yield row
 
 
 def _job(
@@ -183,7 +159,7 @@ def _job(
 
 
 def _nodes(run_id: str, record: dict[str, Any], stays: Sequence[dict], warnings: list[str]) -> Iterable[dict[str, Any]]:
-    if record["NodeList"] in _UNKNOWN:
+    if record["NodeList"] in UNKNOWN:
         return
     try:
         names = hostlist(record["NodeList"])
@@ -203,7 +179,7 @@ def _nodes(run_id: str, record: dict[str, Any], stays: Sequence[dict], warnings:
             and (s["ended_at"] is None or s["ended_at"] > record["Start"])
         ]
         if not held:
-            warnings.append(f"Run {run_id}: no {NODES} says which instance node {name} was; its cost is not found.")
+            warnings.append(f"Run {run_id}: no nodes.csv says which instance node {name} was; its cost is not found.")
             yield stay | {"resource_id": name, "evidence": "nodemap"}
         for instance in held:
             starts = [at for at in (record["Start"], instance["started_at"]) if at]

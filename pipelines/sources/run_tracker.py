@@ -7,7 +7,8 @@ it is inferred in staging, from `last_seen_at`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -20,6 +21,8 @@ from pipelines.errors import SourceError, UsageError
 from pipelines.settings import RunSource
 from pipelines.storage import Store, open_store
 
+# The tag, parameter or label by which another tool's record says which run it is.
+DECLARED = "trainledger.run_id"
 _AT = pl.Datetime("ms")
 _TEXT, _COUNT, _NUMBER, _FLAG = pl.String, pl.Int64, pl.Float64, pl.Boolean
 
@@ -55,6 +58,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
         "team": _TEXT,
         "owner": _TEXT,
         "parent_run_id": _TEXT,
+        "base_checkpoint_id": _TEXT,
         "status": _TEXT,
         "started_at": _AT,
         "ended_at": _AT,
@@ -139,6 +143,8 @@ class RunRecords:
 
     tables: dict[str, pl.DataFrame]
     warnings: list[str] = field(default_factory=list)
+    # Runs whose id somebody gave on purpose (a tag, a label, a folder): other sources may tell of the same run.
+    declared: frozenset[str] = frozenset()
 
 
 class RunReader(Protocol):
@@ -155,6 +161,7 @@ class RunReader(Protocol):
 
 # The modules are imported when a source of their kind is read.
 READERS = {
+    "checkpoints": "run_checkpoints",
     "events": "run_events",
     "kubernetes": "run_kubernetes",
     "lightning": "run_lightning",
@@ -167,38 +174,40 @@ READERS = {
 }
 
 
-def records(source: RunSource, rows: Mapping[str, Sequence[Mapping[str, Any]]], warnings: Sequence[str]) -> RunRecords:
+def records(
+    source: RunSource,
+    rows: Mapping[str, Sequence[Mapping[str, Any]]],
+    warnings: Sequence[str],
+    declared: Iterable[str] = (),
+) -> RunRecords:
     """Rows by table (`run`, `attempt`, …) as typed and sorted tables; what a row leaves out is null."""
     tables = {}
     for table, schema in SCHEMAS.items():
         told = [{"source_name": source.name, **row} for row in rows.get(table.removeprefix("tracker_"), ())]
         frame = pl.DataFrame([{name: row.get(name) for name in schema} for row in told], schema=schema, strict=False)
         tables[table] = frame.unique().sort(pl.all(), nulls_last=True)
-    return RunRecords(tables, sorted(set(warnings)))
+    return RunRecords(tables, sorted(set(warnings)), frozenset(declared))
 
 
 def read_runs(source: RunSource) -> RunRecords:
     """Everything a source recorded. Raises SourceError for what is not what it claims to be."""
-    return _reader(source).read(source)
+    with _well_formed(source):
+        return _reader(source).read(source)
 
 
-def read_all(sources: Sequence[RunSource]) -> RunRecords:
-    """Everything all sources recorded, source after source. SourceError for a run that two of them record."""
-    read = [read_runs(source) for source in sources]
-    tables = {
-        table: pl.concat([pl.DataFrame(schema=schema), *(records.tables[table] for records in read)])
-        for table, schema in SCHEMAS.items()
-    }
-    run = tables["tracker_run"]
-    for (run_id,) in run.filter(pl.col("run_id").is_duplicated()).select("run_id").sort("run_id").iter_rows():
-        names = " and ".join(run.filter(pl.col("run_id") == run_id)["source_name"].sort())
-        raise SourceError(f"Run {run_id!r} is recorded by the [[runs]] sources {names}; leave it to one of them.")
-    return RunRecords(tables, [warning for records in read for warning in records.warnings])
+def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | None = None) -> RunRecords:
+    """Everything all sources recorded, a run that several tell of once; `before` is what was read the last time."""
+    from pipelines.sources.run_merge import Told, merged
+    from pipelines.sources.run_rotation import kept
+
+    read = [Told(source.name, source.kind, kept(source, read_runs(source), before or {})) for source in sources]
+    return merged(read)
 
 
 def runs_fingerprint(source: RunSource) -> str:
     """A digest of the source's state and of what reads it: unchanged as long as nothing of the source changed."""
-    told = f"{source!r} {_readers_digest()}\n{_reader(source).state(source)}"
+    with _well_formed(source):
+        told = f"{source!r} {_readers_digest()}\n{_reader(source).state(source)}"
     return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -210,6 +219,18 @@ def open_run_store(source: RunSource) -> Store:
 def listed_state(source: RunSource) -> str:
     """The state of a source that is a folder of files: one listing."""
     return "\n".join(f"{item.key} {item.size} {item.etag}" for item in open_run_store(source).list())
+
+
+@contextmanager
+def _well_formed(source: RunSource) -> Iterator[None]:
+    """JSON that is whole but lacks a part, or holds another than it should, is refused by the source's name."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else f"is not of its form ({error})"
+        raise SourceError(
+            f"[[runs]] {source.name}: what {source.location} gives {what}; is it of kind {source.kind!r}, and whole?"
+        ) from error
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any
 from pipelines.errors import SourceError
 from pipelines.settings import RunSource
 from pipelines.sources.run_metrics import History, described
-from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
+from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 
 state = listed_state
 
@@ -29,16 +29,19 @@ def read(source: RunSource) -> RunRecords:
     keys = [item.key for item in store.list() if item.key.endswith(".jsonl")]
     warnings = [] if keys else [f"{store.location} holds no .jsonl export: no run is recorded there yet."]
     groups: dict[str, list[dict[str, Any]]] = {}
+    declared: list[str] = []
     for key in keys:
         for told in _lines(store.read(key), store.uri(key)):
             is_rank = told.get("job_type") in ("rank", "worker") or "rank" in (told.get("config") or {})
-            name = told["group"] if told.get("group") and is_rank else told["id"]
+            given = (told.get("config") or {}).get(DECLARED)
+            name = given or (told["group"] if told.get("group") and is_rank else told["id"])
+            declared += [str(given)] if given else []
             groups.setdefault(str(name), []).append(told)
     rows: dict[str, list[dict[str, Any]]] = {}
     for name, ranks in sorted(groups.items()):
         for table, found in _run(name, ranks, warnings).items():
             rows.setdefault(table, []).extend(found)
-    return records(source, rows, warnings)
+    return records(source, rows, warnings, declared)
 
 
 def _lines(content: bytes, where: str) -> Iterable[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""One row per stretch of a run's time that has a price of its own: epochs, checkpoints, target, waste.
+"""One row per stretch of a run's time that has a price of its own: epochs, checkpoints, target.
 
 Pure Polars over run-sized frames. Times are UTC milliseconds; intervals are half-open. The kinds:
 
@@ -6,13 +6,14 @@ Pure Polars over run-sized frames. Times are UTC milliseconds; intervals are hal
   attempt that another one followed is not retained (facts training-runs 3, 4).
 * ``checkpoint``: all time since the checkpoint before, key = its id; ``tail``: all time after the last one.
   Over a run these touch, so their costs sum to the cost of its compute.
-* ``target``: from the start to the first evaluation that meets the target.
-* ``lost_work``, ``restart``, ``compile``, ``failed_run``: waste by cause, never overlapping.
+* ``target``: from the start to the first evaluation that meets the target, key = how many in a row have met it then.
 """
 
 from __future__ import annotations
 
 import polars as pl
+
+from pipelines.transforms.attempt_time import durable_checkpoints, ms, timed_phases, working_time
 
 INPUTS = (
     "dim_run",
@@ -22,8 +23,8 @@ INPUTS = (
     "stg_tracker__checkpoint",
     "stg_tracker__evaluation",
 )
-STARTUP_PHASES = ("provision", "init", "compile", "restore")
-FAILED_STATUSES = ("failed", "killed", "abandoned")
+# Up to how many passes in a row are priced; `[policy]` names the one that is shown beside the first.
+MOST_PASSES = 5
 
 
 def build(
@@ -37,23 +38,18 @@ def build(
     """Intervals as (run_id, interval_kind, interval_key, part_no, started_ms, ended_ms)."""
     run = dim_run.select(
         "run_id",
-        "status",
         "target_metric",
         "target_value",
         "target_direction",
-        _ms("first_seen_at", "run_started_ms"),
-        _ms("last_seen_at", "run_ended_ms"),
+        ms("first_seen_at", "run_started_ms"),
+        ms("last_seen_at", "run_ended_ms"),
     )
-    phase = stg_tracker__phase.with_columns(_ms("started_at", "started_ms"), _ms("ended_at", "ended_ms"))
-    durable = stg_tracker__checkpoint.filter("is_resumable", "is_complete").with_columns(
-        _ms("durable_at", "durable_ms")
-    )
-    attempt = _working_time(stg_tracker__attempt, phase, durable)
+    durable = durable_checkpoints(stg_tracker__checkpoint)
+    attempt = working_time(stg_tracker__attempt, timed_phases(stg_tracker__phase), durable)
     parts = [
         _epochs(attempt, stg_tracker__epoch),
         _checkpoints(run, durable),
         _target(run, stg_tracker__evaluation),
-        *_waste(run, attempt, phase),
     ]
     intervals = pl.concat(parts).filter(pl.col("ended_ms") > pl.col("started_ms"))
     order = ["run_id", "interval_kind", "interval_key"]
@@ -62,10 +58,6 @@ def build(
         .with_columns(part_no=pl.int_range(pl.len()).over(order) + 1)
         .select(*order, "part_no", "started_ms", "ended_ms")
     )
-
-
-def _ms(column: str, name: str) -> pl.Expr:
-    return pl.col(column).dt.epoch("ms").alias(name)
 
 
 def _interval(frame: pl.DataFrame, kind: str, key: pl.Expr, started: str, ended: str) -> pl.DataFrame:
@@ -78,42 +70,11 @@ def _interval(frame: pl.DataFrame, kind: str, key: pl.Expr, started: str, ended:
     )
 
 
-def _working_time(attempt: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:
-    """Each attempt with `trains_ms`, when its start-up is over, and `kept_ms`, up to when its work survived."""
-    training = (
-        phase.filter(pl.col("phase") == "train")
-        .group_by("run_id", "attempt_no")
-        .agg(pl.col("started_ms").min().alias("train_ms"))
-    )
-    startup = (
-        phase.filter(pl.col("phase").is_in(STARTUP_PHASES))
-        .group_by("run_id", "attempt_no")
-        .agg(pl.col("ended_ms").max().alias("startup_ms"))
-    )
-    saved = durable.group_by("run_id", "attempt_no").agg(pl.col("durable_ms").max().alias("saved_ms"))
-    timed = (
-        attempt.with_columns(_ms("started_at", "started_ms"), _ms("ended_at", "ended_ms"))
-        .join(training, on=["run_id", "attempt_no"], how="left")
-        .join(startup, on=["run_id", "attempt_no"], how="left")
-        .join(saved, on=["run_id", "attempt_no"], how="left")
-        .sort("run_id", "attempt_no")
-        .with_columns(
-            trains_ms=pl.coalesce("train_ms", "startup_ms", "started_ms").clip(
-                pl.col("started_ms"), pl.col("ended_ms")
-            ),
-            is_last=pl.col("attempt_no") == pl.col("attempt_no").max().over("run_id"),
-        )
-    )
-    survives_whole = pl.col("is_last") | (pl.col("end_reason") == "completed")
-    kept = pl.when(survives_whole).then("ended_ms").otherwise(pl.coalesce("saved_ms", "trains_ms"))
-    return timed.with_columns(kept_ms=kept.clip(pl.col("trains_ms"), pl.col("ended_ms")))
-
-
 def _epochs(attempt: pl.DataFrame, epoch: pl.DataFrame) -> pl.DataFrame:
     """Retained working time between one epoch's completion and the next, over all attempts of the run."""
     # An epoch repeated after a restart counts once, as it was completed last.
     completed = (
-        epoch.with_columns(_ms("completed_at", "completed_ms"), _ms("started_at", "epoch_started_ms"))
+        epoch.with_columns(ms("completed_at", "completed_ms"), ms("started_at", "epoch_started_ms"))
         .sort("run_id", "epoch_index", "completed_ms")
         .group_by("run_id", "epoch_index", maintain_order=True)
         .last()
@@ -156,26 +117,21 @@ def _target(run: pl.DataFrame, evaluation: pl.DataFrame) -> pl.DataFrame:
         .then(pl.col("value") >= pl.col("target_value"))
         .otherwise(pl.col("value") <= pl.col("target_value"))
     )
-    reached = (
+    # How many evaluations of one split have passed in a row, this one included.
+    series = ["run_id", "split"]
+    passed = (
         evaluation.join(run, left_on=["run_id", "metric"], right_on=["run_id", "target_metric"])
-        .filter(met)
+        .with_columns(ms("evaluated_at", "reached_ms"), met=met.fill_null(False))
+        .sort(*series, "reached_ms", "step")
+        .with_columns(seen=pl.int_range(pl.len()).over(series) + 1)
+        .with_columns(failed_at=pl.when(~pl.col("met")).then("seen").forward_fill().over(series).fill_null(0))
+        .with_columns(streak=pl.col("seen") - pl.col("failed_at"))
+    )
+    reached = pl.concat(
+        passed.filter(pl.col("streak") >= passes)
         .group_by("run_id", "run_started_ms")
-        .agg(_ms("evaluated_at", "reached_ms").min())
+        .agg(pl.col("reached_ms").min())
+        .with_columns(passes=pl.lit(passes))
+        for passes in range(1, MOST_PASSES + 1)
     )
-    return _interval(reached, "target", pl.lit(""), "run_started_ms", "reached_ms")
-
-
-def _waste(run: pl.DataFrame, attempt: pl.DataFrame, phase: pl.DataFrame) -> list[pl.DataFrame]:
-    failed = run.filter(pl.col("status").is_in(FAILED_STATUSES))
-    # A failed run is waste as a whole; its lost work and restarts are inside it.
-    useful = attempt.join(failed, on="run_id", how="anti")
-    first_compile = phase.filter(pl.col("phase") == "compile", pl.col("attempt_no") == 1).join(
-        failed, on="run_id", how="anti"
-    )
-    later = useful.filter(pl.col("attempt_no") > pl.col("attempt_no").min().over("run_id"))
-    return [
-        _interval(useful, "lost_work", pl.lit(""), "kept_ms", "ended_ms"),
-        _interval(later, "restart", pl.lit(""), "started_ms", "trains_ms"),
-        _interval(first_compile, "compile", pl.lit(""), "started_ms", "ended_ms"),
-        _interval(failed, "failed_run", pl.lit(""), "run_started_ms", "run_ended_ms"),
-    ]
+    return _interval(reached, "target", pl.col("passes"), "run_started_ms", "reached_ms")

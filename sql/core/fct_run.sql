@@ -16,19 +16,30 @@ with ledger as (
 waste as (
     select
         run_id, billing_currency,
-        coalesce(sum(effective_cost_usd), 0) as wasted_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'lost_work'), 0) as lost_work_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'restart'), 0) as restart_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'compile'), 0) as compile_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where interval_kind = 'failed_run'), 0) as failed_run_cost_usd
-    from fct_interval_cost
-    where interval_kind in ('lost_work', 'restart', 'compile', 'failed_run')
+        coalesce(sum(effective_cost_usd) filter (where waste_cause <> 'none'), 0) as wasted_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'lost_work'), 0) as lost_work_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'replay'), 0) as replay_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'restart'), 0) as restart_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'compile'), 0) as compile_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'failed_run'), 0) as failed_run_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'idle_hold'), 0) as idle_hold_cost_usd,
+        coalesce(sum(node_ms) filter (where phase = 'train' and waste_cause = 'none'), 0) as productive_node_ms,
+        sum(node_ms) as billed_node_ms
+    from fct_phase_cost
     group by run_id, billing_currency
 ),
 
 target as (
     select run_id, list_cost_usd, effective_cost_usd, billed_cost_usd, duration_ms
     from fct_interval_cost
+    where interval_kind = 'target' and interval_key = '1'
+),
+
+-- A single pass can be noise; held is the target after several passes in a row.
+held as (
+    select run_id, list_cost_usd, effective_cost_usd, billed_cost_usd
+    from fct_interval_cost
+    join policy on interval_key = cast(policy.target_passes as varchar)
     where interval_kind = 'target'
 )
 
@@ -49,13 +60,21 @@ select
     target.effective_cost_usd as cost_to_target_usd,
     target.billed_cost_usd as billed_cost_to_target_usd,
     target.duration_ms as target_duration_ms,
+    held.list_cost_usd as list_cost_to_held_target_usd,
+    held.effective_cost_usd as cost_to_held_target_usd,
+    held.billed_cost_usd as billed_cost_to_held_target_usd,
     coalesce(waste.wasted_cost_usd, 0) as wasted_cost_usd,
     coalesce(waste.lost_work_cost_usd, 0) as lost_work_cost_usd,
+    coalesce(waste.replay_cost_usd, 0) as replay_cost_usd,
     coalesce(waste.restart_cost_usd, 0) as restart_cost_usd,
     coalesce(waste.compile_cost_usd, 0) as compile_cost_usd,
-    coalesce(waste.failed_run_cost_usd, 0) as failed_run_cost_usd
+    coalesce(waste.failed_run_cost_usd, 0) as failed_run_cost_usd,
+    coalesce(waste.idle_hold_cost_usd, 0) as idle_hold_cost_usd,
+    coalesce(waste.productive_node_ms, 0) as productive_node_ms,
+    coalesce(waste.billed_node_ms, 0) as billed_node_ms
 from dim_run as run
 left join ledger on ledger.run_id = run.run_id
 join fct_run_progress as progress on progress.run_id = run.run_id
 left join waste on waste.run_id = run.run_id and waste.billing_currency = ledger.billing_currency
 left join target on target.run_id = run.run_id
+left join held on held.run_id = run.run_id

@@ -1,4 +1,10 @@
 -- One row per run: what it really cost, and what one epoch, checkpoint and million tokens of it cost.
+with run as (
+    select run.*, lineage.cradle_cost_usd, lineage.is_cradle_complete, lineage.trial_count, lineage.sweep_cost_usd
+    from fct_run as run
+    left join fct_run_lineage as lineage on lineage.run_id = run.run_id
+)
+
 select
     run_id, workload_id, billing_currency, accelerator_family, instance_type, resource_count, attempt_count, status, purpose, team, owner, model,
     started_at, ended_at, is_end_inferred, is_billed,
@@ -14,6 +20,9 @@ select
     cost_per_million_tokens_usd(list_cost_usd) as list_cost_per_million_tokens_usd,
     cost_per_million_tokens_usd(billed_cost_usd) as billed_cost_per_million_tokens_usd,
     cost_to_target_usd, list_cost_to_target_usd, billed_cost_to_target_usd,
-    wasted_cost_usd, lost_work_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd
-from fct_run
+    cost_to_held_target_usd, list_cost_to_held_target_usd, billed_cost_to_held_target_usd,
+    wasted_cost_usd, lost_work_cost_usd, replay_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd, idle_hold_cost_usd,
+    cradle_cost_usd, is_cradle_complete, trial_count, sweep_cost_usd,
+    goodput_ratio(productive_node_ms, billed_node_ms) as goodput_ratio
+from run
 group by all

@@ -113,8 +113,7 @@ select
     case when service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
     cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
-    -- What the effective cost differs by of a line no commitment covers is a discount.
-    cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortised_cost_usd,
+    cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortised_cost_usd, -- else a discount
     cast(focus_effective_cost() as decimal(20, 10)) as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
 from ruled as line

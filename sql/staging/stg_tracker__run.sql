@@ -18,7 +18,7 @@ select
     run.params_total, coalesce(run.params_active, run.params_total) as params_active, run.n_layers, run.n_heads, run.head_dim,
     run.target_metric, run.target_value, run.target_direction,
     coalesce(run.purpose, 'unknown') as purpose,
-    run.experiment, run.team, run.owner, run.parent_run_id,
+    run.experiment, run.team, run.owner, run.parent_run_id, run.base_checkpoint_id,
     coalesce(run.status, case when attempt.last_end_reason = 'completed' then 'completed' else 'unknown' end) as status,
     run.status is null as is_status_inferred,
     coalesce(run.started_at, attempt.first_started_at, run.last_seen_at) as started_at,

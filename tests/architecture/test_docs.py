@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 from pipelines.quality.contract import load_contract
+from pipelines.settings import RunSource
 from pipelines.sources.run_event_fields import FIELDS
+from pipelines.sources.run_merge import NEARNESS
+from pipelines.sources.run_tracker import READERS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,6 +20,16 @@ def test_every_event_and_field_is_documented() -> None:
     named = set(re.findall(r"`(\w+)`", text))
     fields = {field for forms in FIELDS.values() for field in forms}
     assert set(FIELDS) | fields <= named
+
+
+def test_every_source_of_runs_is_documented_and_nothing_else() -> None:
+    """A row of the table and an entry that loads for each kind; the order of nearness is the one that counts."""
+    text = (ROOT / "docs" / "run-sources.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", text, re.MULTILINE)
+    assert sorted(kind for kind, *_ in rows) == sorted(READERS)
+    examples = tomllib.loads("\n".join(re.findall(r"```toml\n(.*?)```", text, re.DOTALL)))["runs"]
+    assert sorted(RunSource.model_validate(entry).kind for entry in examples) == sorted(READERS)
+    assert sorted(NEARNESS) == sorted(READERS)
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

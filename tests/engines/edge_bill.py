@@ -53,6 +53,14 @@ MONEY = (
     "savings_plan_net_savings_plan_effective_cost", "savings_plan_savings_plan_effective_cost",
     "savings_plan_total_commitment_to_date", "savings_plan_used_commitment",
 )  # fmt: skip
+SPLIT_MONEY = (
+    "split_line_item_split_cost", "split_line_item_unused_cost", "split_line_item_net_split_cost",
+    "split_line_item_net_unused_cost", "split_line_item_public_on_demand_split_cost",
+    "split_line_item_public_on_demand_unused_cost", "split_line_item_split_usage",
+    "split_line_item_split_usage_ratio",
+)  # fmt: skip
+SPLIT = ("Accelerator", "vCPU", "GB")
+PODS = ("pod/c/train/job-1/aaaa", "pod/c/train/job-2/bbbb")
 NET = tuple(name for name in MONEY if "_net_" in name)
 
 
@@ -62,7 +70,8 @@ def write_bill(root: Path, seed: int = 7) -> Path:
     lines = [_instance_line(draw, machine, hour) for machine in MACHINES for hour in range(HOURS) for _ in (0, 1)]
     lines += [_other_line(draw, charge) for charge in CHARGES * 12]
     lines += [_block_fee(draw, "cr-0b10c"), _block_fee(draw, None)]
-    doubles: dict[str, pa.DataType] = dict.fromkeys(MONEY, pa.float64())
+    lines += [_pod_line(draw, pod, kind, hour) for pod in PODS for kind in SPLIT for hour in range(HOURS)]
+    doubles: dict[str, pa.DataType] = dict.fromkeys((*MONEY, *SPLIT_MONEY), pa.float64())
     half = len(lines) // 2
     parts = {"part-1.snappy.parquet": lines[:half], "part-2.snappy.parquet": lines[half:]}
     return cur2_export(root, {name: parquet(part, doubles) for name, part in parts.items()}, month=MONTH)
@@ -99,6 +108,8 @@ def _line(draw: random.Random, at: datetime | None = None, **given: object) -> d
         "product": {"region": "us-west-2", "instance_type": draw.choice(("", "p4d.24xlarge"))},
         "reservation_reservation_a_r_n": draw.choice(("", "arn:aws:ec2:us-west-2:1:capacity-reservation/cr-0a1")),
         "resource_tags": draw.choice(({}, {"user_run_id": "run-tagged"}, {"user_Owner": "ada", "user_team": "nlp"})),
+        "split_line_item_parent_resource_id": "",
+        **dict.fromkeys(SPLIT_MONEY),
         **money,
         "pricing_public_on_demand_cost": draw.choice(COSTS),
         **given,
@@ -143,4 +154,22 @@ def _block_fee(draw: random.Random, reservation: str | None) -> dict[str, object
         line_item_usage_account_id="000033334444" if reservation else "000055556666",
         line_item_resource_id=f"arn:aws:ec2:us-west-2:1:capacity-reservation/{reservation}" if reservation else "",
         reservation_reservation_a_r_n="",
+    )
+
+
+def _pod_line(draw: random.Random, pod: str, kind: str, hour: int) -> dict[str, object]:
+    at = FIRST_HOUR + timedelta(hours=hour)
+    return _line(
+        draw,
+        at=at,
+        line_item_usage_end_date=(at + timedelta(hours=1)).isoformat(),
+        line_item_operation="EKSPod-EC2",
+        line_item_product_code="AmazonEKS",
+        line_item_resource_id=f"arn:aws:eks:us-west-2:000033334444:{pod}",
+        line_item_usage_type=f"USW2-EKS-EC2-{kind}-Hours",
+        line_item_usage_account_id="000033334444",
+        line_item_unblended_cost=0.0,
+        pricing_public_on_demand_cost=0.0,
+        split_line_item_parent_resource_id=draw.choice(("i-0b", "i-0d")),
+        **{name: draw.choice(FEES) for name in SPLIT_MONEY},
     )

@@ -109,6 +109,8 @@ def test_an_account_that_moves_team_mid_month_keeps_the_days_team(tmp_path: Path
         builder, "select usage_date, tagged_team, effective_cost_usd from mart_unattributed_cost_daily order by 1"
     ).rows()
     assert rows == [(date(2026, 7, 10), "nlp", Decimal("1.006")), (date(2026, 7, 20), "vision", Decimal("1.006"))]
+    teams = ask(builder, "select team, unattributed_cost_usd from mart_team_cost_monthly order by 1").rows()
+    assert teams == [("nlp", Decimal("1.006")), ("vision", Decimal("1.006"))]
 
 
 def test_a_tag_activated_late_and_backfilled_moves_dollars_to_its_run(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from support.cur_exports import (
     parquet,
     stored,
 )
+from support.focus_exports import focus_export, write_focus_export
 from support.focus_rules import COLUMNS, violations
 from support.ledgers import build_warehouse
 from support.small_company import AUGUST, GPU_COST, JULY, Company
@@ -183,3 +184,52 @@ def test_the_command_says_what_a_month_comes_to(built_company: Company, tmp_path
     assert f"{JULY}             2 charges  billed 110.08 USD  effective 110.08 USD" in done.stdout
     assert "[1/1] focus 2026-07" in done.stderr
     assert duckdb.read_parquet(str(tmp_path / "focus-1.2" / f"billing_period={JULY}" / FILES[1])).shape[0] == 2
+
+
+def test_what_came_as_focus_leaves_as_it_came(built_company: Company, exported: Path, tmp_path: Path) -> None:
+    """Out, in and out again: the same charges, so nothing is read or written in two ways."""
+    first = rows(exported / f"billing_period={JULY}" / FILES[0])
+    content = {"a.csv.gz": packed((exported / f"billing_period={JULY}" / FILES[0]).read_bytes())}
+    config = write_config(tmp_path, billing=focus_export(tmp_path, content, list(first[0]), month=JULY))
+    build_warehouse(config)
+    again = export(config, tmp_path / "out") / f"billing_period={JULY}"
+    for name in FILES:
+        assert violations(again / name) == {}
+    second = rows(again / FILES[0])
+    assert sorted(map(str, second)) == sorted(map(str, first))
+
+
+def test_lines_of_focus_1_0_leave_conformant(tmp_path: Path) -> None:
+    """1.0 has no invoice ids, subcategories, meters and quantities of commitments (facts aws-billing 1.4)."""
+    times = {
+        "ChargePeriodStart": "2026-07-14T10:00:00Z",
+        "ChargePeriodEnd": "2026-07-14T11:00:00Z",
+        "InvoiceIssuerName": "AWS",
+    }
+    base = times | {
+        "ConsumedQuantity": "1",
+        "PricingQuantity": "1",
+        "SkuMeter": "BoxUsage:m5.xlarge",
+        "ResourceId": "i-1",
+    }
+    plan = {
+        "CommitmentDiscountId": "arn:aws:savingsplans::1:savingsplan/sp-1",
+        "CommitmentDiscountCategory": "Spend",
+        "CommitmentDiscountType": "Savings Plan",
+        "PricingCategory": "Committed",
+        "CommitmentDiscountStatus": "Used",
+    }
+    lines = [
+        base | {"BilledCost": "0.192", "EffectiveCost": "0.192", "ListCost": "0.192", "ContractedCost": "0.192"},
+        base | plan | {"EffectiveCost": "0.14", "ListCost": "0.192", "ContractedCost": "0.192"},
+        times | {"ChargeCategory": "Tax", "BilledCost": "0.02", "EffectiveCost": "0.02", "ListCost": "0.02",
+                 "ContractedCost": "0.02", "PricingCategory": "", "PricingUnit": ""},
+    ]  # fmt: skip
+    config = write_config(tmp_path, billing=write_focus_export(tmp_path, {JULY: lines}, version="1.0"))
+    build_warehouse(config)
+    folder = export(config, tmp_path / "out") / f"billing_period={JULY}"
+    for name in FILES:
+        assert violations(folder / name) == {}
+    told = {(row["CommitmentDiscountQuantity"], row["CommitmentDiscountUnit"]) for row in rows(folder / FILES[0])}
+    # A plan is used in money: what it cost.
+    assert told == {("", ""), ("0.1400000000", "USD")}

@@ -114,6 +114,8 @@ def run(run_id: str, family: str, instance: str, cost: str, epochs: int = 4, **o
         "restart_cost_usd": Decimal(0),
         "compile_cost_usd": Decimal(0),
         "failed_run_cost_usd": Decimal(0),
+        "replay_cost_usd": Decimal(0),
+        "idle_hold_cost_usd": Decimal(0),
     } | other
     for prefix in ("", "list_", "billed_"):
         whole = row["effective_cost_usd" if not prefix else f"{prefix}cost_usd"]

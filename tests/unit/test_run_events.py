@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipelines.errors import SourceError, UsageError
+from pipelines.errors import UsageError
 from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import SCHEMAS, RunRecords, read_all, read_runs, runs_fingerprint
+from pipelines.sources.run_tracker import SCHEMAS, RunRecords, read_runs, runs_fingerprint
 from pipelines.storage import open_store
 
 # The ten lines of design.md section 2, word for word.
@@ -396,17 +396,9 @@ def test_an_unchanged_source_keeps_its_fingerprint(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_of_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"\[\[runs\]\] jobs: kind 'diary' is not read; write one of events, kubernetes"
+        UsageError, match=r"\[\[runs\]\] jobs: kind 'diary' is not read; write one of checkpoints, events, kubernetes"
     ):
         read_runs(source(tmp_path, kind="diary"))
-
-
-def test_a_run_belongs_to_one_source(tmp_path: Path) -> None:
-    read(tmp_path, DESIGN)
-    one, two = source(tmp_path / "runs", "one"), source(tmp_path / "runs", "two")
-    assert read_all([one]).tables["tracker_run"].height == 1
-    with pytest.raises(SourceError, match=r"'llama8b-42' is recorded by the .* sources one and two"):
-        read_all([one, two])
 
 
 def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:

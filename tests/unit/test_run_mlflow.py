@@ -140,18 +140,26 @@ def test_a_run_source_that_is_no_address_is_refused(server: str) -> None:
 
 
 class Answers(BaseHTTPRequestHandler):
-    """A server that answers as it is told, a list of (status, body) by call; it stays at the last one."""
+    """A server that answers as it is told, a list of (status, body, headers) by call; it stays at the last one."""
 
-    script: ClassVar[list[tuple[int, str]]]
+    script: ClassVar[list[tuple[int, str] | tuple[int, str, dict[str, str]]]]
     asked = 0
+    asked_at: ClassVar[list[float]]
+    sleeps = 0.0
 
     def do_POST(self) -> None:
-        status, body = self.script[min(type(self).asked, len(self.script) - 1)]
+        status, body, *more = self.script[min(type(self).asked, len(self.script) - 1)]
         type(self).asked += 1
+        self.asked_at.append(time.monotonic())
         self.rfile.read(int(self.headers["Content-Length"] or 0))
+        time.sleep(self.sleeps)
         self.send_response(status)
+        for name, value in (more[0] if more else {}).items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body.encode())
+
+    do_GET = do_POST
 
     def log_message(self, *_: object) -> None:
         """Quiet."""
@@ -160,7 +168,7 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def trouble() -> Iterator[tuple[str, type[Answers]]]:
     class Own(Answers):
-        pass
+        asked_at: ClassVar[list[float]] = []
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -173,6 +181,62 @@ def test_a_busy_server_is_asked_again(trouble: tuple[str, type[Answers]]) -> Non
     server.script = [(429, "slow down"), (503, "not now"), (200, '{"experiments": []}')]
     assert read_runs(source(address)).tables["tracker_run"].is_empty()
     assert server.asked == 3
+
+
+def test_a_server_that_says_when_to_come_back_is_given_that_time(trouble: tuple[str, type[Answers]]) -> None:
+    """Retry-After: 2; without it the second try would come at once."""
+    address, server = trouble
+    server.script = [(429, "slow down", {"Retry-After": "2"}), (200, '{"experiments": []}')]
+    assert read_runs(source(address)).tables["tracker_run"].is_empty()
+    assert server.asked_at[1] - server.asked_at[0] >= 2
+
+
+def test_a_server_that_stays_busy_is_unreachable(trouble: tuple[str, type[Answers]]) -> None:
+    address, server = trouble
+    server.script = [(429, "slow down", {"Retry-After": "0"})]
+    with pytest.raises(UnreachableError, match="experiments/search stays busy or broken after 4 tries; try later"):
+        read_runs(source(address))
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(trouble: tuple[str, type[Answers]]) -> None:
+    """99 bytes were promised."""
+    address, server = trouble
+    half = (200, '{"experiments": [', {"Content-Length": "99"})
+    server.script = [half, (200, '{"experiments": []}')]
+    assert read_runs(source(address)).tables["tracker_run"].is_empty()
+    server.script, server.asked = [half], 0
+    with pytest.raises(UnreachableError, match="answers half a page, again and again"):
+        read_runs(source(address))
+    assert server.asked == 4
+
+
+def test_a_server_that_hangs_is_unreachable(
+    trouble: tuple[str, type[Answers]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.sources.run_mlflow._TIMEOUT", (0.2, 0.2))
+    address, server = trouble
+    server.script, server.sleeps = [(200, "{}")], 0.6
+    with pytest.raises(UnreachableError, match="does not answer"):
+        read_runs(source(address))
+    assert server.asked > 1
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        '{"data": {}}',
+        '{"info": {"experiment_id": "1"}, "data": {}}',
+        '{"info": {"experiment_id": "1", "run_id": "a", "start_time": "soon"}, "data": {}}',
+        '{"info": [], "data": {}}',
+    ],
+)
+def test_whole_json_of_another_form_is_refused_by_the_name_of_its_source(
+    trouble: tuple[str, type[Answers]], run: str
+) -> None:
+    address, server = trouble
+    server.script = [(200, '{"experiments": [{"experiment_id": "1"}]}'), (200, f'{{"runs": [{run}]}}')]
+    with pytest.raises(SourceError, match=r"\[\[runs\]\] lab: what http.* is it of kind 'mlflow', and whole"):
+        read_runs(source(address))
 
 
 def test_half_a_page_is_refused_and_nothing_is_taken_of_it(trouble: tuple[str, type[Answers]]) -> None:

@@ -84,6 +84,41 @@ def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -
     assert told.warnings == ["Run lab-79: no nodes.csv says which instance node gpu-1 was; its cost is not found."]
 
 
+def test_a_prologs_log_says_which_instance_a_name_was(tmp_path: Path) -> None:
+    """12:10 to 15:00 on q1-dy-trn1-2 and -3: -2 was i-02 at 09:55 and i-09 at 13:05; a cut line is left out."""
+    slurm(tmp_path)
+    (tmp_path / "nodes.csv").unlink()
+    clocks = (
+        ("09:55", 1, "i-01"),
+        ("09:55", 2, "i-02"),
+        ("12:10", 2, "i-02"),
+        ("12:10", 3, "i-03"),
+        ("13:05", 2, "i-09"),
+    )
+    lines = [f"2026-07-01T{clock}:00Z q1-dy-trn1-{n} {instance} trn1.32xlarge" for clock, n, instance in clocks]
+    (tmp_path / "nodes.log").write_text("\n".join([*lines, "17829"]))
+    told = read_runs(source("slurm", tmp_path)).tables["tracker_resource"].filter(pl.col("attempt_no") == 2)
+    columns = ("resource_id", "joined_at", "left_at", "evidence")
+    assert sorted(told.select(columns).rows()) == [
+        ("i-02", at("2026-07-01T12:10:00"), at("2026-07-01T13:05:00"), "nodemap"),
+        ("i-03", at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), "nodemap"),
+        ("i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), "nodemap"),
+    ]
+    (tmp_path / "nodes.log").write_text("who knows\n" + "\n".join(lines))
+    with pytest.raises(SourceError, match=r"nodes\.log, line 1 is not time, node, instance id and type"):
+        read_runs(source("slurm", tmp_path))
+
+
+def test_a_job_may_say_whose_run_it_is(tmp_path: Path) -> None:
+    comment = SACCT.replace("AllocTRES\n", "AllocTRES|Comment\n").replace(
+        "node=2\n", "node=2|trainledger.run_id=llama\n"
+    )
+    lines = [line if line.count("|") == 11 else f"{line}|" for line in comment.splitlines()]
+    told = slurm(tmp_path, "\n".join(lines))
+    assert rows(told, "run", "run_id") == [("lab-79",), ("llama",)]
+    assert told.declared == {"llama"}
+
+
 def test_slurm_times_are_the_clusters(tmp_path: Path) -> None:
     """10:00 in Oslo in July is 08:00 UTC."""
     told = slurm(tmp_path, timezone="Europe/Oslo")

@@ -1,0 +1,225 @@
+"""One row per stretch of an attempt: the one phase each second of its stays belongs to, and the waste it is.
+
+Pure Polars over run-sized frames. Times are UTC milliseconds; stretches are half-open, touch, and cover every stay of
+the attempt, so their costs sum to the compute of the run. Where several things claim a second the first of `CLAIMS`
+has it: what is known of the run's end and of lost work, then what was declared, the interruption before the work it
+interrupts, and at last what follows from the attempt's own start, start-up and end.
+
+A second wastes money for one cause alone: `idle_hold` after the run's end; else `failed_run` where the run failed;
+else `lost_work`, `replay`, the `restart` before a later attempt trains again, or `compile`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipelines.transforms.attempt_time import durable_checkpoints, ms, timed_phases, working_time
+
+INPUTS = (
+    "dim_run",
+    "stg_tracker__attempt",
+    "stg_tracker__resource",
+    "stg_tracker__phase",
+    "stg_tracker__epoch",
+    "stg_tracker__checkpoint",
+    "stg_tracker__evaluation",
+)
+FAILED_STATUSES = ("failed", "killed", "abandoned")
+COMPILE_PURPOSE = "compile_only"
+# Sources write short names beside ours (facts training-runs 2).
+ALIASES = {"eval": "evaluation", "ckpt_stall": "checkpoint_stall"}
+DECLARED = (
+    "idle_hold",
+    "rollback",
+    "restore",
+    "compile",
+    "checkpoint_stall",
+    "evaluation",
+    "data_wait",
+    "init",
+    "provision",
+    "teardown",
+    "train",
+)
+# What claims a second, the strongest first, and the phase it makes of it.
+CLAIMS = {
+    "held": "idle_hold",
+    "compile_run": "compile",
+    "lost_work": "rollback",
+    "replay": "rollback",
+    **{f"declared_{phase}": phase for phase in DECLARED},
+    "before": "provision",
+    "startup": "init",
+    "working": "train",
+    "after": "teardown",
+}
+ATTEMPT = ["run_id", "attempt_no"]
+
+
+def build(
+    dim_run: pl.DataFrame,
+    stg_tracker__attempt: pl.DataFrame,
+    stg_tracker__resource: pl.DataFrame,
+    stg_tracker__phase: pl.DataFrame,
+    stg_tracker__epoch: pl.DataFrame,
+    stg_tracker__checkpoint: pl.DataFrame,
+    stg_tracker__evaluation: pl.DataFrame,
+) -> pl.DataFrame:
+    """Stretches as (run_id, attempt_no, started_ms, ended_ms, phase, waste_cause)."""
+    phase = timed_phases(stg_tracker__phase)
+    durable = durable_checkpoints(stg_tracker__checkpoint)
+    work = working_time(stg_tracker__attempt, phase, durable)
+    told = pl.concat(
+        [
+            stg_tracker__epoch.select(*ATTEMPT, "step", ms("completed_at", "at_ms")),
+            stg_tracker__checkpoint.select(*ATTEMPT, "step", ms("durable_at", "at_ms")),
+            stg_tracker__evaluation.select(*ATTEMPT, "step", ms("evaluated_at", "at_ms")),
+        ]
+    )
+    attempt = _spans(dim_run, work, stg_tracker__resource).join(_replayed(work, durable, told), on=ATTEMPT, how="left")
+    claims = pl.concat(
+        [*_own_claims(attempt), *_declared(phase.select(*ATTEMPT, "phase", "started_ms", "ended_ms")),
+         _stalls(stg_tracker__checkpoint)]
+    )  # fmt: skip
+    inside = (
+        claims.join(attempt.select(*ATTEMPT, "from_ms", "until_ms"), on=ATTEMPT)
+        .with_columns(
+            started_ms=pl.max_horizontal("started_ms", "from_ms"),
+            ended_ms=pl.min_horizontal("ended_ms", "until_ms"),
+        )
+        .filter(pl.col("ended_ms") > pl.col("started_ms"))
+    )
+    facts = attempt.select(*ATTEMPT, "is_failed", "is_later")
+    return _touching(_swept(inside).join(facts, on=ATTEMPT).with_columns(waste_cause=_cause()))
+
+
+def _spans(run: pl.DataFrame, work: pl.DataFrame, resource: pl.DataFrame) -> pl.DataFrame:
+    """Each attempt from the first moment it holds anything to the last, with the facts of its run."""
+    stay = resource.group_by(ATTEMPT).agg(ms("joined_at", "joined_ms").min(), ms("left_at", "left_ms").max())
+    facts = run.select(
+        "run_id",
+        ms("ended_at", "run_ended_ms"),
+        (pl.col("purpose") == COMPILE_PURPOSE).fill_null(False).alias("compiles_only"),
+        pl.col("status").is_in(FAILED_STATUSES).fill_null(False).alias("is_failed"),
+    )
+    return (
+        work.select(*ATTEMPT, "started_ms", "trains_ms", "kept_ms", "ended_ms")
+        .join(stay, on=ATTEMPT, how="full", coalesce=True)
+        .with_columns(
+            started_ms=pl.coalesce("started_ms", "joined_ms"),
+            ended_ms=pl.coalesce("ended_ms", "left_ms"),
+        )
+        .with_columns(
+            trains_ms=pl.coalesce("trains_ms", "started_ms"),
+            kept_ms=pl.coalesce("kept_ms", "ended_ms"),
+            from_ms=pl.min_horizontal("started_ms", "joined_ms"),
+            until_ms=pl.max_horizontal("ended_ms", "left_ms"),
+            is_later=pl.col("attempt_no") > pl.col("attempt_no").min().over("run_id"),
+        )
+        .join(facts, on="run_id")
+    )
+
+
+def _replayed(work: pl.DataFrame, durable: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
+    """When each attempt was last at a step an earlier one had already saved: till then it repeats kept work."""
+    saved = (
+        work.select(*ATTEMPT)
+        .join(durable.group_by(ATTEMPT).agg(pl.col("step").max()), on=ATTEMPT, how="left")
+        .sort(ATTEMPT)
+        .with_columns(pl.col("step").cum_max().forward_fill().shift(1).over("run_id").alias("saved_step"))
+    )
+    return (
+        told.join(saved.select(*ATTEMPT, "saved_step"), on=ATTEMPT)
+        .filter(pl.col("step") <= pl.col("saved_step"))
+        .group_by(ATTEMPT)
+        .agg(pl.col("at_ms").max().alias("replayed_ms"))
+    )
+
+
+def _claim(frame: pl.DataFrame, name: str, started: str | pl.Expr, ended: str | pl.Expr) -> pl.DataFrame:
+    opens = pl.col(started) if isinstance(started, str) else started
+    closes = pl.col(ended) if isinstance(ended, str) else ended
+    return frame.select(
+        *ATTEMPT,
+        pl.lit(name).alias("claim"),
+        opens.cast(pl.Int64).alias("started_ms"),
+        closes.cast(pl.Int64).alias("ended_ms"),
+    )
+
+
+def _own_claims(attempt: pl.DataFrame) -> list[pl.DataFrame]:
+    useful = attempt.filter(~pl.col("is_failed"))
+    return [
+        _claim(attempt, "held", pl.max_horizontal("run_ended_ms", "ended_ms"), "until_ms"),
+        _claim(attempt.filter("compiles_only"), "compile_run", "from_ms", "until_ms"),
+        _claim(useful, "lost_work", "kept_ms", "ended_ms"),
+        _claim(
+            useful.drop_nulls("replayed_ms"), "replay", "trains_ms", pl.min_horizontal("replayed_ms", "kept_ms")
+        ),
+        _claim(attempt, "before", "from_ms", "started_ms"),
+        _claim(attempt, "startup", "from_ms", "trains_ms"),
+        _claim(attempt, "working", "trains_ms", "ended_ms"),
+        _claim(attempt, "after", "ended_ms", "until_ms"),
+    ]  # fmt: skip
+
+
+def _declared(phase: pl.DataFrame) -> list[pl.DataFrame]:
+    named = phase.with_columns(pl.col("phase").replace(ALIASES))
+    return [
+        _claim(named.filter(pl.col("phase") == name), f"declared_{name}", "started_ms", "ended_ms") for name in DECLARED
+    ]
+
+
+def _stalls(checkpoint: pl.DataFrame) -> pl.DataFrame:
+    """A save holds the training up from its start, or, where that is not told, until it is durable."""
+    stall = (pl.col("stall_seconds") * 1000).round().cast(pl.Int64)
+    begins = pl.coalesce(ms("save_started_at", "begun_ms"), ms("durable_at", "durable_ms") - stall)
+    return _claim(checkpoint.filter(pl.col("stall_seconds") > 0), "declared_checkpoint_stall", begins, begins + stall)
+
+
+def _swept(claims: pl.DataFrame) -> pl.DataFrame:
+    """Stretches between neighbouring moments, each with how many of every claim cover it: one sort, no pairs."""
+    bounds = pl.concat(
+        [
+            claims.select(*ATTEMPT, "claim", pl.col("started_ms").alias("started_ms"), pl.lit(1).alias("change")),
+            claims.select(*ATTEMPT, "claim", pl.col("ended_ms").alias("started_ms"), pl.lit(-1).alias("change")),
+        ]
+    )
+    changes = [pl.col("change").filter(pl.col("claim") == name).sum().alias(name) for name in CLAIMS]
+    order = [*ATTEMPT, "started_ms"]
+    return (
+        bounds.group_by(order)
+        .agg(changes)
+        .sort(order)
+        .with_columns(pl.col(list(CLAIMS)).cum_sum().over(ATTEMPT))
+        .with_columns(
+            ended_ms=pl.col("started_ms").shift(-1).over(ATTEMPT),
+            claim=pl.coalesce(pl.when(pl.col(name) > 0).then(pl.lit(name)) for name in CLAIMS),
+        )
+        .drop_nulls(["ended_ms", "claim"])
+        .with_columns(phase=pl.col("claim").replace_strict(CLAIMS, return_dtype=pl.String))
+    )
+
+
+def _cause() -> pl.Expr:
+    return (
+        pl.when(pl.col("phase") == "idle_hold").then(pl.lit("idle_hold"))
+        .when("is_failed").then(pl.lit("failed_run"))
+        .when(pl.col("claim").is_in(["lost_work", "replay"])).then("claim")
+        .when(pl.col("phase") == "rollback").then(pl.lit("replay"))
+        .when(pl.col("is_later") & (pl.col("startup") > 0)).then(pl.lit("restart"))
+        .when(pl.col("phase") == "compile").then(pl.lit("compile"))
+        .otherwise(pl.lit("none"))
+    )  # fmt: skip
+
+
+def _touching(stretch: pl.DataFrame) -> pl.DataFrame:
+    """Neighbours of one phase and cause as one stretch."""
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1).over(ATTEMPT) for name in ("phase", "waste_cause"))
+    return (
+        stretch.with_columns(part_no=(~same.fill_null(False)).cast(pl.Int64).cum_sum().over(ATTEMPT))
+        .group_by(*ATTEMPT, "part_no", "phase", "waste_cause")
+        .agg(pl.col("started_ms").min(), pl.col("ended_ms").max())
+        .sort(*ATTEMPT, "part_no")
+        .select(*ATTEMPT, "part_no", "phase", "waste_cause", "started_ms", "ended_ms")
+    )

@@ -1,0 +1,22 @@
+-- One row per run, currency and cause of spend that bought no lasting progress; evaluation stands beside them, as no waste.
+-- A second has one cause, so the wasted rows of a run sum to its wasted_cost_usd.
+with named as (
+    select *, case when waste_cause <> 'none' then waste_cause else phase end as cause, waste_cause <> 'none' as is_waste
+    from fct_phase_cost
+    where waste_cause <> 'none' or phase = 'evaluation'
+)
+
+select
+    named.run_id, named.billing_currency, named.cause, named.is_waste,
+    run.workload_id, run.accelerator_family, run.team, run.owner, run.status,
+    cast(sum(named.node_ms) as double) / 1000 as node_seconds,
+    sum(named.accelerator_hours) as accelerator_hours,
+    known_sum(named.list_cost_usd) as list_cost_usd,
+    sum(named.effective_cost_usd) as effective_cost_usd,
+    sum(named.billed_cost_usd) as billed_cost_usd,
+    -- Of what the run cost, storage and network included.
+    ratio(sum(named.effective_cost_usd), max(run.effective_cost_usd)) as cost_ratio
+from named
+join fct_run as run on run.run_id = named.run_id and run.billing_currency = named.billing_currency
+group by named.run_id, named.billing_currency, named.cause, named.is_waste,
+    run.workload_id, run.accelerator_family, run.team, run.owner, run.status

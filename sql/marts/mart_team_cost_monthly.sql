@@ -1,0 +1,26 @@
+-- One row per team, billing month, accelerator family and currency: what it used, left idle and shares in (showback).
+-- A run is its declared team's; else the team is the one the line's tag named on its own day, so a move splits a month.
+with entry as (
+    select
+        ledger.billing_month, ledger.billing_currency, ledger.accelerator_family, ledger.bucket,
+        coalesce(run.team, ledger.tag_team, 'no team') as team,
+        ledger.run_id, ledger.accelerator_hours, ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd
+    from fct_ledger_daily as ledger
+    left join dim_run as run on run.run_id = ledger.run_id
+)
+
+select
+    billing_month, team, accelerator_family, billing_currency,
+    count(distinct run_id) as run_count,
+    sum(accelerator_hours) as accelerator_hours,
+    coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run_cost_usd,
+    coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle_cost_usd,
+    coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) as shared_cost_usd,
+    coalesce(sum(effective_cost_usd) filter (where bucket = 'unattributed'), 0) as unattributed_cost_usd,
+    coalesce(sum(effective_cost_usd) filter (where bucket in ('capacity_unused', 'commitment_unused')), 0) as unused_cost_usd,
+    coalesce(sum(effective_cost_usd) filter (where bucket = 'other'), 0) as other_cost_usd,
+    known_sum(list_cost_usd) as list_cost_usd,
+    sum(effective_cost_usd) as effective_cost_usd,
+    sum(billed_cost_usd) as billed_cost_usd
+from entry
+group by billing_month, team, accelerator_family, billing_currency
