@@ -17,6 +17,8 @@ from pipelines.sources.run_event_fields import (
     Form,
 )
 
+_SCAN = json.JSONDecoder().scan_once
+
 
 class Wrong(ValueError):
     """What a line has wrong and the mend, to be said after its place."""
@@ -40,54 +42,74 @@ def parse_event(line: bytes) -> Event:
     run_id = _needed(body, "run_id", TEXT)
     at = _needed(body, "at", MOMENT)
     attempt = body.get("attempt", body.get("attempt_no"))
-    if attempt is not None and (attempt := _read("attempt", COUNT, attempt)) < 1:
+    if attempt is not None and (attempt := _needed({"attempt": attempt}, "attempt", COUNT)) < 1:
         raise Wrong("has `attempt` 0; number attempts from 1.")
     values: dict[str, Any] = {}
     strange: list[str] = []
     if (forms := FIELDS.get(kind)) is None:
         return Event(kind, run_id, attempt, at, values, strange)
+    # Millions of lines pass here: what most of them have is asked first.
     for key, value in body.items():
-        name = key if key in forms else SPELLINGS.get(key, key)
-        if name in forms:
-            if value is not None:
-                values[name] = _read(key, forms[name], value)
-        elif key not in PASSED_OVER:
-            strange.append(key)
+        if (form := forms.get(name := key)) is None:
+            if key in PASSED_OVER:
+                continue
+            if (form := forms.get(name := SPELLINGS.get(key, key))) is None:
+                strange.append(key)
+                continue
+        if value is not None:
+            try:
+                values[name] = form.read(value)
+            except ValueError:
+                raise _refused(key, form, value) from None
     for key in REQUIRED.get(kind, ()):
         if values.get(key) is None:
             raise Wrong(f"is `{kind}` without `{key}`; add it.")
     if kind == "run_started" and 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
         missing = " and ".join(f"`{key}`" for key in TARGET if values.get(key) is None)
         raise Wrong(f"gives a target without {missing}; give {', '.join(TARGET)} or none of them.")
+    if values.get("tokens_unit", "job") != "job" and not values.get("tokens_unit_count"):
+        unit = values["tokens_unit"]
+        raise Wrong(f"counts tokens by {unit} without `tokens_unit_count`; add how many of them the job has.")
     return Event(kind, run_id, attempt, at, values, strange)
 
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        body = json.loads(line.decode())
+        text = line.decode()
+        body, end = _SCAN(text, 0)
+        if end < len(text) and not text[end:].isspace():
+            raise StopIteration
+    except (StopIteration, ValueError, RecursionError):
+        body = _explained(line)
+    if type(body) is not dict:
+        raise Wrong("is not a JSON object; write one event a line.")
+    return body
+
+
+def _explained(line: bytes) -> Any:
+    """The JSON of a line once more, slowly, for the words of what is wrong with it."""
+    try:
+        return json.loads(line.decode())
     except json.JSONDecodeError as error:
         raise Wrong(f"is not JSON ({error.msg} at character {error.pos + 1}); mend or remove the line.") from None
     except UnicodeDecodeError:
         raise Wrong("is not UTF-8 text; mend or remove the line.") from None
     except (ValueError, RecursionError):
         raise Wrong("is JSON too deep or with a number too long to be an event; mend or remove the line.") from None
-    if type(body) is not dict:
-        raise Wrong("is not a JSON object; write one event a line.")
-    return body
 
 
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
     value = body.get(key)
-    found = None if value is None else _read(key, form, value)
+    try:
+        found = None if value is None else form.read(value)
+    except ValueError:
+        raise _refused(key, form, value) from None
     if found is None:
         raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
     return found
 
 
-def _read(key: str, form: Form, value: Any) -> Any:
-    try:
-        return form.read(value)
-    except ValueError:
-        shown = json.dumps(value)
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-        raise Wrong(f"has `{key}` {shown}; {form.wants}.") from None
+def _refused(key: str, form: Form, value: Any) -> Wrong:
+    shown = json.dumps(value)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return Wrong(f"has `{key}` {shown}; {form.wants}.")
