@@ -37,18 +37,18 @@ class Event(NamedTuple):
 
 def parse_event(line: bytes) -> Event:
     """The event of a line; Wrong, with the key at fault and the mend, when it is none."""
+    # Millions of lines pass here: what most of them have is asked first, and nothing twice.
     body = _object(line)
     kind = _needed(body, "event", TEXT)
     run_id = _needed(body, "run_id", TEXT)
     at = _needed(body, "at", MOMENT)
-    attempt = body.get("attempt", body.get("attempt_no"))
-    if attempt is not None and (attempt := _needed({"attempt": attempt}, "attempt", COUNT)) < 1:
-        raise Wrong("has `attempt` 0; number attempts from 1.")
+    attempt = body.pop("attempt") if "attempt" in body else body.pop("attempt_no", None)
+    if attempt is not None and not (type(attempt) is int and 0 < attempt < 1 << 63):
+        attempt = _attempt(attempt)
     values: dict[str, Any] = {}
     strange: list[str] = []
     if (forms := FIELDS.get(kind)) is None:
         return Event(kind, run_id, attempt, at, values, strange)
-    # Millions of lines pass here: what most of them have is asked first.
     for key, value in body.items():
         if (form := forms.get(name := key)) is None:
             if key in PASSED_OVER:
@@ -64,13 +64,19 @@ def parse_event(line: bytes) -> Event:
     for key in REQUIRED.get(kind, ()):
         if values.get(key) is None:
             raise Wrong(f"is `{kind}` without `{key}`; add it.")
-    if kind == "run_started" and 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
+    if kind == "run_started":
+        _check_whole(values)
+    return Event(kind, run_id, attempt, at, values, strange)
+
+
+def _check_whole(values: dict[str, Any]) -> None:
+    """Refuse the start of a run that tells half a target, or tokens of one of who knows how many."""
+    if 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
         missing = " and ".join(f"`{key}`" for key in TARGET if values.get(key) is None)
         raise Wrong(f"gives a target without {missing}; give {', '.join(TARGET)} or none of them.")
     if values.get("tokens_unit", "job") != "job" and not values.get("tokens_unit_count"):
         unit = values["tokens_unit"]
         raise Wrong(f"counts tokens by {unit} without `tokens_unit_count`; add how many of them the job has.")
-    return Event(kind, run_id, attempt, at, values, strange)
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -98,8 +104,19 @@ def _explained(line: bytes) -> Any:
         raise Wrong("is JSON too deep or with a number too long to be an event; mend or remove the line.") from None
 
 
+def _attempt(value: Any) -> int:
+    try:
+        attempt = COUNT.read(value)
+    except ValueError:
+        raise _refused("attempt", COUNT, value) from None
+    if attempt < 1:
+        raise Wrong("has `attempt` 0; number attempts from 1.")
+    return attempt
+
+
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
-    value = body.get(key)
+    """Take what every event has out of its body."""
+    value = body.pop(key, None)
     try:
         found = None if value is None else form.read(value)
     except ValueError:
