@@ -16,12 +16,9 @@ from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageErr
 from pipelines.lake import Publication
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
-from pipelines.quality.told import doubts, first_row, warning
+from pipelines.quality.told import doubts, first_row, warnings
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
-
-# As many warnings as a build prints one by one.
-WARNINGS = 5
 
 Form = Literal["table", "json", "csv"]
 
@@ -66,10 +63,8 @@ def build(settings: Settings, console: Console) -> bool:
     _run_job(settings, console)
     published = published_of(warehouse)
     warned = [check for check in published.checks if not check["passed"]]
-    for check in warned[:WARNINGS]:
-        console.note(f"Warning: {warning(check)}.")
-    if len(warned) > WARNINGS:
-        console.note(f"And {len(warned) - WARNINGS} more warnings; `trainledger check` lists every one.")
+    for sentence in warnings(warned):
+        console.note(sentence)
     console.say(
         f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks, "
         f"{len(warned)} with a warning."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 # A name in a row may be of any length; a difference by charge type is some words.
@@ -14,7 +14,18 @@ def first_row(sample: list[dict[str, Any]]) -> str:
     return ", ".join(f"{name}={str(value)[:LONGEST]}" for row in sample[:1] for name, value in row.items())
 
 
-def warning(check: Mapping[str, Any]) -> str:
+# As many warnings as a build prints one by one.
+WARNINGS = 5
+
+
+def warnings(warned: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The first of the published checks that did not pass, and where the others are."""
+    more = len(warned) - WARNINGS
+    rest = [f"And {more} more warnings; `trainledger check` lists every one."] if more > 0 else []
+    return [f"Warning: {_warning(check)}." for check in warned[:WARNINGS]] + rest
+
+
+def _warning(check: Mapping[str, Any]) -> str:
     """A published check that did not pass, as the build says it."""
     count = "1 row" if check["unexpected_count"] == 1 else f"{check['unexpected_count']} rows"
     when = f" {check['period']}" if check["period"] else ""

@@ -23,6 +23,7 @@ from pipelines.models.build import Builder
 BILL = r"export/data/BILLING_PERIOD=2026-07/\S+/export-00001\.csv\.gz"
 MANIFEST = r"export/metadata/BILLING_PERIOD=2026-07/export-Manifest\.json"
 LINE = HOURS[0]
+OTHER = {**LINE, "line_item_resource_id": "i-2"}
 
 
 def text_of(ledger: Ledger) -> str:
@@ -290,7 +291,7 @@ LAST_HOUR = instance_hour(f"{MONTH}-31T22", "i-1", "p5.48xlarge", "55.04")
         # The net column has 10 % off one hour, 5.504; the discount row says 9.
         pytest.param(
             [
-                {**LINE, "line_item_resource_id": "i-2", "line_item_net_unblended_cost": "49.536"},
+                {**OTHER, "line_item_net_unblended_cost": "49.536"},
                 charge("EdpDiscount", "-9.00"),
             ],
             "difference_usd=3.4960000000, by_charge_type=EdpDiscount 9.00, Usage -5.50",
