@@ -37,6 +37,11 @@ select
     sum(tagged_usd(charge_category, resource_id, tag_run_id, effective_cost_usd)) as run_id_tagged_cost_usd,
     sum(tagged_usd(charge_category, resource_id, tag_owner, effective_cost_usd)) as owner_tagged_cost_usd,
     sum(tagged_usd(charge_category, resource_id, tag_team, effective_cost_usd)) as team_tagged_cost_usd,
-    sum(unresolved_usd(line_class, accelerator_family, usage_started_at, usage_ended_at, effective_cost_usd)) as unresolved_cost_usd
+    sum(unresolved_usd(line_class, accelerator_family, usage_started_at, usage_ended_at, effective_cost_usd)) as unresolved_cost_usd,
+    sum(case when has_no_time(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at)
+        then effective_cost_usd else 0 end) as timeless_cost_usd,
+    cast(count(*) filter (where effective_cost_usd <> 0
+        and has_no_time(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at)) as bigint)
+        as timeless_line_count
 from fct_charge_line
 group by all
