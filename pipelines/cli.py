@@ -56,7 +56,7 @@ def demo(
 def build(
     config: Config = None,
     as_of: Annotated[
-        str | None, typer.Option("--as-of", help="Moment an open month is cut at; else the end of its newest use.")
+        str | None, typer.Option("--as-of", help="Moment an open month is cut at, where later than its newest use.")
     ] = None,
 ) -> None:
     """Read what changed, bring every table up to date, check it and publish."""

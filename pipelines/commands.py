@@ -16,6 +16,7 @@ from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageErr
 from pipelines.lake import Publication
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
+from pipelines.quality.told import doubts, first_row, warnings
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
 
@@ -62,9 +63,8 @@ def build(settings: Settings, console: Console) -> bool:
     _run_job(settings, console)
     published = published_of(warehouse)
     warned = [check for check in published.checks if not check["passed"]]
-    for check in warned[:5]:
-        when = f" {check['period']}" if check["period"] else ""
-        console.note(f"Warning: {check['title']}: {check['unexpected_count']} rows of {check['table']}{when}.")
+    for sentence in warnings(warned):
+        console.note(sentence)
     console.say(
         f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks, "
         f"{len(warned)} with a warning."
@@ -122,10 +122,14 @@ def check(settings: Settings, console: Console) -> None:
             results += [(model.key, result) for result in validate(model.key, files, contract, extra=others)]
             steps.step(model.key)
     poor = [(table, result) for table, result in results if not result.passed]
-    rows = [(table, result.severity, result.title, result.unexpected_count) for table, result in poor]
+    rows = [(key, r.severity, r.title, r.unexpected_count, first_row(r.sample)) for key, r in poor]
+    read = [check for check in published.checks if check["table"].startswith("raw/")]
+    rows += doubts(read)
     if rows:
-        console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows"], orient="row"))
+        console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows", "first row"], orient="row"))
     console.say(f"{len(results) - len(poor)} of {len(results)} checks passed on publication {published.number}.")
+    if read:
+        console.say(f"{len(read)} checks of how the sources were read stand as published; they were not run again.")
     errors = [(table, result) for table, result in poor if result.severity == "error"]
     if errors:
         raise CheckError(f"{len(errors)} error checks failed, first: {errors[0][1].title} of {errors[0][0]}.")

@@ -143,12 +143,12 @@ class LocalStore(Store):
         for folder, below, names in os.walk(start, onerror=self._refused):
             for name in below:
                 # os.walk stays out of linked folders; what they hold outside must not look undelivered.
-                self._inside(Path(folder) / name)
+                self._listed(Path(folder) / name)
             for name in names:
                 path = Path(folder) / name
                 key = path.relative_to(self._root).as_posix()
                 if key.startswith(prefix) and not _is_temporary(name):
-                    found.append(self._object(key, self._inside(path)))
+                    found.append(self._object(key, self._listed(path)))
         return sorted((item for item in found if item), key=lambda item: item.key)
 
     def open(self, key: str) -> BinaryIO:
@@ -195,6 +195,10 @@ class LocalStore(Store):
 
     def _path(self, key: str) -> Path:
         return self._inside(self._root / checked_key(key, self.location))
+
+    def _listed(self, path: Path) -> Path:
+        """What a walk from inside the root came by: only a link can lead out."""
+        return self._inside(path) if path.is_symlink() else path
 
     def _inside(self, path: Path) -> Path:
         try:

@@ -23,6 +23,7 @@ from pipelines.models.given import ARGUMENTS, argument_select
 from pipelines.models.published import view_published
 from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
+from pipelines.quality.told import first_row
 from pipelines.quality.validate import CheckResult, validate
 from pipelines.warehouse import Warehouse
 
@@ -56,8 +57,7 @@ class FailedChecks(CheckError):
         first = built.failures[0]
         where = built.table + (f" {built.period}" if built.period else "")
         count = "1 row" if first.unexpected_count == 1 else f"{first.unexpected_count} rows"
-        # A name in a row may be of any length; a difference by charge type is some words.
-        row = ", ".join(f"{name}={str(value)[:240]}" for row in first.sample[:1] for name, value in row.items())
+        row = first_row(first.sample)
         shown = f", first: {row}" if row else ""
         more = f" ({len(built.failures) - 1} more checks failed)" if len(built.failures) > 1 else ""
         super().__init__(

@@ -117,9 +117,10 @@ def span(days: Sequence[date]) -> str:
 
 
 def plural(count: Number, one: str, many: str | None = None) -> str:
-    """3 runs, 1 run, no runs."""
+    """3 runs, 1 run, no runs, 2.50 epochs."""
     noun = one if count == 1 else many or f"{one}s"
-    return f"{'no' if count == 0 else whole(count)} {noun}"
+    shown = whole(count) if count == int(count) else f"{count:,.2f}"
+    return f"{'no' if count == 0 else shown} {noun}"
 
 
 def listing(parts: Sequence[str]) -> str:

@@ -17,6 +17,9 @@ from pipelines.sources.run_event_fields import (
     Form,
 )
 
+# What JSONDecoder itself reads with; its stub leaves it out.
+_SCAN = json.JSONDecoder().scan_once  # pyright: ignore[reportAttributeAccessIssue]
+
 
 class Wrong(ValueError):
     """What a line has wrong and the mend, to be said after its place."""
@@ -35,59 +38,96 @@ class Event(NamedTuple):
 
 def parse_event(line: bytes) -> Event:
     """The event of a line; Wrong, with the key at fault and the mend, when it is none."""
+    # Millions of lines pass here: what most of them have is asked first, and nothing twice.
     body = _object(line)
     kind = _needed(body, "event", TEXT)
     run_id = _needed(body, "run_id", TEXT)
     at = _needed(body, "at", MOMENT)
-    attempt = body.get("attempt", body.get("attempt_no"))
-    if attempt is not None and (attempt := _read("attempt", COUNT, attempt)) < 1:
-        raise Wrong("has `attempt` 0; number attempts from 1.")
+    attempt = body.pop("attempt") if "attempt" in body else body.pop("attempt_no", None)
+    if attempt is not None and not (type(attempt) is int and 0 < attempt < 1 << 63):
+        attempt = _attempt(attempt)
     values: dict[str, Any] = {}
     strange: list[str] = []
     if (forms := FIELDS.get(kind)) is None:
         return Event(kind, run_id, attempt, at, values, strange)
     for key, value in body.items():
-        name = key if key in forms else SPELLINGS.get(key, key)
-        if name in forms:
-            if value is not None:
-                values[name] = _read(key, forms[name], value)
-        elif key not in PASSED_OVER:
-            strange.append(key)
+        if (form := forms.get(name := key)) is None:
+            if key in PASSED_OVER:
+                continue
+            if (form := forms.get(name := SPELLINGS.get(key, key))) is None:
+                strange.append(key)
+                continue
+        if value is not None:
+            try:
+                values[name] = form.read(value)
+            except ValueError:
+                raise _refused(key, form, value) from None
     for key in REQUIRED.get(kind, ()):
         if values.get(key) is None:
             raise Wrong(f"is `{kind}` without `{key}`; add it.")
-    if kind == "run_started" and 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
+    if kind == "run_started":
+        _check_whole(values)
+    return Event(kind, run_id, attempt, at, values, strange)
+
+
+def _check_whole(values: dict[str, Any]) -> None:
+    """Refuse the start of a run that tells half a target, or tokens of one of who knows how many."""
+    if 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
         missing = " and ".join(f"`{key}`" for key in TARGET if values.get(key) is None)
         raise Wrong(f"gives a target without {missing}; give {', '.join(TARGET)} or none of them.")
-    return Event(kind, run_id, attempt, at, values, strange)
+    if values.get("tokens_unit", "job") != "job" and not values.get("tokens_unit_count"):
+        unit = values["tokens_unit"]
+        raise Wrong(f"counts tokens by {unit} without `tokens_unit_count`; add how many of them the job has.")
 
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        body = json.loads(line.decode())
+        text = line.decode()
+        body, end = _SCAN(text, 0)
+        if end < len(text) and not text[end:].isspace():
+            raise StopIteration
+    except (StopIteration, ValueError, RecursionError):
+        body = _explained(line)
+    if type(body) is not dict:
+        raise Wrong("is not a JSON object; write one event a line.")
+    return body
+
+
+def _explained(line: bytes) -> Any:
+    """The JSON of a line once more, slowly, for the words of what is wrong with it."""
+    try:
+        return json.loads(line.decode())
     except json.JSONDecodeError as error:
         raise Wrong(f"is not JSON ({error.msg} at character {error.pos + 1}); mend or remove the line.") from None
     except UnicodeDecodeError:
         raise Wrong("is not UTF-8 text; mend or remove the line.") from None
     except (ValueError, RecursionError):
         raise Wrong("is JSON too deep or with a number too long to be an event; mend or remove the line.") from None
-    if type(body) is not dict:
-        raise Wrong("is not a JSON object; write one event a line.")
-    return body
+
+
+def _attempt(value: Any) -> int:
+    try:
+        attempt = COUNT.read(value)
+    except ValueError:
+        raise _refused("attempt", COUNT, value) from None
+    if attempt < 1:
+        raise Wrong("has `attempt` 0; number attempts from 1.")
+    return attempt
 
 
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
-    value = body.get(key)
-    found = None if value is None else _read(key, form, value)
+    """Take what every event has out of its body."""
+    value = body.pop(key, None)
+    try:
+        found = None if value is None else form.read(value)
+    except ValueError:
+        raise _refused(key, form, value) from None
     if found is None:
         raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
     return found
 
 
-def _read(key: str, form: Form, value: Any) -> Any:
-    try:
-        return form.read(value)
-    except ValueError:
-        shown = json.dumps(value)
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-        raise Wrong(f"has `{key}` {shown}; {form.wants}.") from None
+def _refused(key: str, form: Form, value: Any) -> Wrong:
+    shown = json.dumps(value)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return Wrong(f"has `{key}` {shown}; {form.wants}.")

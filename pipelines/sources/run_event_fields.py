@@ -49,6 +49,13 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _measure(value: Any) -> float:
+    """A run that diverges measures NaN or Infinity; that it measured is worth keeping, the value is none."""
+    if value in ("NaN", "Infinity", "-Infinity") or (type(value) is float and not math.isfinite(value)):
+        return math.nan
+    return _number(value)
+
+
 def _amount(value: Any) -> float:
     if (number := _number(value)) < 0:
         raise ValueError
@@ -86,6 +93,7 @@ TEXT = Form(pl.String, _text, "write text in quotes")
 COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more")
 AMOUNT = Form(pl.Float64, _amount, "write a number of 0 or more")
 NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out")
+MEASURE = Form(pl.Float64, _measure, "write a number, or NaN")
 SHARE = Form(pl.Float64, _share, "write a number above 0 and up to 1")
 FLAG = Form(pl.Boolean, _flag, "write true or false")
 MOMENT = Form(pl.Int64, _moment, "write RFC 3339 with its zone, like 2026-07-01T10:02:11Z or +02:00 for the Z")
@@ -104,8 +112,12 @@ TARGET = ("target_metric", "target_value", "target_direction")
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
         **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id", "base_checkpoint_id"), TEXT),
-        **dict.fromkeys(("dataset_tokens", "dataset_samples"), AMOUNT),
-        **dict.fromkeys(("seq_len", "global_batch_samples"), COUNT),
+        **dict.fromkeys(("dataset_tokens", "dataset_samples", "epoch_unit_size"), AMOUNT),
+        **dict.fromkeys(("params_total", "params_active"), AMOUNT),
+        **dict.fromkeys(("seq_len", "global_batch_samples", "n_layers", "n_heads", "head_dim"), COUNT),
+        "epoch_unit": _one_of("dataset_pass", "token_block", "sample_block", "step_block"),
+        "tokens_unit": _one_of("job", "device", "core"),
+        "tokens_unit_count": COUNT,
         "target_value": NUMBER,
         "target_direction": _one_of("min", "max"),
     },
@@ -135,7 +147,7 @@ FIELDS: dict[str, dict[str, Form]] = {
         **dict.fromkeys(("save_started_at", "durable_at"), MOMENT),
         "kind": _one_of("full", "weights_only", "adapter", "export"),
     },
-    "evaluation": {**dict.fromkeys(("metric", "split"), TEXT), "value": NUMBER, "step": COUNT},
+    "evaluation": {**dict.fromkeys(("metric", "split"), TEXT), "value": MEASURE, "step": COUNT},
     "heartbeat": {"step": COUNT, "tokens_seen": AMOUNT, "samples_seen": AMOUNT},
 }
 REQUIRED: dict[str, tuple[str, ...]] = {
@@ -160,12 +172,11 @@ PASSED_OVER = frozenset(
     name
     for names in (
         "event run_id at attempt attempt_no rank local_rank",
-        "run_name platform model_family params_total params_active",
-        "n_layers n_heads head_dim planned_tokens seed target_split tags",
+        "run_name platform model_family planned_tokens seed target_split tags",
         "orchestrator orchestrator_job_id orchestrator_attempt requested_at resumed_from_checkpoint_id",
         "first_step last_step world_size clock_offset_ms",
         "resource_kind az accel_kind accel_total instance_launched_at",
-        "source epoch_pos loss unit unit_size start_step end_step is_recomputed",
+        "source epoch_pos loss start_step end_step is_recomputed",
         "durable_evidence is_async object_count samples_seen direction in_loop",
     )
     for name in names.split()

@@ -37,7 +37,7 @@ _KEEPS_NOTHING = ("heartbeat",)
 _CHUNK_BYTES = 1 << 20
 _LINE_BYTES = 16 << 20
 _AHEAD_BYTES = 64 << 20
-_FLUSH_ROWS = 50_000
+_FLUSH_ROWS = 8_000
 
 
 class EventLog:

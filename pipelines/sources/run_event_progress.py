@@ -81,8 +81,8 @@ def _identified(saves: pl.DataFrame) -> pl.DataFrame:
 
 
 def evaluations(log: EventLog) -> pl.DataFrame:
-    """One row per (run_id, attempt_no, metric, split, evaluated_at), the first telling of each step."""
-    told = log.ordered("evaluation").rename({"at": "evaluated_at"})
+    """One row per (run_id, attempt_no, metric, split, evaluated_at), the first telling of each step; NaN is null."""
+    told = log.ordered("evaluation").rename({"at": "evaluated_at"}).with_columns(pl.col("value").fill_nan(None))
     of_step = [*_ATTEMPT, "metric", "split", "step"]
     once = pl.concat(
         [

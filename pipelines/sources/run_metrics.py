@@ -81,6 +81,10 @@ def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: b
     return int(number) if whole else number
 
 
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
 class History:
     """The points of a run, in the order of their clock: steps may all read 0, or come twice after a resume."""
 
@@ -132,13 +136,19 @@ class History:
         return found
 
     def evaluations(self, attempts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Values of metrics named for an evaluation (`val_loss`, `eval/accuracy`); what is no number is left out."""
+        """Values of metrics named for an evaluation (`val_loss`, `eval/accuracy`); NaN is null."""
         return [
-            {"attempt_no": attempt["attempt_no"], "metric": key, "value": value, "step": step, "evaluated_at": at}
+            {
+                "attempt_no": attempt["attempt_no"],
+                "metric": key,
+                "value": _finite(value),
+                "step": step,
+                "evaluated_at": at,
+            }
             for attempt, points in self._by_attempt(attempts)
             for at, step, values in points
             for key, value in values.items()
-            if key.replace("/", "_").split("_")[0] in _EVALUATED and math.isfinite(value)
+            if key.replace("/", "_").split("_")[0] in _EVALUATED
         ]
 
     def _by_attempt(self, attempts: Sequence[Mapping[str, Any]]):

@@ -21,6 +21,8 @@ state = listed_state
 _MARK = ":::MLLOG "
 _SUFFIXES = (".txt", ".log", ".out")
 _STATUS = {"success": "completed", "aborted": "failed"}
+# Their `epoch_num` counts tokens (facts training-runs 1.11).
+_COUNTS_TOKENS = ("gpt3",)
 _SCORES = {"eval_accuracy": "eval_accuracy", "eval_error": "eval_error"}
 # Interval keys and the phase they are; what lies between is training.
 _PHASES = {"init": "init", "eval": "eval", "staging": "restore"}
@@ -96,6 +98,7 @@ def _run(key: str, lines: list[dict[str, Any]], warnings: list[str], where: str)
                 "owner": value("submission_org"),
                 "global_batch_samples": value("global_batch_size"),
                 "dataset_samples": value("train_samples"),
+                **_epoch_unit(lines, value("submission_benchmark")),
                 "seq_len": value("max_sequence_length"),
                 "purpose": "benchmark",
                 "target_metric": metric if target is not None else None,
@@ -119,7 +122,7 @@ def _run(key: str, lines: list[dict[str, Any]], warnings: list[str], where: str)
             }
         ],
         "phase": [attempt | phase for phase in _phases(lines)],
-        "epoch": [attempt | epoch for epoch in _epochs(lines)],
+        "epoch": [attempt | epoch for epoch in _epochs(lines, value("submission_benchmark"))],
         "evaluation": [
             attempt
             | {
@@ -162,7 +165,29 @@ def _phases(lines: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
             trains_from = None
 
 
-def _epochs(lines: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def _epoch_unit(lines: list[dict[str, Any]], benchmark: Any) -> dict[str, Any]:
+    """Whether its epochs are passes over the data, or blocks: of tokens in gpt3, else of samples."""
+    if any(entry["key"] == "epoch_stop" for entry in lines) or all(entry["key"] != "block_stop" for entry in lines):
+        return {}
+    sizes = (entry["metadata"].get("epoch_count") for entry in lines if entry["key"] == "block_start")
+    if benchmark in _COUNTS_TOKENS:
+        return {
+            "epoch_unit": "token_block",
+            "epoch_unit_size": next((size for size in sizes if _is_number(size)), None),
+        }
+    return {"epoch_unit": "sample_block"}
+
+
+def _tokens(stop: dict[str, Any], start: dict[str, Any] | None) -> float | None:
+    """Tokens at the end of a gpt3 block: where `epoch_num` says so, else its start and its length."""
+    if _is_number(stop["metadata"].get("epoch_num")):
+        return stop["metadata"]["epoch_num"]
+    begun = start["metadata"] if start else {}
+    parts = [begun.get("first_epoch_num"), begun.get("epoch_count")]
+    return sum(parts) if all(map(_is_number, parts)) else None
+
+
+def _epochs(lines: list[dict[str, Any]], benchmark: Any) -> Iterable[dict[str, Any]]:
     """Epochs where the log has them, else its blocks, numbered from 1 in the order they ended."""
     for unit in ("epoch", "block"):
         stops = [entry for entry in lines if entry["key"] == f"{unit}_stop"]
@@ -170,15 +195,17 @@ def _epochs(lines: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
             continue
         starts = [entry for entry in lines if entry["key"] == f"{unit}_start"]
         # Starts and stops may interleave: they belong together by their place in the run, else by their order.
-        by_place = {_place(entry): entry["at"] for entry in starts}
+        by_place = {_place(entry): entry for entry in starts}
         for number, entry in enumerate(stops, start=1):
-            in_turn = starts[number - 1]["at"] if number <= len(starts) else None
+            in_turn = starts[number - 1] if number <= len(starts) else None
+            start = by_place.get(_place(entry), in_turn) if _place(entry) else in_turn
             yield {
                 "epoch_index": number,
-                "started_at": by_place.get(_place(entry), in_turn) if _place(entry) else in_turn,
+                "started_at": start["at"] if start else None,
                 "completed_at": entry["at"],
                 "step": entry["metadata"].get("step_num"),
                 "samples_seen": entry["metadata"].get("samples_count"),
+                "tokens_seen": _tokens(entry, start) if benchmark in _COUNTS_TOKENS else None,
             }
         return
 

@@ -26,7 +26,8 @@ DECLARED = "trainledger.run_id"
 _AT = pl.Datetime("ms")
 _TEXT, _COUNT, _NUMBER, _FLAG = pl.String, pl.Int64, pl.Float64, pl.Boolean
 
-# Times are naive UTC; tokens_seen and samples_seen count over the run's lineage, not one launch.
+# Times are naive UTC; tokens_seen and samples_seen count over the run's lineage, not one launch, in tokens_unit:
+# those of the whole job, or of one of its tokens_unit_count devices or cores.
 SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
     "tracker_run": {
         "source_name": _TEXT,
@@ -36,6 +37,15 @@ SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
         "dataset": _TEXT,
         "dataset_tokens": _NUMBER,
         "dataset_samples": _NUMBER,
+        "epoch_unit": _TEXT,
+        "epoch_unit_size": _NUMBER,
+        "tokens_unit": _TEXT,
+        "tokens_unit_count": _COUNT,
+        "params_total": _NUMBER,
+        "params_active": _NUMBER,
+        "n_layers": _COUNT,
+        "n_heads": _COUNT,
+        "head_dim": _COUNT,
         "seq_len": _COUNT,
         "global_batch_samples": _COUNT,
         "precision": _TEXT,

@@ -3,21 +3,21 @@
 -- Cached tokens are kinds of their own; leaving them out is the commonest gap to the bill (facts aws-billing 4.6).
 select
     billing_period, billing_month, usage_date, payer_account_id, account_id, region_id, billing_currency, service,
-    coalesce(usage_type, '') as usage_type,
+    token_usage_type as usage_type,
     case
-        when lower(usage_type) like '%cache%read%token%' then 'cache_read'
-        when lower(usage_type) like '%cache%write%token%' then 'cache_write'
-        when lower(usage_type) like '%input%token%' then 'input'
-        when lower(usage_type) like '%output%token%' then 'output'
-        when usage_type like '%ProvisionedThroughput%' or usage_type like '%ModelUnits%' then 'provisioned'
+        when lower(token_usage_type) like '%cache%read%token%' then 'cache_read'
+        when lower(token_usage_type) like '%cache%write%token%' then 'cache_write'
+        when lower(token_usage_type) like '%input%token%' then 'input'
+        when lower(token_usage_type) like '%output%token%' then 'output'
+        when token_usage_type like '%ProvisionedThroughput%' or token_usage_type like '%ModelUnits%' then 'provisioned'
         else 'other'
     end as token_kind,
-    cast(count(*) as bigint) as line_count,
+    cast(sum(line_count) as bigint) as line_count,
     sum(million_tokens) as million_tokens,
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
-from stg_aws__line_item
-where (service like 'AmazonBedrock%' or million_tokens is not null) and charge_category = 'Usage'
+from fct_charge
+where token_usage_type is not null and charge_category = 'Usage'
 group by billing_period, billing_month, usage_date, payer_account_id, account_id, region_id, billing_currency, service,
-    coalesce(usage_type, ''), token_kind
+    token_usage_type, token_kind

@@ -24,8 +24,11 @@ select
     case when effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_ended_at end as usage_ended_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
     storage_bucket_id,
+    -- What Bedrock bills, its usage type tells.
+    case when service like 'AmazonBedrock%' or million_tokens is not null then coalesce(usage_type, '') end as token_usage_type,
     sum(case when storage_bucket_id is not null then usage_quantity end) as stored_gib_months,
     cast(count(*) as bigint) as line_count,
+    sum(million_tokens) as million_tokens,
     min(source_name) as first_source_name, max(source_name) as last_source_name,
     sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
@@ -36,6 +39,11 @@ select
     sum(tagged_usd(charge_category, resource_id, tag_run_id, effective_cost_usd)) as run_id_tagged_cost_usd,
     sum(tagged_usd(charge_category, resource_id, tag_owner, effective_cost_usd)) as owner_tagged_cost_usd,
     sum(tagged_usd(charge_category, resource_id, tag_team, effective_cost_usd)) as team_tagged_cost_usd,
-    sum(unresolved_usd(line_class, accelerator_family, usage_started_at, usage_ended_at, effective_cost_usd)) as unresolved_cost_usd
+    sum(unresolved_usd(line_class, accelerator_family, usage_started_at, usage_ended_at, effective_cost_usd)) as unresolved_cost_usd,
+    sum(case when has_no_time(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at)
+        then effective_cost_usd else 0 end) as timeless_cost_usd,
+    cast(count(*) filter (where effective_cost_usd <> 0
+        and has_no_time(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at)) as bigint)
+        as timeless_line_count
 from fct_charge_line
 group by all

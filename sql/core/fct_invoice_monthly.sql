@@ -1,6 +1,6 @@
 -- One row per payer, billing month, invoice, entity, issuer and currency: what is billed, and why the effective cost is another.
 -- partition: billing_period
--- Every dollar between the two bases has one reason; on a closed month `commitment_timing_usd` is nothing (identity 1).
+-- Every dollar between the two bases has one reason; on a closed month that tells its commitments `commitment_timing_usd` is nothing.
 with bill as (
     select billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
         sum(line_count) as line_count, sum(billed_cost_usd) as billed_cost_usd,

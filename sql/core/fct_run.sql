@@ -13,25 +13,6 @@ with ledger as (
     group by run_id, billing_currency
 ),
 
--- Tokens a run has seen are told by epochs and checkpoints alike.
-progress as (
-    select run_id, epoch_index as completed_epoch, cast(null as varchar) as durable_checkpoint, tokens_seen
-    from stg_tracker__epoch
-    union all
-    select run_id, null, case when is_resumable and is_complete then checkpoint_id end, tokens_seen
-    from stg_tracker__checkpoint
-),
-
-counted as (
-    select
-        run_id,
-        count(distinct completed_epoch) as epoch_completed_count,
-        count(distinct durable_checkpoint) as checkpoint_durable_count,
-        max(tokens_seen) as tokens_seen_count
-    from progress
-    group by run_id
-),
-
 waste as (
     select
         run_id, billing_currency,
@@ -70,9 +51,9 @@ select
     run.target_metric, run.started_at, run.ended_at, run.is_end_inferred,
     ledger.run_id is not null as is_billed,
     coalesce(ledger.accelerator_hours, 0) as accelerator_hours,
-    coalesce(counted.epoch_completed_count, 0) as epoch_completed_count,
-    coalesce(counted.checkpoint_durable_count, 0) as checkpoint_durable_count,
-    counted.tokens_seen_count,
+    progress.epoch_completed_count, progress.epoch_unit, progress.epoch_unit_size,
+    progress.checkpoint_durable_count,
+    progress.tokens_seen_count, progress.tokens_unit,
     ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
     coalesce(ledger.estimated_cost_usd, 0) as estimated_cost_usd,
     target.list_cost_usd as list_cost_to_target_usd,
@@ -93,7 +74,7 @@ select
     coalesce(waste.billed_node_ms, 0) as billed_node_ms
 from dim_run as run
 left join ledger on ledger.run_id = run.run_id
-left join counted on counted.run_id = run.run_id
+join fct_run_progress as progress on progress.run_id = run.run_id
 left join waste on waste.run_id = run.run_id and waste.billing_currency = ledger.billing_currency
 left join target on target.run_id = run.run_id
 left join held on held.run_id = run.run_id

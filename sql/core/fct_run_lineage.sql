@@ -11,7 +11,7 @@ with cradle as (
     join dim_run_ancestor as link on link.run_id = own.run_id
     left join fct_run as ancestor
         on ancestor.run_id = link.ancestor_run_id and ancestor.billing_currency = own.billing_currency
-    group by own.run_id
+    group by own.run_id, own.billing_currency
 ),
 
 trial as (
@@ -39,7 +39,7 @@ trials as (
     from trial
     join sweep on sweep.run_id = trial.parent_run_id
     join fct_run as cost on cost.run_id = trial.run_id
-    group by trial.parent_run_id
+    group by trial.parent_run_id, sweep.billing_currency
 )
 
 select

@@ -11,6 +11,7 @@ coalesce(
         -- Under half a millisecond there is no time to share.
         and usage_quantity * 7200000 >= 1
         and date_diff('second', usage_started_at, usage_ended_at) <= 3600
+        and usage_ended_at > usage_started_at
     ),
     false
 )

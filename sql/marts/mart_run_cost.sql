@@ -8,7 +8,7 @@ with run as (
 select
     run_id, workload_id, billing_currency, accelerator_family, instance_type, resource_count, attempt_count, status, purpose, team, owner, model,
     started_at, ended_at, is_end_inferred, is_billed,
-    accelerator_hours, epoch_completed_count, checkpoint_durable_count, tokens_seen_count,
+    accelerator_hours, epoch_completed_count, epoch_unit, epoch_unit_size, checkpoint_durable_count, tokens_seen_count, tokens_unit,
     list_cost_usd, effective_cost_usd, billed_cost_usd, estimated_cost_usd,
     cost_per_epoch_usd(effective_cost_usd) as cost_per_epoch_usd,
     cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd,

@@ -1,20 +1,21 @@
 -- One row per workload × GPU instance type × Trainium instance type × cost basis × currency: completed runs side by side.
+-- Blocks are each run's own: only passes over the dataset are compared by the epoch.
 -- The unit is the strongest one every run of the pair has: cost to target, else per epoch, else per million tokens.
 with run as (
-    select *
+    select *, case when epoch_unit = 'dataset_pass' then 1 end as comparable
     from mart_run_cost
     where status = 'completed' and is_billed and accelerator_family in ('gpu', 'trainium') and instance_type <> 'mixed'
 ),
 
 measured as (
     select run_id, workload_id, accelerator_family, instance_type, billing_currency, ended_at, 'list' as cost_basis,
-        list_cost_to_target_usd as to_target, list_cost_per_epoch_usd as per_epoch, list_cost_per_million_tokens_usd as per_tokens from run
+        list_cost_to_target_usd as to_target, list_cost_per_epoch_usd * comparable as per_epoch, list_cost_per_million_tokens_usd as per_tokens from run
     union all
     select run_id, workload_id, accelerator_family, instance_type, billing_currency, ended_at, 'effective',
-        cost_to_target_usd, cost_per_epoch_usd, cost_per_million_tokens_usd from run
+        cost_to_target_usd, cost_per_epoch_usd * comparable, cost_per_million_tokens_usd from run
     union all
     select run_id, workload_id, accelerator_family, instance_type, billing_currency, ended_at, 'billed',
-        billed_cost_to_target_usd, billed_cost_per_epoch_usd, billed_cost_per_million_tokens_usd from run
+        billed_cost_to_target_usd, billed_cost_per_epoch_usd * comparable, billed_cost_per_million_tokens_usd from run
 ),
 
 side as (

@@ -94,7 +94,7 @@ select
     -- A HyperPod node is known to its runs by its instance id.
     coalesce(case when usage_kind in ('Cluster', 'ReservedCluster') then
         nullif(regexp_extract(line_item_resource_id, '(i-[0-9a-f]+)$', 1), '') end, line_item_resource_id) as resource_id,
-    coalesce(instance_type, catalogue_type) as instance_type, accelerator_family, coalesce(accelerator_count, 0) as accelerator_count,
+    coalesce(instance_type, nullif(catalogue_type, '')) as instance_type, accelerator_family, coalesce(accelerator_count, 0) as accelerator_count,
     case
         when is_block_time then 'capacity_block'
         when pricing_term = 'Spot' or usage_kind in ('SpotUsage', 'TrSpt') then 'spot'

@@ -1,6 +1,9 @@
--- One row per epoch completed in an attempt.
+-- One row per epoch completed in an attempt; its tokens are those of the whole job.
 select
-    run_id, attempt_no, epoch_index, started_at, completed_at, step, tokens_seen, samples_seen,
-    coalesce(fraction, 1.0) as fraction, source_name
-from tracker_epoch
-where completed_at is not null
+    epoch.run_id, epoch.attempt_no, epoch.epoch_index, epoch.started_at, epoch.completed_at, epoch.step,
+    job_tokens(epoch.tokens_seen, run.tokens_unit, run.tokens_unit_count) as tokens_seen,
+    epoch.samples_seen,
+    coalesce(epoch.fraction, 1.0) as fraction, epoch.source_name
+from tracker_epoch as epoch
+left join tracker_run as run on run.run_id = epoch.run_id
+where epoch.completed_at is not null

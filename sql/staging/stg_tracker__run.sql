@@ -12,6 +12,10 @@ select
     run.source_system,
     run.model, run.dataset, run.dataset_tokens, run.dataset_samples, run.seq_len, run.global_batch_samples,
     run.precision, run.code_revision,
+    -- What an epoch and a token are is stored with every figure of them; the default is the common meaning.
+    coalesce(run.epoch_unit, 'dataset_pass') as epoch_unit, run.epoch_unit_size,
+    coalesce(run.tokens_unit, 'job') as tokens_unit, run.tokens_unit_count,
+    run.params_total, coalesce(run.params_active, run.params_total) as params_active, run.n_layers, run.n_heads, run.head_dim,
     run.target_metric, run.target_value, run.target_direction,
     coalesce(run.purpose, 'unknown') as purpose,
     run.experiment, run.team, run.owner, run.parent_run_id, run.base_checkpoint_id,

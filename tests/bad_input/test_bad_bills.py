@@ -23,6 +23,7 @@ from pipelines.models.build import Builder
 BILL = r"export/data/BILLING_PERIOD=2026-07/\S+/export-00001\.csv\.gz"
 MANIFEST = r"export/metadata/BILLING_PERIOD=2026-07/export-Manifest\.json"
 LINE = HOURS[0]
+OTHER = {**LINE, "line_item_resource_id": "i-2"}
 
 
 def text_of(ledger: Ledger) -> str:
@@ -196,6 +197,66 @@ def test_a_line_of_next_to_no_time_is_no_reason_to_stop(ledger: Ledger) -> None:
     assert [(resource, Decimal(cost)) for resource, cost in rows] == [("i-2", Decimal("55.04"))]
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "hours", "is_second"),
+    [
+        # The hour is 2 or a billion hours long: its run would keep half of it, or nothing, and idle the rest.
+        ("line_item_usage_amount", "2", "2", False),
+        ("line_item_usage_amount", "1e9", "1000000000", False),
+        # A second line of the same machine and hour, of another type: two hours.
+        ("product_instance_type", "trn1.32xlarge", "2", True),
+    ],
+)
+def test_a_closed_bill_with_more_of_an_instance_than_the_hour(
+    ledger: Ledger, column: str, value: str, hours: str, is_second: bool
+) -> None:
+    """A machine fills an hour once; the first line below the header is row 0 (columns.yml)."""
+    spoiled = {**LINE, column: value}
+    ledger.restate(*((*HOURS, spoiled) if is_second else (spoiled, *HOURS[1:])))
+    said = ledger.refused(1)
+    assert "fct_resource_hourly 2026-07: an instance is billed for more than the hour fails for" in said
+    assert re.search(
+        r"source_file=data/\S+/export-00001\.csv\.gz, source_row=0, resource_id=i-1, hour_started_at=2026-07-01", said
+    )
+    assert re.search(rf"billed_hours={hours}(\.0+)?,", said)
+    assert "effective_cost_usd=55.0400000000" in said
+
+
+def test_an_open_bill_with_more_of_an_instance_than_the_hour_is_told(ledger: Ledger) -> None:
+    ledger.restate({**LINE, "line_item_usage_amount": "2", "bill_invoice_id": ""}, *HOURS[1:])
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    assert "an open bill has more than an hour of an instance: 1 row" in said.err
+
+
+def test_an_instance_of_two_types_is_told(ledger: Ledger) -> None:
+    """Its first hour says trn1, 16 accelerators, the others p5 with 8; the six hours cost 6 x 55.04 = 330.24."""
+    ledger.restate({**LINE, "product_instance_type": "trn1.32xlarge"}, *HOURS[1:])
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    assert re.search(r"Warning: an instance has two types: 1 row .*=330\.24.*p5\.48xlarge.*trn1\.32xlarge", said.err)
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        {"line_item_usage_amount": ""},
+        {"line_item_usage_amount": "0"},
+        {"line_item_usage_amount": "-1"},
+        {"line_item_usage_end_date": ""},
+        {"line_item_usage_end_date": "2020-01-01T00:00:00Z"},
+    ],
+)
+def test_accelerator_lines_that_say_no_time_are_told(ledger: Ledger, spoiled: dict[str, str]) -> None:
+    """Nobody can say when the machine was used: its 55.04 explain no run, and are told as count and dollars."""
+    ledger.restate({**LINE, **spoiled}, *HOURS[1:])
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    assert re.search(r"without hours or an end stays unattributed: 1 row .*line_count=1, .*=55\.04", said.err)
+    answer = ledger.say("query", "select sum(effective_cost_usd) from mart_unattributed_cost_daily", "--csv")
+    assert Decimal(answer.out.splitlines()[1]) == Decimal("55.04")
+
+
 PLAN = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1"}
 
 
@@ -229,7 +290,10 @@ LAST_HOUR = instance_hour(f"{MONTH}-31T22", "i-1", "p5.48xlarge", "55.04")
         ),
         # The net column has 10 % off one hour, 5.504; the discount row says 9.
         pytest.param(
-            [{**LINE, "line_item_net_unblended_cost": "49.536"}, charge("EdpDiscount", "-9.00")],
+            [
+                {**OTHER, "line_item_net_unblended_cost": "49.536"},
+                charge("EdpDiscount", "-9.00"),
+            ],
             "difference_usd=3.4960000000, by_charge_type=EdpDiscount 9.00, Usage -5.50",
             id="a discount that is not the one in the net column",
         ),

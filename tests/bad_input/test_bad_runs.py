@@ -118,6 +118,69 @@ def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
     said = ledger.refused(1)
     assert "fct_resource_share_hourly 2026-07: runs claim more time than the bill has" in said
     assert "resource_id=i-2, hour_started_at=2026-07-01T01:00:00" in said
+    # Half an hour of it was billed, at 55.04 an hour.
+    assert "claimed_by=a, b, cost_at_stake_usd=27.52" in said
+
+
+def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
+    """The node is billed until six; a run says it had four of its GPUs until nine. It costs what is billed."""
+    late = run_events("late", resource="i-3", accelerators_used=4)
+    late[3:4] = [{**late[3], "resource": "i-3", "at": f"{DAY}09:00:00Z"}]
+    late[4:] = [{**told, "at": f"{DAY}09:00:00Z"} for told in late[4:]]
+    ledger.restate(*HOURS, *[instance_hour(f"{DAY}{hour:02d}", "i-3", "p5.48xlarge", "55.04") for hour in range(6)])
+    ledger.record(*late)
+    assert ledger.say("build").code == 0
+    figures = "run_id, resource_id, gap_kind, gap_hours, cast(cost_at_stake_usd as varchar)"
+    answer = ledger.say(
+        "query", f"select {figures} from mart_claim_gap_monthly order by 1, 2", "--csv"
+    ).out.splitlines()[1:]
+    assert answer == [
+        # 3 h of 4 GPUs, each GPU-hour at 55.04 / 8.
+        "late,i-3,claimed_not_billed,12.0,82.5600000000",
+        # Four hours that nobody claims, and six hours of the other four GPUs.
+        "no run,i-1,billed_not_claimed,32.0,220.1600000000",
+        "no run,i-3,billed_not_claimed,24.0,165.1200000000",
+    ]
+    record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
+    (told,) = (c for c in record["checks"] if c["check"] == "run_that_claims_time_the_bill_does_not_have")
+    assert told["sample"][0]["run_id"] == "late" and float(told["sample"][0]["cost_at_stake_usd"]) == 82.56
+
+
+def test_a_resource_the_bill_does_not_have(ledger: Ledger) -> None:
+    """Two hours on a node of no bill line, priced like the billed one of its type; on a type nobody billed, unknown."""
+    events = [*run_events("ghost", resource="i-9"), *run_events("stray", resource="i-8", instance_type="g6e.12xlarge")]
+    for told in events:
+        if told["event"] == "resource_left":
+            told["resource"] = {"ghost": "i-9", "stray": "i-8"}[told["run_id"]]
+    ledger.record(*events)
+    assert ledger.say("build").code == 0
+    sql = "select run_id, gap_hours, cast(cost_at_stake_usd as varchar) from mart_claim_gap_monthly"
+    answer = ledger.say("query", f"{sql} where gap_kind = 'claimed_not_billed' order by 1", "--csv")
+    assert answer.out.splitlines()[1:] == ["ghost,16.0,110.0800000000", "stray,8.0,"]
+
+
+def test_a_run_on_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
+    ledger.record(
+        *[
+            {**told, "resource": "i-2"} if "resource" in told else told
+            for told in run_events("new", instance_type="p99.48xlarge")
+        ]
+    )
+    ledger.restate(*HOURS, *[instance_hour(f"{DAY}{hour:02d}", "i-2", "p5.48xlarge", "55.04") for hour in range(2)])
+    said = ledger.refused(1)
+    assert "fct_run: accelerator type missing from ref instance type fails for 1 row" in said
+    assert "instance_type=p99.48xlarge, run_id=new, billing_currency=USD, cost_at_stake_usd=110.08" in said
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", '"NaN"'])
+def test_an_evaluation_that_is_no_number(ledger: Ledger, value: str) -> None:
+    """A run that diverges logs NaN: it meets no target, keeps its cost, and is named with it."""
+    line = json.dumps(event("evaluation", "01:00:00", run_id="good", metric="loss", value=0))
+    ledger.record(line.replace('"value": 0', f'"value": {value}'))
+    assert ledger.say("build").code == 0
+    record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
+    (told,) = (c for c in record["checks"] if c["check"] == "run_whose_evaluation_is_no_number")
+    assert told["sample"][0]["run_id"] == "good" and float(told["sample"][0]["effective_cost_usd"]) == 110.08
 
 
 def test_what_is_odd_but_harmless_becomes_a_warning(ledger: Ledger) -> None:

@@ -43,6 +43,12 @@ STAYS = (
     ("run-d", 1, "i-0b", 31.0, 199.0, 7), ("run-e", 1, "i-0e", 101.0, 401.0, 8), ("run-e", 1, "i-0a", 300.5, 333.3, 8),
     ("run-h", 1, "i-0d", 0.0, 90.0, None),
 )  # fmt: skip
+# Epoch unit and size, tokens' unit and count, parameters in all and active, layers, heads, their width.
+UNITS = {
+    "run-a": (None, None, None, None, 8.03e9, None, 32, 32, 128),
+    "run-b": ("token_block", 1.1e8, "device", 16, 46.7e9, 12.9e9, 32, 32, 128),
+    "run-e": ("dataset_pass", None, "job", None, None, None, None, None, None),
+}
 PHASES = ("provision", "compile", "train")
 
 
@@ -58,13 +64,16 @@ def _tracker() -> dict[str, pl.DataFrame]:
     run = frame(
         [
             (
-                run_id, "events", "llama-8b", "corp-v3", 9.1e9, None, 8192, 256, "bf16", "3f2c1", "eval_loss", target,
-                "min" if target != 2.05 else "max", None, "exp-1", "nlp", None, None, None, status,
+                run_id, "events", "llama-8b", "corp-v3", 9.1e9, None, *UNITS.get(run_id, UNITS["run-a"]),
+                8192, 256, "bf16", "3f2c1", "eval_loss", target, "min" if target != 2.05 else "max",
+                None, "exp-1", "nlp", None, None, None, status,
                 at(0), moment_or_none(ended), at(470),
             )
             for run_id, target, status, ended in RUNS
         ],
         run_id=text, source_system=text, model=text, dataset=text, dataset_tokens=real, dataset_samples=real,
+        epoch_unit=text, epoch_unit_size=real, tokens_unit=text, tokens_unit_count=whole, params_total=real,
+        params_active=real, n_layers=whole, n_heads=whole, head_dim=whole,
         seq_len=whole, global_batch_samples=whole, precision=text, code_revision=text, target_metric=text,
         target_value=real, target_direction=text, purpose=text, experiment=text, team=text, owner=text,
         parent_run_id=text, base_checkpoint_id=text, status=text, started_at=moment, ended_at=moment,

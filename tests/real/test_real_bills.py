@@ -495,3 +495,15 @@ def test_koku_usage_covered_without_a_negation_is_billed_as_written(billing: Pat
     assert rows == [("reconciled", Decimal(30), Decimal("0.3"))]
     assert identity(builder, 3, "2023-06") == ("incomplete", Decimal(30), ZERO)
     assert identity(builder, 1, "2023-06")[0] == "incomplete"
+
+
+def test_nise_lacks_the_fees_of_its_plans_in_effective_cost_and_that_is_told(nise: Nise) -> None:
+    """Its fee lines name no commitment: what they bill beyond what covered usage takes is in no cost."""
+    lines = [line for line in nise.lines() if line["month"] == "2024-03"]
+    fees = [exact(line["lineItem/UnblendedCost"]) for line in lines if nise_kind(line) == "SavingsPlanRecurringFee"]
+    used = [nise_amortised(line) for line in lines if nise_kind(line) == "SavingsPlanCoveredUsage"]
+    missing = sum(fees) - sum(used)
+    warned = {check["check"]: check for check in nise.builder.lake.current().checks if not check["passed"]}
+    told = warned["effective_cost_of_a_closed_month_lacks_commitment_fees"]["sample"]
+    amounts = {row["billing_month"]: Decimal(row["effective_cost_too_low_by_up_to_usd"]) for row in told}
+    assert amounts["2024-03-01"] == missing > 0

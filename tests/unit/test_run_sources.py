@@ -210,6 +210,22 @@ def test_a_broken_line_inside_a_log_is_refused_by_its_number(tmp_path: Path) -> 
         read_runs(source("mllog", tmp_path))
 
 
+def test_gpt3_counts_tokens_where_others_count_epochs(tmp_path: Path) -> None:
+    """Facts 1.11: a block of gpt3 is 51,904,512 tokens; two blocks are 103,809,024, not so many epochs."""
+    lines = [mllog("submission_benchmark", 0, "gpt3"), mllog("run_start", 0)]
+    for number in range(2):
+        at, place = number * 100_000, number * 51_904_512
+        lines += [
+            mllog("block_start", at, first_epoch_num=place, epoch_count=51_904_512),
+            mllog("block_stop", at + 90_000, first_epoch_num=place),
+        ]
+    (tmp_path / "result_0.txt").write_text("\n".join([*lines, mllog("run_stop", 200_000, status="success")]))
+    read = read_runs(source("mllog", tmp_path))
+    assert read.tables["tracker_run"].select("epoch_unit", "epoch_unit_size").row(0) == ("token_block", 51_904_512)
+    told = read.tables["tracker_epoch"].select("epoch_index", "tokens_seen").rows()
+    assert told == [(1, 51_904_512), (2, 103_809_024)]
+
+
 # HF Trainer, Lightning ----------------------------------------------------------------------------------------------
 
 

@@ -8,23 +8,23 @@ from datetime import timedelta
 import numpy as np
 import pyarrow as pa
 
-from pipelines.demo.bench_catalogue import Templates
-from pipelines.demo.bench_rows import Resources, Rows, bill_table, joined, priced
-from pipelines.demo.bench_runs import bench_runs, unclaimed_nodes
+from pipelines.bench.catalogue import Templates
+from pipelines.bench.rows import Resources, Rows, bill_table, joined, priced
+from pipelines.bench.runs import Shape, bench_runs, unclaimed_nodes
 from pipelines.demo.lines import hours_in_month, hours_of, month_start
 from pipelines.demo.machines import Machine, machines
 from pipelines.demo.scenario import Account
 from pipelines.demo.timeline import Timeline, play
 
 # Shares of all lines.
-ACCELERATED, CLAIMED, COVERED, RESERVED = 0.03, 0.85, 0.10, 0.04
-RUNS_PER_MILLION, RESOURCES_PER_MONTH, TAG_SETS = 200, 60_000, 3_000
+CLAIMED, COVERED, RESERVED = 0.85, 0.10, 0.04
+RESOURCES_PER_MONTH, TAG_SETS = 60_000, 3_000
 TAGGED_RATIO, PLAN_COVERED_NODES, COMMON_BOXES = 0.5, 0.3, 20
 TAG_VALUES = {"team": 60, "environment": 4, "cost_center": 200, "service": 150, "owner": 40, "managed_by": 3}
 
 
 def bench_file(
-    accounts: list[Account], number: int, files: int, lines: int, month: str, seed: int
+    accounts: list[Account], number: int, files: int, lines: int, month: str, seed: int, shape: Shape
 ) -> tuple[pa.Table, list[Timeline]]:
     """File `number` of `files`: exactly `lines` lines, and the runs whose machines are among them.
 
@@ -36,9 +36,9 @@ def bench_file(
     templates = Templates(payer, plan, month)
     resources = Resources(accounts, tag_sets=[{}, *(_tags(draw) for _ in range(TAG_SETS))])
     prefix = f"bench-{number:03d}"
-    node_hours = ACCELERATED * lines
-    runs = max(1, round(lines * RUNS_PER_MILLION / 1e6))
-    timelines = [play(run) for run in bench_runs(draw, prefix, runs, node_hours * CLAIMED, accounts[1:], month)]
+    node_hours = shape.accelerated * lines
+    runs = max(1, round(lines * shape.runs_per_million / 1e6))
+    timelines = [play(run) for run in bench_runs(draw, prefix, runs, node_hours * CLAIMED, accounts[1:], month, shape)]
     free = unclaimed_nodes(draw, prefix, node_hours * (1 - CLAIMED), accounts[1:], month)
     fleet = machines(free, [stay for played in timelines for stay in played.stays])
     filler = _Filler(templates, resources, chance, number, RESOURCES_PER_MONTH // files / lines, month)

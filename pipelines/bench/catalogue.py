@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from pipelines.demo.bench_runs import ACCELERATED
+from pipelines.bench.runs import ACCELERATED
 from pipelines.demo.export import bill_constants, table
 from pipelines.demo.lines import Line, Place, charge_line, month_end, month_start, usage_line
 from pipelines.demo.price_list import OFFERS, Offer, box

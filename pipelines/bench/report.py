@@ -58,13 +58,11 @@ class Target:
 def report(figures: Figures, repeat: int) -> str:
     """All that was measured, as Markdown."""
     lines = max(size for size, _ in figures)
-    rounds = f"medians of {repeat} rounds" if repeat > 1 else "one round"
     return "\n".join(
         [
             "# Benchmarks",
             "",
-            f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, {_memory_gib():.0f} GiB, {platform.system()} "
-            f"{platform.machine()}, Python {platform.python_version()}; {rounds}; `make bench LINES={lines}`.",
+            f"{where(repeat)}; `make bench LINES={lines}`.",
             "",
             "| Target | by the clock | by processor time | at most | |",
             "|---|---:|---:|---:|---|",
@@ -76,6 +74,15 @@ def report(figures: Figures, repeat: int) -> str:
             "",
             BOUNDS,
         ]
+    )
+
+
+def where(repeat: int) -> str:
+    """When and on what machine it was measured, and how often."""
+    rounds = f"medians of {repeat} rounds" if repeat > 1 else "one round"
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, {_memory_gib():.0f} GiB, {platform.system()} "
+        f"{platform.machine()}, Python {platform.python_version()}; {rounds}"
     )
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.demo import bench_bill
-from pipelines.demo.bench_bill import BenchData, restate, write_bench_bill
+from pipelines.bench import bill as bench_bill
+from pipelines.bench.bill import BenchData, restate, write_bench_bill
 from pipelines.errors import UsageError
 from pipelines.settings import load_settings
 

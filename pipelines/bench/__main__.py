@@ -3,22 +3,20 @@
 At sizes from a million lines up to the asked one it measures, in turn and each as its own process: a bare DuckDB scan
 and aggregation of the columns the models read, a full build, an unchanged refresh and the refresh of a restated month;
 and at up to two million lines the ingest of the bill as a legacy csv.gz report beside a bare Polars read of it.
+With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections import defaultdict
 from pathlib import Path
 
-from pipelines.bench_report import Figures, Run, report
+from pipelines.bench import many_runs
+from pipelines.bench.measure import median, task, timed
+from pipelines.bench.report import Figures, Run, report
 from pipelines.console import Console
 
 # A million lines is the smallest bill worth measuring; a csv of more tells nothing new, for files are read one by one.
@@ -31,15 +29,19 @@ def main() -> None:
     """Measure and print the tables; with --keep also write them to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=2_000_000, help="lines of the largest month")
+    parser.add_argument("--runs", type=int, help="measure this many training runs instead of a large bill")
     parser.add_argument("--repeat", type=int, help="rounds; by default 3, or 1 above 10 million lines")
     parser.add_argument("--place", type=Path, help="folder to work in; else a temporary one")
     parser.add_argument("--keep", type=Path, help="Markdown file to write the tables to")
     given = parser.parse_args()
-    repeat = given.repeat or (3 if given.lines <= REPEATED_UP_TO else 1)
+    repeat = given.repeat or (1 if given.runs or given.lines > REPEATED_UP_TO else 3)
     if given.place:
         given.place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="trainledger-bench-", dir=given.place) as folder:
-        text = report(measured(Path(folder), given.lines, repeat), repeat)
+        if given.runs:
+            text = many_runs.report(many_runs.measured(Path(folder), given.runs, repeat), repeat)
+        else:
+            text = report(measured(Path(folder), given.lines, repeat), repeat)
     for line in text.splitlines():
         Console().say(line)
     if given.keep:
@@ -75,7 +77,7 @@ def measured(folder: Path, lines: int, repeat: int) -> Figures:
             console.note(f"Round {number + 1} of {repeat}, {size:,} lines …")
             measure(place, size, runs)
         shutil.rmtree(place)
-    return {at: _median(found) for at, found in runs.items()}
+    return {at: median(found) for at, found in runs.items()}
 
 
 def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]]) -> None:
@@ -87,35 +89,6 @@ def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]]) -> N
     runs[size, "unchanged refresh"].append(timed(build))
     task("restate", place)
     runs[size, "restated month"].append(timed(build))
-
-
-def task(name: str, place: Path, lines: int = 0) -> Run:
-    """One piece of work at a place, as its own process: a child's peak memory starts at its parent's."""
-    return timed(["-m", "pipelines.bench_task", name, str(place), "--lines", str(lines)])
-
-
-def timed(arguments: list[str]) -> Run:
-    """Run Python with these arguments to the end and take its measures from the operating system."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(arguments)} failed: {said.strip().splitlines()[-1]}")
-    return Run(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-
-
-def _median(runs: list[Run]) -> Run:
-    return Run(
-        statistics.median(run.wall for run in runs),
-        statistics.median(run.cpu for run in runs),
-        max(run.peak_mib for run in runs),
-    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.demo.bench_file import bench_file
+from pipelines.bench.file import bench_file
+from pipelines.bench.runs import COMPANY, Shape
 from pipelines.demo.events import event_files
 from pipelines.demo.export import Delivery
 from pipelines.demo.lines import month_end
@@ -56,8 +57,8 @@ class BenchData:
     run_count: int
 
 
-def write_bench_bill(out: Path, lines: int, month: str = "2026-07", seed: int = 1) -> BenchData:
-    """Write exactly `lines` bill lines of `month`, 200 runs a million lines and a configuration, below `out`.
+def write_bench_bill(out: Path, lines: int, month: str = "2026-07", seed: int = 1, shape: Shape = COMPANY) -> BenchData:
+    """Write exactly `lines` bill lines of `month` with the runs of its shape and a configuration, below `out`.
 
     The same arguments give the same bytes. Memory stays that of one file of a million lines.
     """
@@ -69,7 +70,7 @@ def write_bench_bill(out: Path, lines: int, month: str = "2026-07", seed: int = 
     run_count = 0
     for number in range(count):
         share = lines // count + (number < lines % count)
-        content, timelines = bench_file(ACCOUNTS, number, count, share, month, seed)
+        content, timelines = bench_file(ACCOUNTS, number, count, share, month, seed, shape)
         _write_parquet(content, export / delivery.file(number + 1))
         for path, data in event_files(timelines).items():
             _write(events / path, data)

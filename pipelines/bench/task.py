@@ -14,7 +14,7 @@ CSV = "legacy"
 
 
 def main() -> None:
-    """Run one task at a place: `python -m pipelines.bench_task TASK PLACE [--lines N]`."""
+    """Run one task at a place: `python -m pipelines.bench.task TASK PLACE [--lines N]`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("place", type=Path)
@@ -25,14 +25,22 @@ def main() -> None:
 
 def generate(place: Path, lines: int) -> None:
     """A bill of so many lines with its runs and configuration."""
-    from pipelines.demo.bench_bill import write_bench_bill
+    from pipelines.bench.bill import write_bench_bill
 
     write_bench_bill(place, lines)
 
 
+def generate_runs(place: Path, lines: int) -> None:
+    """A bill of so many lines of a company that does little but train, with its runs."""
+    from pipelines.bench.bill import write_bench_bill
+    from pipelines.bench.runs import LABORATORY
+
+    write_bench_bill(place, lines, shape=LABORATORY)
+
+
 def generate_csv(place: Path, lines: int) -> None:
     """The same bill once more as a legacy report."""
-    from pipelines.demo.bench_legacy import write_legacy_bill
+    from pipelines.bench.legacy import write_legacy_bill
 
     generate(place, lines)
     month, folder = current_delivery(place)
@@ -41,7 +49,7 @@ def generate_csv(place: Path, lines: int) -> None:
 
 def restate(place: Path, lines: int) -> None:
     """The bill delivered once more, some costs changed."""
-    from pipelines.demo import bench_bill
+    from pipelines.bench import bill as bench_bill
 
     bench_bill.restate(place)
 
@@ -103,6 +111,7 @@ def _needed() -> Iterator[tuple[str, str]]:
 
 TASKS = {
     "generate": generate,
+    "generate-runs": generate_runs,
     "generate-csv": generate_csv,
     "restate": restate,
     "bare-scan": bare_scan,

@@ -1,8 +1,9 @@
-"""The training runs of a generated large bill: many small stories, drawn from a seeded generator."""
+"""The training runs of a generated bill: many small stories, drawn from a seeded generator."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from datetime import timedelta
 
 from pipelines.demo.lines import month_end, month_start
@@ -15,18 +16,33 @@ MARKETS = ("on_demand",) * 7 + ("spot",) * 2
 REGIONS = ("us-west-2a", "us-east-1b")
 
 
+@dataclass(frozen=True)
+class Shape:
+    """What kind of company a bill is of: the accelerated part of its lines, runs a million lines, epochs a run."""
+
+    accelerated: float
+    runs_per_million: int
+    epochs: tuple[int, int]
+
+
+# A large company that also trains, and a laboratory that does little else: about a hundred epochs, checkpoints and
+# evaluations a run.
+COMPANY, LABORATORY = Shape(0.03, 200, (3, 8)), Shape(0.3, 50_000, (28, 34))
+
+
 def bench_runs(
-    draw: random.Random, prefix: str, count: int, node_hours: float, accounts: list[Account], month: str
+    draw: random.Random, prefix: str, count: int, node_hours: float, accounts: list[Account], month: str, shape: Shape
 ) -> list[Run]:
     """`count` runs inside the month that hold about `node_hours` hours of machines in all."""
-    return [_run(draw, f"{prefix}-{number:05d}", node_hours / count, accounts, month) for number in range(count)]
+    each = node_hours / count
+    return [_run(draw, f"{prefix}-{number:05d}", each, accounts, month, shape) for number in range(count)]
 
 
-def _run(draw: random.Random, name: str, node_hours: float, accounts: list[Account], month: str) -> Run:
+def _run(draw: random.Random, name: str, node_hours: float, accounts: list[Account], month: str, shape: Shape) -> Run:
     size = draw.choice((1, 1, 2, 4))
     in_month = (month_end(month) - month_start(month)) / timedelta(seconds=1)
     seconds = min(node_hours * 3600 / size * draw.uniform(0.5, 1.5), in_month - 86_400)
-    epochs = draw.randint(3, 8)
+    epochs = draw.randint(*shape.epochs)
     workload = draw.choice(WORKLOADS)
     node = Node(
         name,

@@ -1,0 +1,206 @@
+"""One row per run: how far apart its checkpoints were, what that cost, and the distances the rules advise.
+
+Pure Polars over run-sized frames, then one calculation a run. A run's history is its own attempts; one that was
+never interrupted takes the rate of all runs of its workload on its instance type, and where none of those was
+interrupted either a published one. Restarts cost the same at any distance and are in no cost here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from pipelines.proof import checkpoint_interval as rules
+
+INPUTS = (
+    "fct_run",
+    "stg_tracker__attempt",
+    "stg_tracker__resource",
+    "stg_tracker__phase",
+    "stg_tracker__checkpoint",
+)
+# These ends are known beforehand; every other one interrupts.
+FORESEEN_ENDS = ("completed", "user_stop", "timeout", "capacity_block_end")
+# Spot tells two minutes ahead: a save as late as that was made for the notice (facts training-runs 1.13).
+NOTICE_MS = 120_000
+# Llama 3 405B: 419 unexpected interruptions in 54 days of 2048 nodes with 8 H100 each (facts training-runs 5).
+DEFAULT_NODE_SECONDS = 54 * 86_400 * 2048 / 419
+_OF_RUN, _OF_ATTEMPT, _POOL = ["run_id"], ["run_id", "attempt_no"], ["workload_id", "instance_type"]
+_RULES = ("young", "daly", "availability", "dollar")
+_SCHEMA = {
+    "run_id": pl.String,
+    "save_count": pl.Int64,
+    "save_seconds": pl.Float64,
+    "restart_seconds": pl.Float64,
+    "interruption_count": pl.Int64,
+    "node_hours": pl.Float64,
+    "interruption_basis": pl.String,
+    "between_interruptions_seconds": pl.Float64,
+    "noticed_ratio": pl.Float64,
+    "cost_per_second_usd": pl.Float64,
+    "done_interval_seconds": pl.Float64,
+    "done_cost_usd": pl.Float64,
+    "done_expected_cost_usd": pl.Float64,
+    **{f"{rule}_interval_seconds": pl.Float64 for rule in _RULES},
+    **{f"{rule}_expected_cost_usd": pl.Float64 for rule in _RULES},
+    "missing_evidence": pl.String,
+}
+
+
+def build(
+    fct_run: pl.DataFrame,
+    stg_tracker__attempt: pl.DataFrame,
+    stg_tracker__resource: pl.DataFrame,
+    stg_tracker__phase: pl.DataFrame,
+    stg_tracker__checkpoint: pl.DataFrame,
+) -> pl.DataFrame:
+    """Advice by run; null where the run's records do not measure what a figure needs."""
+    saved = stg_tracker__checkpoint.filter("is_resumable", "is_complete").with_columns(
+        durable_ms=pl.col("durable_at").dt.epoch("ms")
+    )
+    attempt = _attempts(stg_tracker__attempt, stg_tracker__phase, saved)
+    history = (
+        fct_run.select(*_OF_RUN, *_POOL, "effective_cost_usd", "lost_work_cost_usd")
+        .with_columns(pl.col("effective_cost_usd", "lost_work_cost_usd").cast(pl.Float64))
+        .join(_history(attempt), on="run_id", how="left")
+        .join(_node_seconds(stg_tracker__resource), on="run_id", how="left")
+        .join(_saves(attempt, saved), on="run_id", how="left")
+        .with_columns(pl.col("interruption_count", "noticed_count", "save_count").fill_null(0))
+        .with_columns(
+            (pl.col(name).filter(pl.col("node_seconds").is_not_null()).sum().over(_POOL)).alias(f"pool_{name}")
+            for name in ("node_seconds", "interruption_count", "noticed_count")
+        )
+    )
+    rows = [_advice(run) for run in history.sort("run_id").iter_rows(named=True)]
+    # A cost worth more than six places would only differ from machine to machine.
+    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col("^.*_usd$").round(6))
+
+
+def _attempts(attempt: pl.DataFrame, phase: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
+    """Each attempt's times, whether something interrupted it, and whether it saved upon notice."""
+    trains = (
+        phase.filter(pl.col("phase") == "train")
+        .group_by(_OF_ATTEMPT)
+        .agg(trains_ms=pl.col("started_at").min().dt.epoch("ms"))
+    )
+    last_save = saved.group_by(_OF_ATTEMPT).agg(last_save_ms=pl.col("durable_ms").max())
+    reason, followed = pl.col("end_reason"), pl.col("attempt_no") < pl.col("attempt_no").max().over("run_id")
+    return (
+        attempt.with_columns(
+            started_ms=pl.col("started_at").dt.epoch("ms"),
+            ended_ms=pl.col("ended_at").dt.epoch("ms"),
+            # An end that nobody explains interrupted the run if the run went on.
+            interrupted=~reason.is_in(FORESEEN_ENDS) & ((reason != "unknown") | followed),
+        )
+        .join(trains, on=_OF_ATTEMPT, how="left")
+        .join(last_save, on=_OF_ATTEMPT, how="left")
+        .with_columns(
+            noticed=pl.col("interrupted") & (pl.col("last_save_ms") >= pl.col("ended_ms") - NOTICE_MS).fill_null(False)
+        )
+    )
+
+
+def _history(attempt: pl.DataFrame) -> pl.DataFrame:
+    trains = pl.coalesce("trains_ms", "started_ms").clip(pl.col("started_ms"), pl.col("ended_ms"))
+    return attempt.group_by(_OF_RUN).agg(
+        interruption_count=pl.col("interrupted").sum().cast(pl.Int64),
+        noticed_count=pl.col("noticed").sum().cast(pl.Int64),
+        attempt_seconds=(pl.col("ended_ms") - pl.col("started_ms")).sum() / 1000,
+        training_seconds=(pl.col("ended_ms") - trains).sum() / 1000,
+        restart_seconds=(pl.col("trains_ms") - pl.col("started_ms")).median() / 1000,
+    )
+
+
+def _node_seconds(resource: pl.DataFrame) -> pl.DataFrame:
+    stay = (pl.col("left_at") - pl.col("joined_at")).dt.total_milliseconds()
+    return resource.group_by(_OF_RUN).agg(node_seconds=stay.sum() / 1000).filter(pl.col("node_seconds") > 0)
+
+
+def _saves(attempt: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
+    begun = attempt.select(*_OF_ATTEMPT, begun_ms=pl.coalesce("trains_ms", "started_ms"))
+    gap = pl.col("durable_ms") - pl.coalesce(pl.col("durable_ms").shift(1).over(_OF_ATTEMPT), "begun_ms")
+    return (
+        saved.join(begun, on=_OF_ATTEMPT, how="left")
+        .sort("run_id", "attempt_no", "durable_ms")
+        .with_columns(gap_seconds=gap / 1000 - pl.col("stall_seconds").fill_null(0))
+        .group_by(_OF_RUN)
+        .agg(
+            save_count=pl.len().cast(pl.Int64),
+            save_seconds=pl.col("stall_seconds").median(),
+            mean_save_seconds=pl.col("stall_seconds").mean(),
+            done_interval_seconds=pl.col("gap_seconds").filter(pl.col("gap_seconds") > 0).median(),
+        )
+    )
+
+
+def _advice(run: dict[str, Any]) -> dict[str, Any]:
+    basis, between, noticed = _interruptions(run)
+    rate = _quotient(run["effective_cost_usd"], run["attempt_seconds"])
+    save, done, restart = run["save_seconds"], run["done_interval_seconds"], run["restart_seconds"]
+    found: dict[str, Any] = {
+        "run_id": run["run_id"],
+        "save_count": run["save_count"],
+        "save_seconds": save,
+        "restart_seconds": restart,
+        "interruption_count": run["interruption_count"],
+        "node_hours": _quotient(run["node_seconds"], 3600),
+        "interruption_basis": basis,
+        "between_interruptions_seconds": between,
+        "noticed_ratio": noticed,
+        "cost_per_second_usd": rate,
+        "done_interval_seconds": done,
+        "missing_evidence": _missing(run, between, rate),
+    }
+    if rate is not None and save is not None:
+        saving = rate * run["mean_save_seconds"] * run["save_count"]
+        found["done_cost_usd"] = saving + (run["lost_work_cost_usd"] or 0)
+    if not save or between is None:
+        return found
+    # What a save's requests and bytes cost is on lines no run has a share of: it counts nothing here.
+    intervals = {
+        "young": rules.young(save, between),
+        "daly": rules.daly(save, between),
+        "availability": None if restart is None else rules.availability(save, between, restart),
+        "dollar": rules.dollar(save, between, rate or 1, 0, noticed),
+    }
+    found |= {f"{rule}_interval_seconds": interval for rule, interval in intervals.items()}
+    if rate is not None:
+        # The availability rule's period holds the save itself.
+        intervals |= {"done": done, "availability": restart and intervals["availability"] - save}
+        whole = rate * run["training_seconds"]
+        found |= {
+            f"{rule}_expected_cost_usd": whole * rules.overhead(interval, save, between, noticed=noticed)
+            for rule, interval in intervals.items()
+            if interval
+        }
+    return found
+
+
+def _interruptions(run: dict[str, Any]) -> tuple[str | None, float | None, float]:
+    """What the rate rests on, the mean seconds between interruptions of the whole run, the share saved upon notice."""
+    seconds, count = run["attempt_seconds"], run["interruption_count"]
+    # One more interruption than seen stands against trusting the notice fully.
+    if seconds and count:
+        return "run", seconds / count, run["noticed_count"] / (count + 1)
+    if not seconds or not run["node_seconds"]:
+        return None, None, 0.0
+    nodes = run["node_seconds"] / seconds
+    if count := run["pool_interruption_count"]:
+        return "workload", run["pool_node_seconds"] / count / nodes, run["pool_noticed_count"] / (count + 1)
+    return "default", DEFAULT_NODE_SECONDS / nodes, 0.0
+
+
+def _missing(run: dict[str, Any], between: float | None, rate: float | None) -> str | None:
+    reasons = [
+        (run["save_count"] == 0, "no durable checkpoint was saved"),
+        (run["save_count"] > 0 and run["save_seconds"] is None, "no save tells how long it stopped the run"),
+        (run["save_seconds"] == 0, "saves stop nothing, so only storage bounds them"),
+        (between is None, "nobody recorded the nodes, nor an interruption"),
+        (rate is None, "no bill line is the run's"),
+    ]
+    return "; ".join(words for holds, words in reasons if holds) or None
+
+
+def _quotient(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole

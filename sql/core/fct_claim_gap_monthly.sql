@@ -1,0 +1,96 @@
+-- One row per resource and run that claims time on it which the bill does not have, and per resource of billed time no run claims.
+-- partition: billing_period
+-- Accelerator-hours; machine-hours where there is no accelerator. Clocks differ by seconds: up to a minute a stay is no gap.
+with told as (
+    select * from fct_resource_claim_monthly where evidence not in ('tag', 'type_match')
+),
+
+billed as (
+    select resource_id, max(capacity_count) as capacity_count, max(instance_type) as instance_type,
+        max(accelerator_family) as accelerator_family, bool_or(is_job) as is_job
+    from fct_resource_hourly
+    group by resource_id
+),
+
+claimed as (
+    select
+        told.billing_period, told.resource_id, told.run_id,
+        sum((told.ended_ms - told.started_ms) * coalesce(told.accelerators_used, billed.capacity_count, 1)) as claimed_units,
+        sum(60000 * coalesce(told.accelerators_used, billed.capacity_count, 1)) as tolerated_units,
+        max(billed.instance_type) as instance_type, max(billed.accelerator_family) as accelerator_family
+    from told
+    left join billed on billed.resource_id = told.resource_id
+    -- A job is billed for its runs' time and no other, as AWS counts it.
+    where not coalesce(billed.is_job, false)
+    group by told.billing_period, told.resource_id, told.run_id
+),
+
+given as (
+    select resource_id, run_id, sum(upper_units - lower_units) as given_units
+    from fct_resource_share_hourly
+    where bucket = 'run'
+    group by resource_id, run_id
+),
+
+-- What an hour of the resource cost, else one of its type; nothing where the month is billed in several currencies.
+rate as (
+    select resource_id, instance_type, max(billing_currency) as billing_currency, sum(effective_cost_usd) as cost_usd,
+        sum(usage_quantity * greatest(accelerator_count, 1)) as hours
+    from fct_apportioned_charge
+    where line_class = 'instance'
+    group by resource_id, instance_type
+    having count(distinct billing_currency) = 1
+),
+
+type_rate as (
+    select instance_type, max(billing_currency) as billing_currency, sum(cost_usd) as cost_usd, sum(hours) as hours
+    from rate
+    group by instance_type
+    having count(distinct billing_currency) = 1
+),
+
+own_type as (
+    select resource_id, max(replace(instance_type, 'ml.', '')) as instance_type, max(accelerator_family) as accelerator_family
+    from stg_tracker__resource
+    group by resource_id
+),
+
+over as (
+    select claimed.*, claimed.claimed_units - coalesce(given.given_units, 0) as gap_units
+    from claimed
+    left join given on given.resource_id = claimed.resource_id and given.run_id = claimed.run_id
+),
+
+beyond as (
+    select
+        over.billing_period, 'claimed_not_billed' as gap_kind, over.resource_id, over.run_id,
+        coalesce(over.instance_type, own_type.instance_type) as instance_type,
+        coalesce(over.accelerator_family, own_type.accelerator_family) as accelerator_family,
+        coalesce(rate.billing_currency, type_rate.billing_currency) as billing_currency,
+        cast(over.gap_units as double) / 3600000 as gap_hours,
+        ratio(cast(over.gap_units as double) / 3600000 * coalesce(rate.cost_usd, type_rate.cost_usd),
+            coalesce(rate.hours, type_rate.hours)) as cost_at_stake_usd
+    from over
+    left join own_type on own_type.resource_id = over.resource_id
+    left join rate on rate.resource_id = over.resource_id
+    left join type_rate on type_rate.instance_type = own_type.instance_type
+    where over.gap_units > over.tolerated_units
+),
+
+unclaimed as (
+    select
+        billing_period, 'billed_not_claimed' as gap_kind, resource_id, 'no run' as run_id, max(instance_type) as instance_type,
+        max(accelerator_family) as accelerator_family, billing_currency,
+        cast(sum(accelerator_hours) as double) as gap_hours, sum(effective_cost_usd) as cost_at_stake_usd
+    from fct_charge_piece
+    where bucket in ('idle', 'unattributed') and accelerator_family <> 'none'
+    group by billing_period, resource_id, billing_currency
+)
+
+select billing_period, gap_kind, resource_id, run_id, instance_type, accelerator_family, billing_currency, gap_hours, cost_at_stake_usd
+from beyond
+
+union all
+
+select billing_period, gap_kind, resource_id, run_id, instance_type, accelerator_family, billing_currency, gap_hours, cost_at_stake_usd
+from unclaimed
