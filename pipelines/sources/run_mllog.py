@@ -183,8 +183,8 @@ def _tokens(stop: dict[str, Any], start: dict[str, Any] | None) -> float | None:
     if _is_number(stop["metadata"].get("epoch_num")):
         return stop["metadata"]["epoch_num"]
     begun = start["metadata"] if start else {}
-    parts = [begun.get("first_epoch_num"), begun.get("epoch_count")]
-    return sum(parts) if all(map(_is_number, parts)) else None
+    place, size = begun.get("first_epoch_num"), begun.get("epoch_count")
+    return float(place + size) if isinstance(place, int | float) and isinstance(size, int | float) else None
 
 
 def _epochs(lines: list[dict[str, Any]], benchmark: Any) -> Iterable[dict[str, Any]]:
