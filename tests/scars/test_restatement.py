@@ -139,7 +139,9 @@ def test_two_reports_in_one_prefix_are_mixed(tmp_path: Path) -> None:
 
 def test_two_payers_in_one_export_are_kept_apart(tmp_path: Path) -> None:
     """T5. An organisation of two payers has two bills, whichever files they lie in."""
-    lines = [hour(14, 10, bill_payer_account_id=f"00000000000{n}", bill_invoice_id=f"INV-{n}") for n in (1, 2)]
+    lines = [
+        hour(14, 10, f"i-{n}", bill_payer_account_id=f"00000000000{n}", bill_invoice_id=f"INV-{n}") for n in (1, 2)
+    ]
     builder = deliver(tmp_path, lines, 1)
     rows = ask(builder, "select payer_account_id, invoice_id, billed_cost_usd from mart_invoice_reconciliation_monthly")
     assert sorted(rows.rows()) == [
