@@ -91,7 +91,8 @@ class RawDelivery:
     @property
     def warnings(self) -> list[str]:
         """What was read as missing, one sentence each."""
-        return [warning for file in self.files for warning in file.warnings]
+        empty = [] if self.line_count else [f"{self.delivery.manifest_key} delivers no line; the month is empty."]
+        return [*empty, *(warning for file in self.files for warning in file.warnings)]
 
 
 def column_list(kind: Kind) -> ColumnList:

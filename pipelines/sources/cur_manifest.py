@@ -54,7 +54,7 @@ class Manifest:
 def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[Place]:
     """The current manifest of each billing month in a listing of the export's root, of the export so named if given.
 
-    Raises SourceError when there is none, or when the folder holds more than one export.
+    Raises SourceError when there is none, when the folder holds more than one export, or two for one month.
     """
     places = []
     for item in listing:
@@ -75,6 +75,7 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
             f"{store.location} holds {len(exports)} exports ({', '.join(exports)}); "
             "give each its own [[billing]] entry with its own location, or with its `export` by name."
         )
+    _refuse_second_manifests(places, store)
     return places
 
 
@@ -110,6 +111,19 @@ def _text(store: Store, item: Object) -> str:
         return store.read(item.key).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SourceError(f"{where} is not UTF-8 text; fetch the manifest from the export again.") from None
+
+
+def _refuse_second_manifests(places: Sequence[Place], store: Store) -> None:
+    """Each delivers its whole month: of two, one is stale or would count double, and nothing tells which."""
+    first: dict[str, Place] = {}
+    for place in places:
+        other = first.setdefault(place.period, place)
+        if other is not place:
+            keys = sorted((other.object.key, place.object.key))
+            raise SourceError(
+                f"{' and '.join(map(store.uri, keys))} both deliver {place.period}; keep the one of the export as it "
+                "is now and move the other one out."
+            )
 
 
 def _refuse_shared_files(manifests: Sequence[Manifest], store: Store) -> None:

@@ -18,10 +18,9 @@ from pipelines.errors import SourceError
 from pipelines.sources import cur_values
 from pipelines.sources.cur_columns import MONEY, Column, ColumnList, Delivered, Source, snake
 from pipelines.sources.cur_delivery import RawFile, TagKey
+from pipelines.sources.cur_lines import BLOCK_BYTES, Lines, refuse_swallowed_rows
 from pipelines.sources.cur_unpack import Allowance, read_header, unpacked
 
-# Small enough to stay near the processor; no row is that long.
-BLOCK_BYTES = 2 << 20
 ROW_GROUP_ROWS = 122_880
 
 _READERS = {MONEY: cur_values.numbers, "TIMESTAMP": cur_values.times}
@@ -93,8 +92,10 @@ def _blocks(
 
     try:
         with unpacked(delivered, allowed, on_bytes) as stream:
-            yield from pyarrow.csv.open_csv(
-                stream,
+            lines = Lines(stream)
+            row_count = 0
+            for block in pyarrow.csv.open_csv(
+                pa.PythonFile(lines, "r"),
                 # Only a single-threaded reader knows the number of a ragged row.
                 pyarrow.csv.ReadOptions(
                     use_threads=False,
@@ -109,7 +110,10 @@ def _blocks(
                     strings_can_be_null=True,
                     null_values=list(cur_values.MISSING),
                 ),
-            )
+            ):
+                row_count += block.num_rows
+                yield block
+        refuse_swallowed_rows(delivered, bill.names, allowed, lines, row_count)
     except pa.ArrowInvalid as error:
         if ragged:
             row = ragged[0]

@@ -147,6 +147,26 @@ def test_a_file_of_two_months_manifests_is_refused(tmp_path: Path) -> None:
     assert f"{july} names data/BILLING_PERIOD=2026-06/" in said and f"and so does {june}" in said
 
 
+def test_two_spellings_of_a_months_folder_are_refused(tmp_path: Path) -> None:
+    """Each delivers the whole of July; which of them is the bill, nothing tells."""
+    root = cur2_export(tmp_path, FILES)
+    (first,) = root.glob("metadata/*/*.json")
+    second = root / f"metadata/billing_period={MONTH}" / first.name
+    second.parent.mkdir()
+    second.write_text(first.read_text())
+    said = refusal(root, tmp_path / "raw")
+    assert said.startswith(f"{first} and {second} both deliver {MONTH}; keep the one of the export as it is now")
+
+
+def test_two_legacy_periods_in_one_month_are_refused(tmp_path: Path) -> None:
+    files = {"a-1.csv.gz": packed(csv_text([LEGACY_LINE]))}
+    legacy_export(tmp_path, files, month="20260715-20260801", assembly="asm-2")
+    root = legacy_export(tmp_path, files)
+    said = refusal(root, tmp_path / "raw")
+    whole, part = (root / f"{period}-20260801/ml-cur-Manifest.json" for period in ("20260701", "20260715"))
+    assert said.startswith(f"{whole} and {part} both deliver {MONTH};")
+
+
 def test_a_manifest_of_gigabytes_is_not_even_read(tmp_path: Path) -> None:
     root = cur2_export(tmp_path, FILES)
     (path,) = root.glob("metadata/*/*.json")
