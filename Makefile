@@ -10,7 +10,7 @@ demo: $(VENV)/.base
 	$(BIN)/trainledger demo
 
 test: $(VENV)/.dev .mlflow/.server
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-spark: $(VENV)/.spark
 	$(BIN)/python -m pytest -m spark

@@ -1,4 +1,4 @@
-"""An engine to ask, and two small warehouses to build again with another engine."""
+"""An engine to ask, and a small warehouse to build again with another engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from edge_runs import write_runs
 from reference_house import House
 from support.bills import write_config
 
-from pipelines.demo import write_demo
 from pipelines.engine import Engine, open_engine
 from pipelines.settings import Warehouse
 
@@ -41,9 +40,3 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     config = write_config(root, billing=write_bill(root), reservations=held)
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
     return House(config, write_runs(root / "tracker"))
-
-
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """The demo's company: its bill and its runs as users see them."""
-    return House(write_demo(tmp_path_factory.mktemp("demo")).config)

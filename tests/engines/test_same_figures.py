@@ -17,15 +17,10 @@ pytestmark = pytest.mark.spark
 MODELS = load_catalog().ordered
 
 
-@pytest.fixture(params=["edge", "demo"], scope="module")
-def house(request: pytest.FixtureRequest) -> House:
-    return request.getfixturevalue(request.param)
-
-
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.key)
-def test_spark_makes_the_same_table(house: House, model) -> None:
-    for month in house.slices(model):
-        ours, theirs = house.build(model, month, "spark"), house.reference(model, month)
+def test_spark_makes_the_same_table(edge: House, model) -> None:
+    for month in edge.slices(model):
+        ours, theirs = edge.build(model, month, "spark"), edge.reference(model, month)
         assert types(ours) == types(theirs)
         assert_frame_equal(pl.read_parquet(ours), pl.read_parquet(theirs), check_exact=True)
 
