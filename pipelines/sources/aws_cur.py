@@ -72,6 +72,7 @@ def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: 
         raw = RawDelivery(delivery, folder, files)
         if not raw.line_count:
             _refuse_emptied(raw, store)
+        _refuse_copies(files, temporary, store)
         save(raw, temporary)
         _move(temporary, folder)
     finally:
@@ -180,6 +181,26 @@ def _refuse_emptied(raw: RawDelivery, store: Store) -> None:
                 f"{delivery.billing_period} had {before.line_count:,} lines; have the month delivered again, or delete "
                 f"{folder} if it really is empty now."
             )
+
+
+def _refuse_copies(files: Sequence[RawFile], folder: Path, store: Store) -> None:
+    """A file delivered again under another name, or packed again, would count double."""
+    alike: dict[tuple, list[RawFile]] = {}
+    for file in files:
+        if file.line_count:
+            facts = (file.line_count, file.billed_total, (folder / file.name).stat().st_size)
+            alike.setdefault(facts, []).append(file)
+    for group in alike.values():
+        first: dict[str, RawFile] = {}
+        # Only these are read once more: lines are told apart by their ids, so other files hardly ever have all equal.
+        for file in group if len(group) > 1 else ():
+            with (folder / file.name).open("rb") as stream:
+                other = first.setdefault(hashlib.file_digest(stream, "sha256").hexdigest(), file)
+            if other is not file:
+                raise SourceError(
+                    f"{store.uri(file.key)} holds just what {store.uri(other.key)} holds; their lines would count "
+                    "double, so have the month delivered again."
+                )
 
 
 def _move(temporary: Path, folder: Path) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +52,9 @@ class Lines(io.RawIOBase):
         return self._breaks + (not self._tail.endswith(b"\n"))
 
     @property
-    def last(self) -> str:
-        """The last line read."""
-        return self._tail.removesuffix(b"\n").rpartition(b"\n")[2].decode(errors="replace")
+    def last(self) -> bytes:
+        """The last line read, without its end."""
+        return self._tail.removesuffix(b"\n").rpartition(b"\n")[2]
 
     @property
     def _tail(self) -> bytes:
@@ -65,25 +64,20 @@ class Lines(io.RawIOBase):
 def refuse_swallowed_rows(
     delivered: Path, names: Sequence[str], allowed: Allowance, lines: Lines, row_count: int
 ) -> None:
-    """SourceError, by row and column, where a value took in rows. Costs nothing where each line made a row.
+    """SourceError, by row and column, where a value took in rows. Costs next to nothing where each line made a row.
 
     Text may break its lines within quotes: only then, or where lines are blank, is the file read again.
     """
     if lines.count == row_count + 1:
-        *_, last = csv.reader([f"{lines.last}\n"])
-        if last and last[-1].endswith("\n"):
-            raise _swallowed(allowed, row_count + 1, names[len(last) - 1])
+        *_, row = _rows(pa.BufferReader(lines.last + b"\n"), names)
+        if row.num_rows and row.columns[-1][-1].as_py().endswith(b"\n"):
+            raise _swallowed(allowed, row_count + 1, names[-1])
         return
     # The separators of a whole row: no text holds so many, and no row can be taken in without them.
     separators = len(names) - 1
     row = 2
     with unpacked(delivered, allowed) as stream:
-        for block in pyarrow.csv.open_csv(
-            stream,
-            pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, skip_rows=1, column_names=_positions(names)),
-            pyarrow.csv.ParseOptions(newlines_in_values=True),
-            pyarrow.csv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(_positions(names), pa.binary())),
-        ):
+        for block in _rows(stream, names, skipped=1):
             for name, values in zip(names, block.columns, strict=True):
                 broken = pc.match_substring_regex(values, "[\r\n]")
                 if broken.true_count:
@@ -93,8 +87,15 @@ def refuse_swallowed_rows(
             row += block.num_rows
 
 
-def _positions(names: Sequence[str]) -> list[str]:
-    return [str(position) for position in range(len(names))]
+def _rows(stream: pa.NativeFile, names: Sequence[str], skipped: int = 0) -> Iterator[pa.RecordBatch]:
+    """Every value of every column, as it stands."""
+    positions = [str(position) for position in range(len(names))]
+    yield from pyarrow.csv.open_csv(
+        stream,
+        pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, skip_rows=skipped, column_names=positions),
+        pyarrow.csv.ParseOptions(newlines_in_values=True),
+        pyarrow.csv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(positions, pa.binary())),
+    )
 
 
 def _breaks(block: pa.Buffer) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
+from pipelines.sources.cur_amounts import read_amounts
 from pipelines.sources.cur_columns import ColumnList, Delivered, Layout
 from pipelines.sources.cur_delivery import RawFile, TagKey
 from pipelines.sources.cur_unpack import Allowance
@@ -21,8 +21,8 @@ _BATCH_ROWS = 1 << 18
 def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> RawFile:
     """What the Parquet file `stored`, delivered as `key`, holds by the columns of `listed`.
 
-    Raises SourceError when it is cut short, unpacks to more than it may, lacks a column or has one of a type it
-    cannot have.
+    Raises SourceError when it is cut short, unpacks to more than it may, lacks a column, or has one of a type or with
+    a value it cannot have.
     """
     where = allowed.where
     try:
@@ -30,13 +30,13 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
             allowed.check(_unpacked_bytes(file.metadata))
             columns, twins = _columns(file.schema_arrow)
             found = listed.layout(columns, where)
-            total = _total(file, columns[found.sources[listed.billed][0].position].name, where)
+            total, unread = read_amounts(file, columns, found, listed, where)
             line_count = file.metadata.num_rows
         tag_keys = tuple(_tag_keys(stored, columns, found, listed.tag_containers))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
-    warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings))
+    warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings, *unread))
     return RawFile(key, stored.name, line_count, total, columns, tag_keys, warnings)
 
 
@@ -73,23 +73,6 @@ def _form(kind: pa.DataType) -> str:
     if types.is_map(kind):
         return "map"
     return "null" if types.is_null(kind) else "other"
-
-
-def _total(file: pq.ParquetFile, column: str, where: str) -> Decimal:
-    """The sum to 10 places a line; a value no bill can hold is refused by its row."""
-    total, row = Decimal(0), 0
-    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
-        costs = pl.Series(values=batch.column(0))
-        exact = costs.cast(pl.Decimal(20, 10), strict=False)
-        if exact.null_count() > costs.null_count():
-            at = (exact.is_null() & costs.is_not_null()).arg_max() or 0
-            raise SourceError(
-                f"{where}, row {row + at + 1}, column {column}: {costs[at]} is not a number "
-                "below 10 billion; have the file delivered again."
-            )
-        total += Decimal(exact.cast(pl.Decimal(38, 10)).sum() or 0)
-        row += len(costs)
-    return total
 
 
 def _tag_keys(

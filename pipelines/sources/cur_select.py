@@ -83,7 +83,9 @@ def _value(column: Column, sources: Sequence[Source], columns: Sequence[Delivere
         return _first(_filled(name, source.key) for name, source in zip(names, sources, strict=True))
     kind = "decimal(20, 10)" if column.type == MONEY else column.type.lower()
     inner = f"coalesce({', '.join(map(_name, names))})" if len(names) > 1 else next(map(_name, names), "null")
-    return f"cast({inner} as {kind})"
+    # A value that may be read as missing was told when the file came in.
+    read = "cast" if column.refuses or column.type != MONEY else "try_cast"
+    return f"{read}({inner} as {kind})"
 
 
 def _filled(column: str, key: str | None) -> str:

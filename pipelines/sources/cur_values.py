@@ -20,6 +20,8 @@ pc: Any = pyarrow.compute
 MISSING = ("", "None", "NULL", "null")
 NUMBER = pa.decimal128(20, 10)
 TIME = pa.timestamp("us")
+# Seconds from 1970 to the first moment of year 1, and to the last of year 9999: no other time can be shown.
+CALENDAR = -62_135_596_800, 253_402_300_800
 _ZONED = pa.timestamp("us", "UTC")
 MAP = pa.map_(pa.string(), pa.string())
 
@@ -49,10 +51,15 @@ def times(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Naive UTC timestamps from ISO texts with or without a zone, and which texts are none."""
     try:
         # All with a zone, as AWS writes them.
-        return texts.cast(_ZONED).cast(TIME), pa.repeat(False, len(texts))
+        values = texts.cast(_ZONED).cast(TIME)
+        first, last = (end * 1_000_000 for end in CALENDAR)
+        found = pc.min_max(values.view(pa.int64())).as_py()
+        if found["min"] is None or first <= found["min"] <= found["max"] < last:
+            return values, pa.repeat(False, len(texts))
     except pa.ArrowInvalid:
-        values = _by_distinct(texts, _time, TIME)
-        return values, pc.and_(values.is_null(), texts.is_valid())
+        pass
+    values = _by_distinct(texts, _time, TIME)
+    return values, pc.and_(values.is_null(), texts.is_valid())
 
 
 def maps(texts: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -165,6 +166,24 @@ def test_two_legacy_periods_in_one_month_are_refused(tmp_path: Path) -> None:
     said = refusal(root, tmp_path / "raw")
     whole, part = (root / f"{period}-20260801/ml-cur-Manifest.json" for period in ("20260701", "20260715"))
     assert said.startswith(f"{whole} and {part} both deliver {MONTH};")
+
+
+@pytest.mark.parametrize("level", [6, 1])
+def test_a_copy_of_a_file_under_another_name_is_refused(tmp_path: Path, level: int) -> None:
+    """Its lines would count double, also where it was packed anew."""
+    content = csv_text([{**CUR2_LINE, "line_item_resource_id": f"i-{number}"} for number in range(99)])
+    copies = {"a-1.csv.gz": packed(content), "a-2.csv.gz": gzip.compress(content, compresslevel=level, mtime=7)}
+    root = cur2_export(tmp_path, copies)
+    folder = root / PLACE / "20260801T000000Z-exec-1"
+    said = refusal(root, tmp_path / "raw")
+    assert said.startswith(f"{folder}/a-2.csv.gz holds just what {folder}/a-1.csv.gz holds; their lines would count")
+
+
+def test_empty_parts_are_no_copies(tmp_path: Path) -> None:
+    """Two files of a header alone repeat no line."""
+    header = packed(csv_text([CUR2_LINE]).splitlines(keepends=True)[0])
+    (raw,) = stored(cur2_export(tmp_path, {**FILES, "b-1.csv.gz": header, "b-2.csv.gz": header}), tmp_path / "raw")
+    assert raw.line_count == 1
 
 
 def test_a_manifest_of_gigabytes_is_not_even_read(tmp_path: Path) -> None:

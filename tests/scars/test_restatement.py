@@ -79,7 +79,8 @@ def test_a_month_that_grows_from_two_chunks_to_three_is_read_once(tmp_path: Path
 
     def legacy(number: int, chunks: int) -> None:
         month, assembly = "20260701-20260801", f"asm-{number}"
-        files = {f"ml-cur-{n:05d}.csv.gz": packed(csv_text([LEGACY_LINE])) for n in range(1, chunks + 1)}
+        lines = [{**LEGACY_LINE, "lineItem/ResourceId": f"i-{n}"} for n in range(1, chunks + 1)]
+        files = {f"ml-cur-{n:05d}.csv.gz": packed(csv_text([line])) for n, line in enumerate(lines, 1)}
         legacy_export(
             tmp_path / "bucket" / "cur",
             files,

@@ -55,7 +55,8 @@ def upload(root: Path, bucket: str, prefix: str, endpoint: str) -> str:
 
 
 def test_cur2_from_s3(tmp_path: Path, s3_endpoint: str) -> None:
-    files = {"a-1.snappy.parquet": parquet([CUR2_LINE]), "a-2.snappy.parquet": parquet([CUR2_LINE])}
+    second = parquet([{**CUR2_LINE, "line_item_unblended_cost": "5"}])
+    files = {"a-1.snappy.parquet": parquet([CUR2_LINE]), "a-2.snappy.parquet": second}
     cur2_export(tmp_path / "b", {"old.snappy.parquet": parquet([CUR2_LINE])}, execution="20260731T000000Z-old")
     root = cur2_export(tmp_path / "b", files)
     location = upload(root, "example-billing", "cur2/ml-cur2", s3_endpoint)
