@@ -10,6 +10,7 @@ import duckdb
 import polars as pl
 
 from pipelines.engine.base import Engine
+from pipelines.engine.damage import explained
 from pipelines.errors import EngineError
 
 # Row groups of this many rows keep the writer's buffers small at any number of lines.
@@ -54,13 +55,13 @@ class DuckDBEngine(Engine):
 
     def __init__(self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None):
         self._connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)
+        self._files: list[Path] = []
 
     def view(self, name: str, files: Sequence[Path]) -> None:
-        self._view(name, f"read_parquet({file_list(files)}, hive_partitioning = false)")
+        self._view(name, files, "hive_partitioning = false")
 
     def scan_files(self, name: str, files: Sequence[Path]) -> None:
-        options = "filename = true, file_row_number = true, hive_partitioning = false"
-        self._view(name, f"read_parquet({file_list(files)}, {options})")
+        self._view(name, files, "filename = true, file_row_number = true, hive_partitioning = false")
 
     def view_sql(self, name: str, sql: str) -> None:
         schema, _, table = name.rpartition(".")
@@ -87,14 +88,16 @@ class DuckDBEngine(Engine):
                 raise EngineError("That statement gives no rows; write one SELECT.")
             return relation.pl()
         except duckdb.Error as error:
-            raise EngineError(_first_line(error)) from error
+            raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
             raise EngineError(f"A column cannot be shown ({error}); cast it to varchar.") from error
 
     def close(self) -> None:
         self._connection.close()
 
-    def _view(self, name: str, relation: str) -> None:
+    def _view(self, name: str, files: Sequence[Path], options: str) -> None:
+        self._files += files
+        relation = f"read_parquet({file_list(files)}, {options})"
         # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
         instants = [
             row[0] for row in self._run(f"describe select * from {relation}") if row[1] == "TIMESTAMP WITH TIME ZONE"
@@ -107,17 +110,14 @@ class DuckDBEngine(Engine):
         try:
             return self._connection.execute(statement).fetchall()
         except duckdb.Error as error:
-            raise EngineError(_first_line(error)) from error
-
-
-def _first_line(error: duckdb.Error) -> str:
-    return f"DuckDB: {str(error).splitlines()[0]}"
+            raise explained(error, self._files) from error
 
 
 def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]) -> None:
     """Write a DuckDB file holding `tables` (name to Parquet files) that clients since 1.2 can open.
 
-    The file appears by one rename, so a reader sees the old copy or the new one.
+    The file appears by one rename, so a reader sees the old copy or the new one. SourceError names a file of
+    `tables` that cannot be read.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     fresh.unlink(missing_ok=True)
@@ -131,6 +131,8 @@ def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]
                 f"from read_parquet({file_list(files)}, hive_partitioning = false)"
             )
         connection.execute("detach copy")
+    except duckdb.Error as error:
+        raise explained(error, [file for files in tables.values() for file in files]) from error
     finally:
         connection.close()
     fresh.replace(path)
