@@ -206,11 +206,12 @@ def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]
 
 
 def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
-    """An engine with the published marts, as `mart_x` and as `mart.mart_x`."""
+    """An engine with the published marts, as `mart_x` and as `mart.mart_x`, and with nothing else."""
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
     for name, files in mart_files(warehouse, published.tables).items():
         engine.view(name, files)
         engine.view_sql(f"mart.{name}", f"select * from main.{name}")
+    engine.close_off()
     return engine
 
 

@@ -83,17 +83,29 @@ class DuckDBEngine(Engine):
 
     def query(self, sql: str) -> pl.DataFrame:
         try:
-            relation = self._connection.sql(sql)
-            if relation is None:
-                raise EngineError("That statement gives no rows; write one SELECT.")
-            return relation.pl()
+            if not self._is_one_select(sql):
+                raise EngineError("That is not one SELECT; write one SELECT.")
+            return self._connection.sql(sql).pl()
         except duckdb.Error as error:
             raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
             raise EngineError(f"A column cannot be shown ({error}); cast it to varchar.") from error
 
+    def close_off(self) -> None:
+        """From now on nothing but the files already named is read, and nothing is written or installed."""
+        self._run(f"set allowed_paths = {file_list(self._files)}" if self._files else "select 1")
+        for setting in ("enable_external_access = false", "lock_configuration = true"):
+            self._run(f"set {setting}")
+
     def close(self) -> None:
         self._connection.close()
+
+    def _is_one_select(self, sql: str) -> bool:
+        statements = self._connection.extract_statements(sql)
+        # A PIVOT becomes two, of which neither has words.
+        written = [statement for statement in statements if statement.query]
+        kinds = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+        return bool(statements) and len(written) <= 1 and statements[-1].type in kinds
 
     def _view(self, name: str, files: Sequence[Path], options: str) -> None:
         self._files += files
