@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from pipelines.quality.contract import load_contract
+from pipelines.sources.capacity_reservation import SCHEMA
 from pipelines.sources.run_event_fields import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,6 +17,11 @@ def test_every_event_and_field_is_documented() -> None:
     named = set(re.findall(r"`(\w+)`", text))
     fields = {field for forms in FIELDS.values() for field in forms}
     assert set(FIELDS) | fields <= named
+
+
+def test_every_column_of_a_reservation_is_documented() -> None:
+    text = (ROOT / "docs" / "reservations.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE)) == set(SCHEMA) - {"source_name"}
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:
