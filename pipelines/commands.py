@@ -12,7 +12,7 @@ import polars as pl
 
 from pipelines.console import Console
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageError
+from pipelines.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.lake import Publication
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
@@ -26,6 +26,7 @@ Form = Literal["table", "json", "csv"]
 def demo(out: Path, console: Console) -> None:
     """Write the demo's bucket and runs below `out` once, build them and render the report."""
     from pipelines.demo import write_demo
+    from pipelines.reports.figures import say_three_figures
 
     if not (out / "trainledger.toml").is_file():
         console.note(f"Generating a bill and training runs in {out} …")
@@ -34,7 +35,9 @@ def demo(out: Path, console: Console) -> None:
     page = out / "report.html"
     if build(settings, console) or not page.is_file():
         report(settings, page, console)
-    _three_figures(settings, console)
+    warehouse = Warehouse(settings)
+    with open_marts(warehouse, published_of(warehouse)) as engine:
+        say_three_figures(engine, console)
     console.say(f"Report:    {page}")
     console.say(f"Marts:     {Path(settings.warehouse.location) / DATABASE}   (schema mart, any DuckDB client)")
     console.say(f"Try:       trainledger query --config {shlex.quote(str(out / 'trainledger.toml'))}")
@@ -49,6 +52,11 @@ def build(settings: Settings, console: Console) -> bool:
         raise UsageError("The configuration names no bill; add a [[billing]] source (README, 'Your own bill').")
     warehouse = Warehouse(settings)
     planned = plan(warehouse)
+    first, *others = planned.damaged or ("",)
+    if planned.publication and first:
+        more = f" and {len(others)} more" if others else ""
+        lost = f"Of publication {planned.publication.number} {first}{more}"
+        console.note(f"{lost} is gone or cut short; it is made again.")
     if planned.publication and planned.is_current:
         if not is_copied(warehouse, planned.publication):
             # A build was killed between its publication and the copy of it.
@@ -113,6 +121,13 @@ def check(settings: Settings, console: Console) -> None:
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
     results = []
+    altered = [file for key, named in published.tables.items() for file in warehouse.lake.altered(key, named["files"])]
+    if altered:
+        more = f" and {len(altered) - 1} more files" if len(altered) > 1 else ""
+        raise CheckError(
+            f"{altered[0]}{more} of publication {published.number} does not hold what was published; remove it and "
+            "run `trainledger build`, which makes it again."
+        )
     models = [model for model in load_catalog().ordered if model.key in published.tables]
     with console.steps(len(models)) as steps:
         for model in models:
@@ -169,7 +184,7 @@ def query(settings: Settings, sql: str | None, form: Form, console: Console) -> 
         else:
             try:
                 frame = engine.query(sql)
-            except TrainledgerError as error:
+            except EngineError as error:
                 sentence = str(error).rstrip(".!")
                 raise UsageError(f"{sentence}; `trainledger query` alone lists the marts.") from None
     if form == "table":
@@ -195,11 +210,12 @@ def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]
 
 
 def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
-    """An engine with the published marts, as `mart_x` and as `mart.mart_x`."""
+    """An engine with the published marts, as `mart_x` and as `mart.mart_x`, and with nothing else."""
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
-    for name, files in mart_files(warehouse, published).items():
+    for name, files in mart_files(warehouse, published.tables).items():
         engine.view(name, files)
         engine.view_sql(f"mart.{name}", f"select * from main.{name}")
+    engine.close_off()
     return engine
 
 
@@ -212,37 +228,3 @@ def _mart_list(engine: DuckDBEngine, published: Publication) -> pl.DataFrame:
     return pl.DataFrame(
         {"mart": names, "rows": counts, "one row per": [g.removeprefix("one row per ") for g in grains]}
     )
-
-
-def _three_figures(settings: Settings, console: Console) -> None:
-    """Three figures a reader cares about, each with its basis, in each currency of the bills."""
-    from pipelines.reports.formats import cents
-
-    warehouse = Warehouse(settings)
-    with open_marts(warehouse, published_of(warehouse)) as engine:
-        totals = engine.query(
-            "select billing_currency as currency, "
-            "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
-            "coalesce(sum(effective_cost_usd) filter (where bucket in "
-            "('idle', 'unattributed', 'capacity_unused', 'commitment_unused')), 0) as unused "
-            "from mart_cost_ledger_daily group by 1 order by 1"
-        ).rows(named=True)
-        pair = engine.query(
-            "select workload_id, billing_currency, saving_ratio, gpu_run_count, trainium_run_count, verdict "
-            "from mart_silicon_comparison where cost_basis = 'effective' and saving_ratio is not null "
-            "order by gpu_run_count desc, workload_id, billing_currency limit 1"
-        ).rows(named=True)
-    console.say("")
-    for total in totals:
-        run, unused = (cents(total[name], total["currency"]) for name in ("run", "unused"))
-        console.say(f"Training runs cost      {run:>13}   effective, all delivered months")
-        console.say(f"Paid for and not used   {unused:>13}   effective: idle, unattributed, unused capacity")
-    for row in pair:
-        cheaper = "cheaper" if row["saving_ratio"] > 0 else "dearer"
-        model = row["workload_id"].split(" / ")[0]
-        runs = f"{row['gpu_run_count']} against {row['trainium_run_count']} runs"
-        console.say(
-            f"Trainium beside GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {model}, {runs}, "
-            f"effective: {row['verdict']}"
-        )
-    console.say("")

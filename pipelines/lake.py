@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ class Lake:
         self._tables = DeltaTables(store)
         self._records = Publications(store)
         self._newest: dict[str, tuple[int, list[DataFile]]] = {}
+        self._listed: dict[str, int] | None = None
         self._still_ours: Callable[[], None] = _no_lock
 
     def as_published(self, publication: Publication) -> Lake:
@@ -56,10 +57,35 @@ class Lake:
                 return part.name.partition("-")[0]
         return None
 
+    def is_whole(self, table: str, period: str | None = None) -> bool:
+        """Whether every file of the newest slice lies in the warehouse with all its bytes."""
+        slices = (part for part in self._newest_files(table) if part.period == period)
+        return all(self._size(table, part.name) == part.size for part in slices)
+
+    def damaged(self, publication: Publication, only: Collection[str] | None = None) -> list[str]:
+        """The files a publication names, or names for `only` these tables, that are gone or have lost bytes."""
+        found = []
+        for table, named in publication.tables.items():
+            if only is not None and table not in only:
+                continue
+            # Older records tell no sizes.
+            sizes = named.get("bytes") or [None] * len(named["files"])
+            for name, size in zip(named["files"], sizes, strict=True):
+                lying = self._size(table, name)
+                if lying is None or size not in (None, lying):
+                    found.append(self._store.uri(_data_key(table, name)))
+        return found
+
+    def altered(self, table: str, names: list[str]) -> list[Path]:
+        """Of a table's named files those that do not hold what their names promise."""
+        seals = [name.partition("-")[0] for name in names]
+        # A slice of several files is named by all of them in their order, which no name tells.
+        alone = [(name, seal) for name, seal in zip(names, seals, strict=True) if seals.count(seal) == 1]
+        return [file for name, seal in alone if _names([file := self._local(table, name)], seal) != [name]]
+
     def contents(self, table: str, period: str | None = None) -> list[str]:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
-        slices = self._newest_files(table)
-        names = sorted(part.name for part in slices if period is None or part.period == period)
+        names = sorted(p.name for p in self._newest_files(table) if period is None or p.period == period)
         return [name.rpartition("-")[2].partition(".")[0] for name in names]
 
     def periods(self, table: str) -> list[str]:
@@ -82,8 +108,9 @@ class Lake:
         names = _names(staged, fingerprint)
         slices = self._newest_files(table)
         if {part.name for part in slices if part.period == period} == set(names):
-            for path in staged:
-                path.unlink()
+            for path, name in zip(staged, names, strict=True):
+                lies_whole = self._size(table, name) == path.stat().st_size
+                path.unlink() if lies_whole else self._take_in(table, path, name)
             return self._version(table)
         if not {part.name for part in slices if part.period != period}.isdisjoint(names):
             raise ValueError(f"{table}: two slices may not share a file; give each month its own fingerprint")
@@ -129,6 +156,7 @@ class Lake:
         with build_lock(self._store, self._cache.parent) as self._still_ours:
             # What another build committed before is read anew.
             self._newest.clear()
+            self._listed = None
             try:
                 yield
             finally:
@@ -150,6 +178,7 @@ class Lake:
         return self._version(table)
 
     def _take_in(self, table: str, staged: Path, name: str) -> None:
+        self._listed = None
         if self._is_remote:
             self._store.upload(staged, _data_key(table, name))
             local = self._cache / table / name
@@ -166,9 +195,20 @@ class Lake:
         path = self._cache / table / name if self._is_remote else Path(self._store.location) / key
         if not path.is_file():
             if not self._is_remote:
-                raise SourceError(f"{path} is gone; restore it, versions that are published need it.")
+                raise SourceError(f"{path} is gone; run `trainledger build`, which makes it again.")
             self._store.download(key, path)
         return path
+
+    def _size(self, table: str, name: str) -> int | None:
+        """A file's bytes as it lies in the warehouse; None where it is gone."""
+        key = _data_key(table, name)
+        if not self._is_remote:
+            path = Path(self._store.location) / key
+            return path.stat().st_size if path.is_file() else None
+        if self._listed is None:
+            # One listing instead of a question for every file.
+            self._listed = {item.key: item.size for item in self._store.list("tables/")}
+        return self._listed.get(key)
 
     @property
     def _is_remote(self) -> bool:

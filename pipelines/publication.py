@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,9 @@ from typing import Any
 
 from pipelines.errors import CheckError, SourceError
 from pipelines.storage import Store
+
+# What else lies in the folder is none of ours.
+_KEY = re.compile(r"publications/\d{6,}\.json")
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Publications:
         return self._read(keys[known - 1]) if known else None
 
     def _keys(self) -> list[str]:
-        return [item.key for item in self._store.list("publications/") if item.key.endswith(".json")]
+        return [item.key for item in self._store.list("publications/") if _KEY.fullmatch(item.key)]
 
     def _read(self, key: str) -> Publication:
         try:

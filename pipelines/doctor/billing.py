@@ -17,7 +17,9 @@ from pipelines.sources.cur_delivery import load
 from pipelines.sources.cur_options import CAPACITY, NET, SPLIT, Seen, TagUse, see
 from pipelines.storage import open_store
 
-KINDS = {"cur": "legacy Cost and Usage Report", "cur2": "CUR 2.0"}
+KINDS = {"cur": "legacy CUR", "cur2": "CUR 2.0", "focus": "FOCUS"}
+# In a FOCUS export no line tells what the export was set to.
+_TELLING = ("cur", "cur2")
 # A delivery that no build has read is judged by one file, of at most this size.
 _SAMPLE_MIB = 32
 # AWS delivers at least daily, and the newest hours come a day or two late (facts aws-billing 1 and 6).
@@ -56,7 +58,7 @@ class BillExam:
                 yield failed(self.subject, "readable", error, ("s3:GetObject", object_arn(place)))
                 return
             self.kind = deliveries[-1].kind
-            yield self._ok("kind", f"{KINDS.get(self.kind, self.kind)}, told by its columns.")
+            yield self._ok("kind", f"{KINDS[self.kind]}, told by its columns.")
             yield from self._delivered(deliveries)
             yield from self._content(deliveries[-1], Path(scratch))
 
@@ -91,8 +93,9 @@ class BillExam:
             yield self._ok("newest delivery", f"{told}.")
 
     def _content(self, newest: Delivery, scratch: Path) -> Iterator[Finding]:
-        if newest.kind not in KINDS:
-            yield self._unchecked("options", f"only those of {' and '.join(KINDS.values())} show in the lines.")
+        if newest.kind not in _TELLING:
+            telling = " and ".join(KINDS[kind] for kind in _TELLING)
+            yield self._unchecked("options", f"only those of {telling} show in the lines.")
             return
         try:
             raw = load(newest.folder(self._raw_root)) or self._sample(newest, scratch)

@@ -36,8 +36,7 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
         yield Finding("configuration", "runs", "warn", "no [[runs]] source: everything stays unattributed.")
     for source in settings.runs:
         yield from examine_runs(source)
-    for source in getattr(settings, "reservations", ()):
-        yield from examine_reservations(source)
+    yield from examine_reservations(settings.reservations)
     yield from examine_warehouse(place, now)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from pipelines.doctor.aws import may_describe_capacity
 from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
 from pipelines.errors import TrainledgerError
 from pipelines.publication import Publications
-from pipelines.settings import RunSource, Warehouse
+from pipelines.settings import ReservationSource, RunSource, Warehouse
+from pipelines.sources.capacity_reservation import read_reservations
+from pipelines.sources.capacity_reservation_file import reservation_files
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.storage import Store, open_store
 
@@ -44,18 +46,38 @@ def examine_runs(source: RunSource) -> Iterator[Finding]:
         yield failed(subject, "readable", error, ("s3:GetObject", object_arn(source.location)))
 
 
-def examine_reservations(source: Any) -> Iterator[Finding]:
-    """A source of reserved capacity: its files, or the permission to ask AWS."""
-    if not source.location:
-        yield from may_describe_capacity(source)
-        return
-    subject = f"reservations {source.name}"
+def examine_reservations(sources: Sequence[ReservationSource]) -> Iterator[Finding]:
+    """Sources of reserved capacity: their files, read as a build reads them, or the permission to ask AWS."""
+    readable = []
+    for source in sources:
+        findings = [*(_saved(source) if source.location else may_describe_capacity(source))]
+        yield from findings
+        if source.location and all(finding.status != "fail" for finding in findings):
+            readable.append(source)
+    if len(readable) > 1:
+        try:
+            read_reservations(readable)
+        except TrainledgerError as error:
+            yield failed("reservations", "agree", error)
+
+
+def _saved(source: ReservationSource) -> Iterator[Finding]:
+    subject, place = f"reservations {source.name}", str(source.location)
     try:
-        count = len(_open(source).list())
+        _, files, _ = reservation_files(source, hurried=True)
     except TrainledgerError as error:
-        yield failed(subject, "reachable", error, ("s3:ListBucket", bucket_arn(source.location)))
+        yield failed(subject, "reachable", error, ("s3:ListBucket", bucket_arn(place)))
         return
-    yield Finding(subject, "reachable", "ok" if count else "warn", f"{source.location} holds {count:,} files.")
+    count = f"{len(files):,} file{'' if len(files) == 1 else 's'} of reservations"
+    yield Finding(subject, "reachable", "ok" if files else "warn", f"{place} holds {count}.")
+    try:
+        told = read_reservations([source])
+    except TrainledgerError as error:
+        yield failed(subject, "readable", error, ("s3:GetObject", object_arn(place)))
+        return
+    held = told.table["reservation_id"].n_unique()
+    yield Finding(subject, "readable", "ok", f"{held:,} reservation{'' if held == 1 else 's'} told.")
+    yield from (Finding(subject, "doubt", "warn", doubt) for doubt in told.warnings)
 
 
 def examine_warehouse(place: Warehouse, now: datetime) -> Iterator[Finding]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import duckdb
 
+from pipelines.engine.damage import explained
 from pipelines.engine.duckdb import connect, file_list
-from pipelines.errors import EngineError, SourceError
 
 apilevel = "2.0"
 threadsafety = 1
@@ -41,15 +41,16 @@ def dbapi_connect(
             ).fetchall()
         except duckdb.Error as error:
             connection.close()
-            raise SourceError(f"The files of {name} cannot be read as Parquet: {_first_line(error)}.") from None
-    return Connection(connection)
+            raise explained(error, files) from None
+    return Connection(connection, [file for files in views.values() for file in files])
 
 
 class Connection:
     """One in-memory database; nothing is ever written, so commit and rollback have nothing to do."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection):
+    def __init__(self, connection: duckdb.DuckDBPyConnection, files: Sequence[Path] = ()):
         self._connection = connection
+        self._files = files
 
     def cursor(self) -> Cursor:
         return Cursor(self._connection)
@@ -66,13 +67,13 @@ class Connection:
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a SELECT by column name, values as Python has them (DECIMAL as Decimal).
 
-        Raises EngineError when DuckDB cannot run it.
+        Raises EngineError when DuckDB cannot run it, SourceError naming a file that cannot be read.
         """
         cursor = self.cursor()
         try:
             cursor.execute(sql)
         except duckdb.Error as error:
-            raise EngineError(f"DuckDB: {_first_line(error)}") from error
+            raise explained(error, self._files) from error
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -108,7 +109,3 @@ class Cursor:
 
     def close(self) -> None:
         self._rows = []
-
-
-def _first_line(error: duckdb.Error) -> str:
-    return str(error).splitlines()[0]

@@ -10,6 +10,7 @@ import duckdb
 import polars as pl
 
 from pipelines.engine.base import Engine
+from pipelines.engine.damage import explained
 from pipelines.errors import EngineError
 
 # Row groups of this many rows keep the writer's buffers small at any number of lines.
@@ -54,13 +55,13 @@ class DuckDBEngine(Engine):
 
     def __init__(self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None):
         self._connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)
+        self._files: list[Path] = []
 
     def view(self, name: str, files: Sequence[Path]) -> None:
-        self._view(name, f"read_parquet({file_list(files)}, hive_partitioning = false)")
+        self._view(name, files, "hive_partitioning = false")
 
     def scan_files(self, name: str, files: Sequence[Path]) -> None:
-        options = "filename = true, file_row_number = true, hive_partitioning = false"
-        self._view(name, f"read_parquet({file_list(files)}, {options})")
+        self._view(name, files, "filename = true, file_row_number = true, hive_partitioning = false")
 
     def view_sql(self, name: str, sql: str) -> None:
         schema, _, table = name.rpartition(".")
@@ -82,19 +83,33 @@ class DuckDBEngine(Engine):
 
     def query(self, sql: str) -> pl.DataFrame:
         try:
-            relation = self._connection.sql(sql)
-            if relation is None:
-                raise EngineError("That statement gives no rows; write one SELECT.")
-            return relation.pl()
+            if not self._is_one_select(sql):
+                raise EngineError("That is not one SELECT; write one SELECT.")
+            return self._connection.sql(sql).pl()
         except duckdb.Error as error:
-            raise EngineError(_first_line(error)) from error
+            raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
             raise EngineError(f"A column cannot be shown ({error}); cast it to varchar.") from error
+
+    def close_off(self) -> None:
+        """From now on nothing but the files already named is read, and nothing is written or installed."""
+        self._run(f"set allowed_paths = {file_list(self._files)}" if self._files else "select 1")
+        for setting in ("enable_external_access = false", "lock_configuration = true"):
+            self._run(f"set {setting}")
 
     def close(self) -> None:
         self._connection.close()
 
-    def _view(self, name: str, relation: str) -> None:
+    def _is_one_select(self, sql: str) -> bool:
+        statements = self._connection.extract_statements(sql)
+        # A PIVOT becomes two, of which neither has words.
+        written = [statement for statement in statements if statement.query]
+        kinds = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+        return bool(statements) and len(written) <= 1 and statements[-1].type in kinds
+
+    def _view(self, name: str, files: Sequence[Path], options: str) -> None:
+        self._files += files
+        relation = f"read_parquet({file_list(files)}, {options})"
         # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
         instants = [
             row[0] for row in self._run(f"describe select * from {relation}") if row[1] == "TIMESTAMP WITH TIME ZONE"
@@ -107,17 +122,14 @@ class DuckDBEngine(Engine):
         try:
             return self._connection.execute(statement).fetchall()
         except duckdb.Error as error:
-            raise EngineError(_first_line(error)) from error
-
-
-def _first_line(error: duckdb.Error) -> str:
-    return f"DuckDB: {str(error).splitlines()[0]}"
+            raise explained(error, self._files) from error
 
 
 def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]) -> None:
     """Write a DuckDB file holding `tables` (name to Parquet files) that clients since 1.2 can open.
 
-    The file appears by one rename, so a reader sees the old copy or the new one.
+    The file appears by one rename, so a reader sees the old copy or the new one. SourceError names a file of
+    `tables` that cannot be read.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     fresh.unlink(missing_ok=True)
@@ -131,6 +143,8 @@ def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]
                 f"from read_parquet({file_list(files)}, hive_partitioning = false)"
             )
         connection.execute("detach copy")
+    except duckdb.Error as error:
+        raise explained(error, [file for files in tables.values() for file in files]) from error
     finally:
         connection.close()
     fresh.replace(path)

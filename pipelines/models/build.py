@@ -82,7 +82,7 @@ class Builder:
         model = self.catalog[name]
         contract = load_contract(model.key)
         fingerprint = self._fingerprint(model, contract, period)
-        if self.lake.fingerprint(model.key, period) == fingerprint:
+        if self.lake.fingerprint(model.key, period) == fingerprint and self.lake.is_whole(model.key, period):
             recorded = self._recorded(model.key, period, fingerprint)
             if recorded is not None:
                 return recorded

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pipelines import __version__
+from pipelines.errors import UsageError
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
 from pipelines.models.catalog import RESERVATIONS, load_catalog
@@ -25,27 +27,34 @@ DATABASE = "marts.duckdb"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a refresh would do. `months` are all delivered ones, `changed` those a refresh must look at."""
+    """What a refresh would do. `months` are all delivered ones, `changed` those a refresh must look at; `damaged`
+    are files of the newest publication that are gone or cut short."""
 
     inputs: dict[str, object]
     months: tuple[str, ...]
     changed: tuple[str, ...]
     publication: Publication | None
+    damaged: tuple[str, ...] = ()
 
     @property
-    def is_current(self) -> bool:
+    def is_known(self) -> bool:
         """Whether the newest publication was made from exactly these inputs by this code."""
         return self.publication is not None and self.publication.inputs == self.inputs
 
     @property
+    def is_current(self) -> bool:
+        """Whether there is nothing to do: it was, and its files lie there whole."""
+        return self.is_known and not self.damaged
+
+    @property
     def asked(self) -> tuple[str, ...]:
-        """The months a run must ask for: the changed ones, or all when something else changed."""
-        return self.changed or self.months
+        """The months a run must ask for: the changed ones, or all when something else changed or is damaged."""
+        return self.months if self.damaged else self.changed or self.months
 
     @property
     def digest(self) -> str:
         """A short name of this state of the world, the same as long as nothing changes."""
-        return hashlib.sha256(repr(self.inputs).encode()).hexdigest()[:12]
+        return hashlib.sha256(repr((self.inputs, self.damaged)).encode()).hexdigest()[:12]
 
 
 @cache
@@ -80,7 +89,8 @@ def plan(warehouse: Warehouse) -> Plan:
     }
     publication = warehouse.lake.current()
     months = tuple(sorted({str(delivery["billing_period"]) for delivery in deliveries}))
-    return Plan(inputs, months, _changed(inputs, months, publication), publication)
+    damaged = tuple(warehouse.lake.damaged(publication)) if publication else ()
+    return Plan(inputs, months, _changed(inputs, months, publication), publication, damaged)
 
 
 def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | None) -> tuple[str, ...]:
@@ -121,12 +131,17 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     tables = {
         model.key: {
             "version": versions[model.key],
-            "files": sorted(file.name for file in lake.files(model.key)),
+            "files": [file.name for file in files],
+            "bytes": [file.stat().st_size for file in files],
         }
         for model in builder.catalog.ordered
         if model.stored
+        for files in [lake.files(model.key)]
     }
-    if planned.publication and planned.is_current and planned.publication.tables == tables:
+    # Before the record: it must not become visible over files that cannot be read.
+    copy = _stage_copy(builder.warehouse, tables)
+    if planned.publication and planned.is_known and planned.publication.tables == tables:
+        _show_copy(builder.warehouse, copy)
         return planned.publication
     publication = lake.publish(
         {
@@ -143,7 +158,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             ],
         }
     )
-    write_copy(builder.warehouse, publication)
+    _show_copy(builder.warehouse, copy)
     builder.warehouse.bill.forget_superseded()
     return publication
 
@@ -173,24 +188,38 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
         yield {"table": table, "period": period, **asdict(doubt)}
 
 
-def mart_files(warehouse: Warehouse, publication: Publication) -> dict[str, list[Path]]:
-    """The files of every mart of a publication, by the mart's name."""
+def mart_files(warehouse: Warehouse, tables: dict[str, dict[str, Any]]) -> dict[str, list[Path]]:
+    """The files of every mart among the tables of a publication, by the mart's name."""
     return {
-        model.name: warehouse.lake.named_files(model.key, publication.tables[model.key]["files"])
+        model.name: warehouse.lake.named_files(model.key, tables[model.key]["files"])
         for model in load_catalog().layer("marts")
-        if model.key in publication.tables
+        if model.key in tables
     }
 
 
 def write_copy(warehouse: Warehouse, publication: Publication) -> None:
     """Replace `marts.duckdb`, the disposable read-only copy for DuckDB and BI clients."""
+    _show_copy(warehouse, _stage_copy(warehouse, publication.tables))
+
+
+def _stage_copy(warehouse: Warehouse, tables: dict[str, dict[str, Any]]) -> Path:
+    """The copy, whole but not yet seen. Raises SourceError naming a mart's file that cannot be read."""
     from pipelines.engine.duckdb import write_database
 
+    place = warehouse.work / DATABASE
+    if place.is_dir():
+        raise UsageError(f"{place} is a folder; move it away, the copy for DuckDB clients is written there.")
     fresh = warehouse.staging / DATABASE
     fresh.parent.mkdir(parents=True, exist_ok=True)
-    write_database(fresh, "mart", mart_files(warehouse, publication))
+    write_database(fresh, "mart", mart_files(warehouse, tables))
+    return fresh
+
+
+def _show_copy(warehouse: Warehouse, fresh: Path) -> None:
     if warehouse.settings.warehouse.location.startswith("s3://"):
         warehouse.store.upload(fresh, DATABASE)
+    # Written before its publication, it is as new.
+    fresh.touch()
     fresh.replace(warehouse.work / DATABASE)
 
 

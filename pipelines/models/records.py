@@ -48,7 +48,8 @@ def _bring(warehouse: Warehouse, tables: Sequence[str], seals: list[str], doubts
     """Read and commit raw tables unless they are of these seals already."""
     lake = warehouse.lake
     fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
-    if any(lake.fingerprint(f"raw/{table}") != fingerprint for table in tables):
+    keys = [f"raw/{table}" for table in tables]
+    if any(lake.fingerprint(key) != fingerprint or not lake.is_whole(key) for key in keys):
         frames, warnings = read()
         warehouse.store.write(doubts, json.dumps(warnings, indent=1).encode())
         for table, frame in frames.items():

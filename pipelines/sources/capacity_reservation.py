@@ -87,6 +87,8 @@ class Reservations:
 
 def read_reservations(sources: Sequence[ReservationSource]) -> Reservations:
     """Everything all sources tell. Raises SourceError for what is no reservation, or is told in two ways."""
+    from pipelines.sources.capacity_reservation_doubt import doubts_of
+
     found: list[Reservation] = []
     warnings: list[str] = []
     for source in sources:
@@ -94,11 +96,7 @@ def read_reservations(sources: Sequence[ReservationSource]) -> Reservations:
         found += [replace(reservation, source_name=source.name) for reservation in told]
         warnings += doubts
     joined = _joined(found)
-    warnings += [
-        f"{told.where}: {told.reservation_id} has no window; its fee is spread over the hours the bill shows."
-        for told in joined
-        if told.reservation_kind != ODCR and told.lasts is None
-    ]
+    warnings += [doubt for told in joined for doubt in doubts_of(told)]
     rows = [{name: value for name, value in asdict(told).items() if name in SCHEMA} for told in joined]
     return Reservations(pl.DataFrame(rows, schema=SCHEMA).sort("reservation_id", "part_no"), sorted(warnings))
 
@@ -128,7 +126,7 @@ def _read(source: ReservationSource) -> tuple[list[Reservation], list[str]]:
 
 
 def _joined(found: Iterable[Reservation]) -> list[Reservation]:
-    """One Reservation per id and part; SourceError where two tell different windows."""
+    """One Reservation per id and part; SourceError where two tell different windows, kinds or instance types."""
     whole: dict[tuple[str, int], Reservation] = {}
     details: dict[tuple[str, int], Reservation] = {}
     for told in found:
@@ -156,6 +154,13 @@ def _same(first: Reservation, later: Reservation) -> Reservation:
         raise SourceError(
             f"{first.reservation_id} runs {one} in {first.where} and {other} in {later.where}; keep the right one."
         )
+    for name in ("reservation_kind", "instance_type"):
+        one, other = getattr(first, name), getattr(later, name)
+        if None not in (one, other) and one != other:
+            raise SourceError(
+                f"{first.reservation_id} has the {name} {one} in {first.where} and {other} in {later.where}; keep the "
+                "right one."
+            )
     return _filled(later, first)
 
 

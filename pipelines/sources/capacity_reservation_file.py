@@ -20,13 +20,17 @@ _REQUIRED = ("reservation_id", "reservation_kind", "started_at", "ended_at")
 _LARGEST_BYTES = 64 << 20
 
 
-def reservation_files(source: ReservationSource) -> tuple[Store, list[Object], list[str]]:
-    """The store, the files of reservations in it by key, and the keys of what else lies there."""
+def reservation_files(source: ReservationSource, *, hurried: bool = False) -> tuple[Store, list[Object], list[str]]:
+    """The store, the files of reservations in it by key, and the keys of what else lies there.
+
+    The location is a folder or one file. A `hurried` look soon gives up.
+    """
     location = str(source.location)
     folder, _, name = location.rstrip("/").rpartition("/")
     one_file = name.endswith(SUFFIXES)
     place = folder if one_file else location
-    store = open_store(place, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+    reach = {"endpoint_url": source.endpoint_url, "region": source.region, "profile": source.profile}
+    store = open_store(place, **reach, hurried=hurried)
     listed = store.list(name) if one_file else store.list()
     if one_file:
         listed = [item for item in listed if item.key == name]
@@ -46,7 +50,7 @@ def read_files(source: ReservationSource) -> tuple[list[Reservation], list[str]]
         if item.size > _LARGEST_BYTES:
             raise SourceError(f"{where} has {item.size:,} bytes, more than reservations take; check what it is.")
         text = _text(store.read(item.key), where)
-        found += _rows(text, where) if item.key.endswith(".csv") else reservations_in(_json(text, where), where)
+        found += _rows(text, where) if item.key.endswith(".csv") else reservations_in(_answer(text, where), where)
     doubts = []
     if not found:
         doubts.append(f"{source.location} tells of no reservation.")
@@ -62,22 +66,26 @@ def _text(content: bytes, where: str) -> str:
         raise SourceError(f"{where} is not UTF-8 text; save it again.") from None
 
 
-def _json(text: str, where: str) -> Any:
+def _answer(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        answer = json.loads(text)
     except RecursionError:
         raise SourceError(f"{where} is JSON too deep; save the answer of AWS as it came.") from None
     except ValueError as error:
         raise SourceError(f"{where} is not JSON ({error}); save the answer of AWS as it came.") from None
+    if isinstance(answer, dict) and answer.get("NextToken"):
+        mend = "save them all in one answer, as `aws` gives it without --max-items and --no-paginate"
+        raise SourceError(f"{where} has a NextToken, so more pages belong to it; {mend}.")
+    return answer
 
 
 def _rows(text: str, where: str) -> Iterator[Reservation]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         names = reader.fieldnames or ()
-        for name in _REQUIRED:
-            if name not in names:
-                raise SourceError(f"{where} has no column {name}; name it in the first line.")
+        if missing := [name for name in _REQUIRED if name not in names]:
+            columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            raise SourceError(f"{where} has no {columns}; the first line must name them (docs/reservations.md).")
         for name in names:
             if name not in _COLUMNS:
                 raise SourceError(f"{where} has the column {name!r}; it may have {', '.join(_COLUMNS)}.")

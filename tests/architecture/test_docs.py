@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipelines.quality.contract import load_contract
 from pipelines.settings import RunSource
+from pipelines.sources.capacity_reservation import SCHEMA
 from pipelines.sources.run_event_fields import FIELDS
 from pipelines.sources.run_merge import NEARNESS
 from pipelines.sources.run_tracker import READERS
@@ -30,6 +31,11 @@ def test_every_source_of_runs_is_documented_and_nothing_else() -> None:
     examples = tomllib.loads("\n".join(re.findall(r"```toml\n(.*?)```", text, re.DOTALL)))["runs"]
     assert sorted(RunSource.model_validate(entry).kind for entry in examples) == sorted(READERS)
     assert sorted(NEARNESS) == sorted(READERS)
+
+
+def test_every_column_of_a_reservation_is_documented() -> None:
+    text = (ROOT / "docs" / "reservations.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE)) == set(SCHEMA) - {"source_name"}
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

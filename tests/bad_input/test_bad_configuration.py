@@ -188,8 +188,8 @@ def test_nothing_published_yet(ledger: Ledger) -> None:
         ("selec 1", 'syntax error at or near "selec"'),
         ("select nothing from mart_run_cost", 'Referenced column "nothing" not found'),
         ("select * from mart_run_costs", "Table with name mart_run_costs does not exist"),
-        ("drop view mart_run_cost", "gives no rows; write one SELECT"),
-        ("", "gives no rows; write one SELECT"),
+        ("drop view mart_run_cost", "That is not one SELECT; write one SELECT"),
+        ("", "That is not one SELECT; write one SELECT"),
         ("select interval 1 day", "cast it to varchar"),
     ],
 )
@@ -198,6 +198,56 @@ def test_a_question_that_is_none(ledger: Ledger, sql: str, said: str) -> None:
     assert asked.code == 2
     assert said in asked.error
     ledger.still_answers()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy (select 1) to '{there}/new'",
+        "copy mart_run_cost to '{there}/new' (format parquet)",
+        "attach '{there}/new'",
+        "export database '{there}/new'",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        "create table mine as select 1 as n",
+        "select 1; copy (select 1) to '{there}/new'",
+        "copy (select 1) to '{there}/new'; select 1",
+        "explain analyze copy (select 1) to '{there}/new'",
+        "select * from read_csv('{there}/trainledger.toml')",
+        "select * from read_text('{there}/trainledger.toml')",
+        "select * from glob('{there}/*')",
+        "from '{there}/runs/events.jsonl'",
+    ],
+)
+def test_a_question_reads_the_marts_and_writes_nothing(ledger: Ledger, sql: str) -> None:
+    def state() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in ledger.root.rglob("*")}
+
+    before = state()
+    asked = ledger.say("query", sql.format(there=ledger.root))
+    assert (asked.code, asked.out) == (2, "")
+    assert asked.error.endswith("; `trainledger query` alone lists the marts.")
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "with told as (select * from mart_run_cost) select count(*) as n from told",
+        "from mart.mart_run_cost select count(*) as n",
+        "pivot (select 1 as n, 1 as one) on one using sum(n)",
+        "describe mart_run_cost",
+        "explain select 1",
+        "show tables",
+        "values (1);",
+    ],
+)
+def test_what_is_like_a_select_is_answered(ledger: Ledger, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ledger.root)
+    # By a relative path too the marts are what may be read.
+    answered = ledger.say("query", sql, config=Path("trainledger.toml"))
+    assert (answered.code, answered.err) == (0, "")
 
 
 def test_a_question_whose_answer_fits_no_csv(ledger: Ledger) -> None:

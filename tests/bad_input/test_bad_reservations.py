@@ -73,7 +73,11 @@ def test_an_answer_that_is_none(ledger: Ledger, content: object, said: str) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", r"held\.csv has no column reservation_id; name it in the first line"),
+        (
+            "",
+            r"held\.csv has no columns reservation_id, reservation_kind, started_at, ended_at; the first line must name",
+        ),
+        (ROW.replace(",ended_at", ""), r"held\.csv has no column ended_at; the first line must name them"),
         ("id," + ROW, r"has the column 'id'; it may have reservation_id"),
         (
             ROW + "cr-1,block,,\n",
@@ -94,6 +98,33 @@ def test_one_reservation_with_two_windows(ledger: Ledger) -> None:
     said = ledger.refused(3)
     assert "cr-1 runs 2026-07-01 11:30:00 to 2026-07-02 11:30:00 in " in said
     assert said.endswith("newer.json CapacityReservations number 1; keep the right one.")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (
+            blocks(InstanceType="p5.48xlarge"),
+            blocks(InstanceType="p4d.24xlarge"),
+            r"cr-1 has the instance_type p5\.48xlarge in .*held\.json CapacityReservations number 1 and p4d\.24xlarge in "
+            r".*newer\.json CapacityReservations number 1; keep the right one\.$",
+        ),
+        (
+            blocks(),
+            blocks(ReservationType="default"),
+            r"cr-1 has the reservation_kind capacity_block in .*held\.json .* and odcr in .*newer\.json",
+        ),
+    ],
+)
+def test_one_reservation_told_in_two_ways(ledger: Ledger, first: object, second: object, said: str) -> None:
+    hold(ledger, first)
+    hold(ledger, second, "newer.json")
+    assert re.search(said, ledger.refused(3))
+
+
+def test_one_page_of_an_answer(ledger: Ledger) -> None:
+    hold(ledger, {**blocks(), "NextToken": "eyJ"})
+    assert re.search(r"held/held\.json has a NextToken, so more pages belong to it; save them all", ledger.refused(3))
 
 
 def test_a_file_that_is_gone(ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engine import Engine
-from pipelines.errors import EngineError
+from pipelines.errors import EngineError, SourceError
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_only_a_select_is_run(engine: Engine) -> None:
 
 def test_a_file_that_is_no_parquet_is_one_sentence(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_text("no Parquet")
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises((EngineError, SourceError)) as caught:
         engine.view("bad", [tmp_path / "bad.parquet"])
     assert "bad.parquet" in str(caught.value)
     assert "\n" not in str(caught.value)

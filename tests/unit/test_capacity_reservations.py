@@ -127,6 +127,39 @@ def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
     assert "1 files like notes.txt are passed over" in others
 
 
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ({"State": "actve"}, "cr-0b10c5 has the state 'actve', which AWS is not known to have"),
+        ({"TotalInstanceCount": 0}, "cr-0b10c5 has 0 instances; their number is taken as not told"),
+        ({"InstanceType": "p5.49xlarge"}, "cr-0b10c5 has the instance type 'p5.49xlarge', which ref_instance_type.csv"),
+        ({"InstanceType": "p5.49xlarge", "ReservationType": "default"}, "has the instance type 'p5.49xlarge'"),
+        ({"InstanceType": "p5", "ReservationType": "default"}, "has the instance type 'p5'"),
+        # Blocks are sold of accelerators alone; anybody may reserve another machine.
+        ({"InstanceType": "m5.large"}, "has the instance type 'm5.large'"),
+    ],
+)
+def test_what_is_odd_is_read_and_said(tmp_path: Path, odd: dict[str, Any], said: str) -> None:
+    write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, **odd}]})
+    (warning,) = read_reservations([source(tmp_path)]).warnings
+    assert f"cr.json CapacityReservations number 1: {CR['CapacityReservationId']} " in warning
+    assert said in warning
+
+
+@pytest.mark.parametrize(
+    "usual",
+    [
+        {},
+        {"State": "payment-pending"},
+        {"InstanceType": "m5.large", "ReservationType": "default"},
+        {"InstanceType": "ml.p5.48xlarge"},
+    ],
+)
+def test_what_is_usual_leaves_no_doubt(tmp_path: Path, usual: dict[str, Any]) -> None:
+    write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, **usual}]})
+    assert read_reservations([source(tmp_path)]).warnings == []
+
+
 def test_the_fingerprint_follows_the_files(tmp_path: Path) -> None:
     path = write(tmp_path / "cr.json", {"CapacityReservations": [CR]})
     before = reservations_fingerprint(source(tmp_path))

@@ -184,3 +184,55 @@ def test_the_page_fits_80_columns_and_json_says_the_same(tmp_path: Path, monkeyp
     assert document["exit_code"] == page.exit_code == 0
     for finding in document["findings"]:
         assert finding["check"] in page.stdout
+
+
+def with_reservations(root: Path, text: str, *, location: str = "held", name: str = "held.csv") -> Path:
+    """A good bill's configuration, with a file of reservations below its folder."""
+    config = write_config(root, billing=write_export(root, {"2026-07": [hour()]}))
+    (root / "held").mkdir(exist_ok=True)
+    (root / "held" / name).write_text(text)
+    config.write_text(config.read_text() + f'\n[[reservations]]\nname = "{name}"\nlocation = "{location}"\n')
+    return config
+
+
+RESERVED = "reservation_id,reservation_kind,started_at,ended_at\n"
+BLOCK = "cr-1,capacity_block,2026-07-01T11:30:00Z,2026-07-02T11:30:00Z\n"
+
+
+@pytest.mark.parametrize("location", ["held", "held/held.csv"])
+def test_reservations_are_read_from_a_folder_or_one_file(tmp_path: Path, location: str) -> None:
+    findings = by_check(with_reservations(tmp_path, RESERVED + BLOCK, location=location))
+    subject = "reservations held.csv"
+    place = tmp_path / location
+    assert findings[subject, "reachable"].said == f"{place} holds 1 file of reservations."
+    assert findings[subject, "readable"] == Finding(subject, "readable", "ok", "1 reservation told.")
+
+
+def test_reservations_a_build_would_refuse_fail(tmp_path: Path) -> None:
+    findings = by_check(with_reservations(tmp_path, "reservation_id,started_at\ncr-1,soon\n"))
+    finding = findings["reservations held.csv", "readable"]
+    assert (finding.status, finding.exit_code) == ("fail", 3)
+    assert "has no columns reservation_kind, ended_at;" in finding.said
+
+
+def test_a_doubt_about_reservations_is_a_warning(tmp_path: Path) -> None:
+    findings = by_check(with_reservations(tmp_path, RESERVED + "cr-1,capacity_block,,\n"))
+    finding = findings["reservations held.csv", "doubt"]
+    assert (finding.status, "cr-1 has no window" in finding.said) == ("warn", True)
+
+
+def test_reservations_of_two_sources_that_disagree_fail(tmp_path: Path) -> None:
+    config = with_reservations(tmp_path, RESERVED + BLOCK, location="held/held.csv")
+    (tmp_path / "held/other.csv").write_text(RESERVED + BLOCK.replace("07-02T", "07-03T"))
+    text = config.read_text()
+    config.write_text(text + '\n[[reservations]]\nname = "other"\nlocation = "held/other.csv"\n')
+    finding = by_check(config)["reservations", "agree"]
+    assert (finding.status, "cr-1 runs " in finding.said) == ("fail", True)
+
+
+def test_a_legacy_report_and_focus_are_called_alike(tmp_path: Path) -> None:
+    from pipelines.doctor.billing import KINDS
+
+    # As README.md calls them.
+    assert list(KINDS.values()) == ["legacy CUR", "CUR 2.0", "FOCUS"]
+    assert all(kind in (Path(__file__).parents[2] / "README.md").read_text() for kind in KINDS.values())

@@ -1,0 +1,59 @@
+"""What went wrong in DuckDB, as one sentence: a file that is damaged by its name, else what DuckDB says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+
+from pipelines.errors import EngineError, SourceError, TrainledgerError
+
+# The words were at fault, or the machine: no file needs to be looked at.
+_NOT_OF_A_FILE = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ConversionException,
+    duckdb.InterruptException,
+    duckdb.OutOfMemoryException,
+    duckdb.ParserException,
+    duckdb.PermissionException,
+)
+
+
+def explained(error: duckdb.Error, files: Iterable[Path]) -> TrainledgerError:
+    """The error to raise for one of DuckDB's: SourceError where one of the Parquet `files` cannot be read."""
+    if not isinstance(error, _NOT_OF_A_FILE):
+        # DuckDB does not always name the file, so each is tried; nothing is lost, the work has failed.
+        for file in sorted(set(files), key=lambda file: str(file) not in str(error)):
+            if reason := _damage(file):
+                return SourceError(f"{file} {reason}; {_mend(file)}.")
+    return EngineError(f"DuckDB: {first_line(error)}")
+
+
+def first_line(error: duckdb.Error) -> str:
+    """What DuckDB says, without the statement it repeats."""
+    return str(error).splitlines()[0]
+
+
+def _damage(file: Path) -> str:
+    """Why a file cannot be read; empty where it can."""
+    if not file.is_file():
+        return "is gone"
+    connection = duckdb.connect(":memory:")
+    try:
+        name = str(file).replace("'", "''")
+        connection.execute(f"select max(hash(held)) from read_parquet(['{name}'], hive_partitioning = false) as held")
+        connection.fetchall()
+    except duckdb.Error as error:
+        reason = first_line(error).replace(f" '{file}'", "").rstrip(".")
+        return f"is damaged ({reason})"
+    finally:
+        connection.close()
+    return ""
+
+
+def _mend(file: Path) -> str:
+    # A delivery is kept or fetched as a whole.
+    wanted = f"its folder {file.parent}" if (file.parent / "delivery.json").is_file() else "it"
+    return f"remove {wanted} if it is there and run `trainledger build`, which makes it again"
