@@ -211,7 +211,7 @@ def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]
 
 def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
     """An engine with the published marts, as `mart_x` and as `mart.mart_x`, and with nothing else."""
-    engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
+    engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit, alone=True)
     for name, files in mart_files(warehouse, published.tables).items():
         engine.view(name, files)
         engine.view_sql(f"mart.{name}", f"select * from main.{name}")

@@ -164,8 +164,6 @@ class _Attempt:
     def _complete_epoch(self) -> None:
         index = math.ceil(self.position)
         values: dict[str, Any] = {"epoch": index, **self._progress()}
-        if self.run.workload.epoch_tokens:
-            values |= {"unit": "token_block", "unit_size": self.run.workload.epoch_tokens}
         if self.position < index:
             values["fraction"] = round(1 - (index - self.position), 6)
         self._write("epoch_completed", **values)
@@ -222,6 +220,8 @@ def _description(run: Run) -> dict[str, Any]:
         "dataset": workload.dataset,
         "dataset_tokens": workload.dataset_tokens,
         "dataset_samples": workload.dataset_samples,
+        "epoch_unit": "token_block" if workload.epoch_tokens else None,
+        "epoch_unit_size": workload.epoch_tokens,
         "seq_len": workload.seq_len,
         "global_batch_samples": workload.global_batch_samples,
         "precision": workload.precision,

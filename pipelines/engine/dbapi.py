@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from pipelines.engine.damage import explained
-from pipelines.engine.duckdb import connect, file_list
+from pipelines.engine.duckdb import Room, file_list
 
 apilevel = "2.0"
 threadsafety = 1
@@ -33,27 +33,27 @@ def dbapi_connect(
 
     Raises SourceError when a file is not readable Parquet.
     """
-    connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)
+    room = Room(memory_limit=memory_limit, threads=threads, spill=spill)
     for name, files in views.items():
         try:
-            connection.execute(
+            room.connection.execute(
                 f'create view "{name}" as from read_parquet({file_list(files)}, hive_partitioning = false)'
             ).fetchall()
         except duckdb.Error as error:
-            connection.close()
+            room.close()
             raise explained(error, files) from None
-    return Connection(connection, [file for files in views.values() for file in files])
+    return Connection(room, [file for files in views.values() for file in files])
 
 
 class Connection:
-    """One in-memory database; nothing is ever written, so commit and rollback have nothing to do."""
+    """One in-memory catalog; nothing is ever written, so commit and rollback have nothing to do."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, files: Sequence[Path] = ()):
-        self._connection = connection
+    def __init__(self, room: Room, files: Sequence[Path] = ()):
+        self._room = room
         self._files = files
 
     def cursor(self) -> Cursor:
-        return Cursor(self._connection)
+        return Cursor(self._room.connection)
 
     def commit(self) -> None:
         """Nothing to keep."""
@@ -62,7 +62,7 @@ class Connection:
         """Nothing to undo."""
 
     def close(self) -> None:
-        self._connection.close()
+        self._room.close()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a SELECT by column name, values as Python has them (DECIMAL as Decimal).

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 import duckdb
@@ -15,6 +18,9 @@ from pipelines.errors import EngineError
 
 # Row groups of this many rows keep the writer's buffers small at any number of lines.
 ROW_GROUP_ROWS = 122_880
+
+_SESSION = ("set timezone = 'UTC'", "set enable_progress_bar = false")
+_rooms = itertools.count(1)
 
 
 def quoted(name: str | Path) -> str:
@@ -45,16 +51,55 @@ def connect(
     if spill:
         config["temp_directory"] = str(spill)
     connection = duckdb.connect(":memory:", config=config)
-    connection.execute("set timezone = 'UTC'")
-    connection.execute("set enable_progress_bar = false")
+    for setting in _SESSION:
+        connection.execute(setting)
     return connection
 
 
-class DuckDBEngine(Engine):
-    """Engine over one in-memory DuckDB connection."""
+class Room:
+    """A catalog of one's own in a DuckDB that the process shares, since starting one takes longer than a small query.
 
-    def __init__(self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None):
-        self._connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)
+    Views and settings of a session are seen by nobody else; memory is bounded for all rooms of the same terms.
+    """
+
+    def __init__(self, *, memory_limit: str | None = None, threads: int | None = None, spill: Path | None = None):
+        self._name = f"room_{next(_rooms)}"
+        try:
+            self.connection = self._enter(_shared(memory_limit, threads, spill))
+        except duckdb.FatalException:
+            # What went wrong for one has shut it for all.
+            _shared.cache_clear()
+            self.connection = self._enter(_shared(memory_limit, threads, spill))
+
+    def _enter(self, shared: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        connection = shared.cursor()
+        connection.execute(f"attach ':memory:' as {self._name}")
+        for setting in (f"use {self._name}", *_SESSION):
+            connection.execute(setting)
+        return connection
+
+    def close(self) -> None:
+        # One that was shut by a failure is gone already.
+        with suppress(duckdb.Error):
+            self.connection.execute("use memory")
+            self.connection.execute(f"detach {self._name}")
+        self.connection.close()
+
+
+@lru_cache(maxsize=2)
+def _shared(memory_limit: str | None, threads: int | None, spill: Path | None) -> duckdb.DuckDBPyConnection:
+    return connect(memory_limit=memory_limit, threads=threads, spill=spill)
+
+
+class DuckDBEngine(Engine):
+    """Engine over DuckDB in memory; one that is `alone` shares nothing and can be closed off."""
+
+    def __init__(
+        self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None, alone: bool = False
+    ):
+        opened = connect if alone else Room
+        self._room = opened(memory_limit=memory_limit, threads=threads, spill=spill)
+        self._connection = self._room.connection if isinstance(self._room, Room) else self._room
         self._files: list[Path] = []
 
     def view(self, name: str, files: Sequence[Path]) -> None:
@@ -98,7 +143,7 @@ class DuckDBEngine(Engine):
             self._run(f"set {setting}")
 
     def close(self) -> None:
-        self._connection.close()
+        self._room.close()
 
     def _is_one_select(self, sql: str) -> bool:
         statements = self._connection.extract_statements(sql)

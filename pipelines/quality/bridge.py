@@ -88,7 +88,9 @@ class Dialect(PGDialect):
         return table_name in self.get_view_names(connection)
 
     def get_view_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:
-        found = connection.exec_driver_sql("select view_name from duckdb_views() where not internal")
+        found = connection.exec_driver_sql(
+            "select view_name from duckdb_views() where not internal and database_name = current_database()"
+        )
         return [row[0] for row in found.fetchall()]
 
     def get_columns(

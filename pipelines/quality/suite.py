@@ -21,6 +21,7 @@ from pipelines.quality.checks import Check
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuite
+    from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
     from great_expectations.expectations.expectation import Expectation
 
 GX_SEVERITIES = {"error": "critical", "warn": "warning"}
@@ -34,6 +35,14 @@ def great_expectations() -> ModuleType:
         import great_expectations
         import great_expectations.expectations
     return great_expectations
+
+
+@cache
+def quiet_project() -> AbstractDataContext:
+    """A Great Expectations project that lives as long as the process and draws no progress bars."""
+    project = great_expectations().get_context(mode="ephemeral")
+    project.variables.progress_bars = {"globally": False}
+    return project
 
 
 @contextmanager

@@ -12,8 +12,21 @@ from pipelines.sources.capacity_reservation import ODCR, Reservation
 # The states of EC2's CapacityReservationState and CapacityBlockResourceState and SageMaker's TrainingPlanStatus
 # (service models of botocore, 2026-11), in small letters.
 STATES = frozenset(
-    "active assessing cancelled cancelling delayed expired failed payment-failed payment-pending pending scheduled "
-    "unavailable unsupported".split()
+    {
+        "active",
+        "assessing",
+        "cancelled",
+        "cancelling",
+        "delayed",
+        "expired",
+        "failed",
+        "payment-failed",
+        "payment-pending",
+        "pending",
+        "scheduled",
+        "unavailable",
+        "unsupported",
+    }
 )
 
 

@@ -30,6 +30,7 @@ _OF_RUN, _OF_ATTEMPT, _POOL = ["run_id"], ["run_id", "attempt_no"], ["workload_i
 _RULES = ("young", "daly", "availability", "dollar")
 _SCHEMA = {
     "run_id": pl.String,
+    "billing_currency": pl.String,
     "save_count": pl.Int64,
     "save_seconds": pl.Float64,
     "restart_seconds": pl.Float64,
@@ -61,7 +62,7 @@ def build(
     )
     attempt = _attempts(stg_tracker__attempt, stg_tracker__phase, saved)
     history = (
-        fct_run.select(*_OF_RUN, *_POOL, "effective_cost_usd", "lost_work_cost_usd")
+        fct_run.select(*_OF_RUN, *_POOL, "billing_currency", "effective_cost_usd", "lost_work_cost_usd")
         .with_columns(pl.col("effective_cost_usd", "lost_work_cost_usd").cast(pl.Float64))
         .join(_history(attempt), on="run_id", how="left")
         .join(_node_seconds(stg_tracker__resource), on="run_id", how="left")
@@ -140,6 +141,7 @@ def _advice(run: dict[str, Any]) -> dict[str, Any]:
     save, done, restart = run["save_seconds"], run["done_interval_seconds"], run["restart_seconds"]
     found: dict[str, Any] = {
         "run_id": run["run_id"],
+        "billing_currency": run["billing_currency"],
         "save_count": run["save_count"],
         "save_seconds": save,
         "restart_seconds": restart,

@@ -33,20 +33,28 @@ given as (
 ),
 
 -- What an hour of the resource cost, else one of its type; nothing where the month is billed in several currencies.
-rate as (
-    select resource_id, instance_type, max(billing_currency) as billing_currency, sum(effective_cost_usd) as cost_usd,
-        sum(usage_quantity * greatest(accelerator_count, 1)) as hours
+rate_by_currency as (
+    select resource_id, instance_type, billing_currency, sum(effective_cost_usd) as cost_usd,
+        sum(usage_quantity * greatest(accelerator_count, 1)) as hours,
+        count(*) over (partition by resource_id, instance_type) as currency_count
     from fct_apportioned_charge
     where line_class = 'instance'
-    group by resource_id, instance_type
-    having count(distinct billing_currency) = 1
+    group by resource_id, instance_type, billing_currency
+),
+
+rate as (
+    select * from rate_by_currency where currency_count = 1
+),
+
+type_rate_by_currency as (
+    select instance_type, billing_currency, sum(cost_usd) as cost_usd, sum(hours) as hours,
+        count(*) over (partition by instance_type) as currency_count
+    from rate
+    group by instance_type, billing_currency
 ),
 
 type_rate as (
-    select instance_type, max(billing_currency) as billing_currency, sum(cost_usd) as cost_usd, sum(hours) as hours
-    from rate
-    group by instance_type
-    having count(distinct billing_currency) = 1
+    select * from type_rate_by_currency where currency_count = 1
 ),
 
 own_type as (

@@ -1,6 +1,6 @@
 -- One row per run: how far apart its checkpoints were, what that cost, and what the distances advised by the rules would.
 select
-    advice.run_id, run.workload_id, run.billing_currency, run.accelerator_family, run.instance_type, run.status, run.team, run.owner,
+    advice.run_id, run.workload_id, advice.billing_currency, run.accelerator_family, run.instance_type, run.status, run.team, run.owner,
     advice.save_count, advice.save_seconds, advice.restart_seconds,
     advice.interruption_count, advice.node_hours, advice.interruption_basis, advice.between_interruptions_seconds,
     advice.noticed_ratio, advice.cost_per_second_usd,

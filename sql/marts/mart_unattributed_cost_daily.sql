@@ -1,7 +1,7 @@
 -- One row per day × resource whose accelerator spend no run explains, with the best guess at its owner.
 with line as (
     select
-        usage_date, payer_account_id, account_id, billing_currency, billing_month, resource_id,
+        usage_date, date_trunc('month', usage_date) as usage_month, payer_account_id, account_id, billing_currency, resource_id,
         coalesce(job_name(resource_id), resource_id) as claim_key,
         coalesce(instance_type, 'unknown') as instance_type, accelerator_family, region_id,
         max(tag_run_id) as tagged_run_id, max(tag_owner) as tagged_owner, max(tag_team) as tagged_team,
@@ -36,7 +36,7 @@ seen_run as (
 ),
 
 used as (
-    select ledger.billing_month, ledger.payer_account_id, ledger.account_id, ledger.billing_currency, ledger.instance_type,
+    select date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id, ledger.billing_currency, ledger.instance_type,
         run.owner, run.team, sum(ledger.effective_cost_usd) as effective_cost_usd
     from fct_ledger_daily as ledger
     join dim_run as run on run.run_id = ledger.run_id
@@ -47,10 +47,10 @@ used as (
 usual as (
     select
         *,
-        row_number() over (partition by billing_month, payer_account_id, account_id, billing_currency, instance_type
+        row_number() over (partition by usage_month, payer_account_id, account_id, billing_currency, instance_type
             order by sum_usd desc, team, effective_cost_usd desc, owner) as rank_no
     from (
-        select *, sum(effective_cost_usd) over (partition by billing_month, payer_account_id, account_id,
+        select *, sum(effective_cost_usd) over (partition by usage_month, payer_account_id, account_id,
             billing_currency, instance_type, team) as sum_usd
         from used
     ) as by_team
@@ -76,7 +76,7 @@ told as (
     left join (select * from seen_run where rank_no = 1) as seen
         on seen.claim_key = line.claim_key and seen.usage_date = line.usage_date
     left join (select * from usual where rank_no = 1) as usual
-        on usual.billing_month = line.billing_month and usual.payer_account_id = line.payer_account_id
+        on usual.usage_month = line.usage_month and usual.payer_account_id = line.payer_account_id
         and usual.account_id = line.account_id and usual.billing_currency = line.billing_currency
         and usual.instance_type = line.instance_type
 )

@@ -89,7 +89,7 @@ def test_a_kind_of_runs_that_is_not_read(ledger: Ledger) -> None:
     ledger.configure('kind = "events"', 'kind = "notebook"')
     assert ledger.refused(2) == (
         "[[runs]] jobs: kind 'notebook' is not read; write one of "
-        "events, kubernetes, lightning, mlflow, mllog, sagemaker, slurm, trainer_state, wandb."
+        "checkpoints, events, kubernetes, lightning, mlflow, mllog, sagemaker, slurm, trainer_state, wandb."
     )
 
 

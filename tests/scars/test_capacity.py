@@ -219,7 +219,7 @@ def test_a_lookup_with_a_row_twice(tmp_path: Path, name: str) -> None:
     model, contract = load_catalog()[name], load_contract(f"reference/{name}")
     rows = pl.read_csv(model.path, infer_schema=False)
     twice = pl.concat([rows, rows.head(1)])
-    types = {"BIGINT": pl.Int64, "VARCHAR": pl.String}
+    types = {"BIGINT": pl.Int64, "DECIMAL(10,2)": pl.Decimal(10, 2), "VARCHAR": pl.String}
     typed = twice.select(pl.col(c.name).cast(types[c.type]) for c in contract.columns)
     typed.write_parquet(tmp_path / "twice.parquet")
     checks = {check.check: check for check in validate(model.key, [tmp_path / "twice.parquet"], contract)}
@@ -328,8 +328,9 @@ def test_negative_idle_swept_under_the_carpet(tmp_path: Path) -> None:
         bill=[machine_line("i-0a", 0, "1", "55.04")],
         stays=stays,
     )
-    # Two claims of 8 x 3600000 on an hour of one such.
-    assert (check.severity, found) == ("error", [("i-0a", datetime(2026, 7, 14, 20), 2 * 8 * HOUR_MS, 8 * HOUR_MS)])
+    # Two claims of 8 x 3600000 on an hour of one such, which is billed 55.04.
+    over = ("i-0a", datetime(2026, 7, 14, 20), 2 * 8 * HOUR_MS, 8 * HOUR_MS, "run-0, run-1", "USD", Decimal("55.04"))
+    assert (check.severity, found) == ("error", [over])
 
 
 def test_negative_idle_stops_the_build(built_company: Company, tmp_path: Path) -> None:

@@ -46,7 +46,11 @@ def test_a_metric_tells_formula_unit_inputs_and_users() -> None:
 
 def test_a_table_may_be_called_by_its_schema() -> None:
     found = look_up("mart.mart_run_cost")
-    assert (found.name, found.facts["key"], found.facts["made from"]) == ("marts/mart_run_cost", "run_id", "fct_run")
+    assert (found.name, found.facts["key"], found.facts["made from"]) == (
+        "marts/mart_run_cost",
+        "run_id",
+        "fct_run, fct_run_lineage",
+    )
 
 
 @pytest.mark.parametrize(

@@ -93,11 +93,12 @@ def test_billed_cost_is_the_invoice_line_for_line_summed(tmp_path: Path) -> None
     hour = instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")
     lines = [
         hour | {"bill_invoice_id": "INV-2"},
-        hour | plan | {"line_item_line_item_type": "SavingsPlanCoveredUsage",
+        hour | plan | {"line_item_line_item_type": "SavingsPlanCoveredUsage", "line_item_resource_id": "i-0c",
                        "savings_plan_savings_plan_effective_cost": "30"},
         hour | plan | {"line_item_line_item_type": "SavingsPlanNegation", "line_item_unblended_cost": "-55.04"},
         # Its negation is yet to come: the open bill shows the on-demand cost, and so does the dataset.
-        hour | plan | {"line_item_line_item_type": "SavingsPlanCoveredUsage", "bill_invoice_id": ""},
+        hour | plan | {"line_item_line_item_type": "SavingsPlanCoveredUsage", "bill_invoice_id": "",
+                       "line_item_resource_id": "i-0b"},
         hour | {"line_item_line_item_type": "Tax", "line_item_unblended_cost": "0.0000000001"},
     ]  # fmt: skip
     config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
