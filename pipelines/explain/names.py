@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,7 @@ def _made(name: str) -> dict[str, str]:
     return found
 
 
+@cache
 def _selected(model: Model) -> dict[str, str]:
     """What the last SELECT of a table's file, or the first branch of it, says for each column, calls unexpanded."""
     if model.kind != "sql":
