@@ -209,12 +209,15 @@ class Builder:
     def _recorded(self, key: str, period: str | None, fingerprint: str) -> Built | None:
         if not self.warehouse.store.exists(_record_key(key, period)):
             return None
-        record = json.loads(self.warehouse.store.read(_record_key(key, period)))
-        if record["fingerprint"] != fingerprint:
+        try:
+            record = json.loads(self.warehouse.store.read(_record_key(key, period)))
+            record["checks"] = [CheckResult(**check) for check in record["checks"]]
+            record["totals"] = recorded(record["totals"])
+            built = replace(Built(**record), was_current=True)
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+            # A damaged record is as good as none: the table is built again.
             return None
-        record["checks"] = [CheckResult(**check) for check in record["checks"]]
-        record["totals"] = recorded(record["totals"])
-        return replace(Built(**record), was_current=True)
+        return built if built.fingerprint == fingerprint else None
 
 
 def _record_key(key: str, period: str | None) -> str:

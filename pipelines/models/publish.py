@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from pipelines.errors import UsageError
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
 from pipelines.models.catalog import RESERVATIONS, load_catalog
-from pipelines.models.records import RESERVATION_DOUBTS, RUN_DOUBTS
+from pipelines.models.records import RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
 from pipelines.sources.capacity_reservation import reservations_fingerprint
@@ -171,10 +170,9 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
         for table, sentences in builder.warehouse.bill.warnings(month).items()
     ]
     if builder.warehouse.settings.runs:
-        found.append(("raw/tracker_run", None, json.loads(builder.warehouse.store.read(RUN_DOUBTS))))
+        found.append(("raw/tracker_run", None, known_doubts(builder.warehouse, RUN_DOUBTS) or []))
     if builder.warehouse.settings.reservations:
-        kept = json.loads(builder.warehouse.store.read(RESERVATION_DOUBTS))
-        found.append((f"raw/{RESERVATIONS}", None, kept))
+        found.append((f"raw/{RESERVATIONS}", None, known_doubts(builder.warehouse, RESERVATION_DOUBTS) or []))
     for table, period, sentences in found:
         doubt = CheckResult(
             check="delivered_without_doubt",

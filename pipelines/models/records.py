@@ -44,12 +44,22 @@ def bring_reservations(warehouse: Warehouse) -> int:
     return _bring(warehouse, (RESERVATIONS,), seals, RESERVATION_DOUBTS, read)[RESERVATIONS]
 
 
+def known_doubts(warehouse: Warehouse, place: str) -> list[str] | None:
+    """The sentences kept at RUN_DOUBTS or RESERVATION_DOUBTS; None where they are lost or damaged."""
+    try:
+        told = json.loads(warehouse.store.read(place)) if warehouse.store.exists(place) else None
+    except ValueError:
+        return None
+    return told if isinstance(told, list) and all(isinstance(sentence, str) for sentence in told) else None
+
+
 def _bring(warehouse: Warehouse, tables: Sequence[str], seals: list[str], doubts: str, read: Read) -> dict[str, int]:
     """Read and commit raw tables unless they are of these seals already."""
     lake = warehouse.lake
     fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
     keys = [f"raw/{table}" for table in tables]
-    if any(lake.fingerprint(key) != fingerprint or not lake.is_whole(key) for key in keys):
+    is_known = known_doubts(warehouse, doubts) is not None
+    if not is_known or any(lake.fingerprint(key) != fingerprint or not lake.is_whole(key) for key in keys):
         frames, warnings = read()
         warehouse.store.write(doubts, json.dumps(warnings, indent=1).encode())
         for table, frame in frames.items():

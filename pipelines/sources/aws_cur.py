@@ -207,9 +207,10 @@ def _move(temporary: Path, folder: Path) -> None:
     try:
         temporary.rename(folder)
     except OSError:
-        # Another build has stored the same delivery meanwhile: the same bytes.
+        # Another build has stored the same delivery meanwhile: the same bytes. Else what lies there is damaged.
         if load(folder) is None:
-            raise
+            shutil.rmtree(folder)
+            temporary.rename(folder)
 
 
 def _sweep(folder: Path) -> None:

@@ -56,13 +56,14 @@ class TagKey:
 
 @dataclass(frozen=True)
 class RawFile:
-    """One delivered file in the raw store: Parquet named `name`, rows in the delivered order.
+    """One delivered file in the raw store: Parquet named `name` of `size` bytes, rows in the delivered order.
 
     `billed_total` sums what is billed: of a csv every delivered digit, of Parquet to 10 places a line.
     """
 
     key: str
     name: str
+    size: int
     line_count: int
     billed_total: Decimal
     columns: tuple[Delivered, ...]
@@ -107,15 +108,20 @@ def save(raw: RawDelivery, folder: Path) -> None:
 
 
 def load(folder: Path) -> RawDelivery | None:
-    """The delivery stored in `folder`; None when there is none."""
+    """The delivery stored in `folder`; None when there is none, or when it is no longer whole."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        given = record["delivery"]
+        objects = tuple(_object(item) for item in given["objects"])
+        delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
+        files = tuple(_file(item) for item in record["files"])
+        is_whole = all((folder / file.name).stat().st_size == file.size for file in files)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    given = record["delivery"]
-    objects = tuple(_object(item) for item in given["objects"])
-    delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
-    return RawDelivery(delivery, folder, tuple(_file(item) for item in record["files"]))
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        # Damaged, or written by an older version.
+        return None
+    return RawDelivery(delivery, folder, files) if is_whole else None
 
 
 def _object(item: dict) -> Object:

@@ -6,11 +6,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from pipelines.errors import SourceError
 from pipelines.sources.cur_delivery import Kind
+from pipelines.sources.cur_manifest_content import read_content
 from pipelines.storage import Object, Store
 
 # The manifest of a month lies in that month's folder; copies inside an assembly's folder are history.
@@ -61,6 +64,7 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
         if found := _CURRENT.fullmatch(item.key):
             period = found["partition"] or f"{found['year']}-{found['month']}"
             if export in (None, found["export"]):
+                _refuse_no_month(period, item, store)
                 places.append(Place(item, found["base"], found["export"], period))
     exports = sorted({f"{place.base}{place.export}" for place in places})
     if not exports and export is not None:
@@ -82,13 +86,12 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
 def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: Store, cache: Path) -> list[Manifest]:
     """The manifests, read from the store only where they changed since `cache`, a folder, was written."""
     path = cache / CACHE
-    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    known = _known(path)
     fresh: dict[str, dict[str, str]] = {}
     for place in places:
         kept = known.get(place.object.key)
-        if kept is None or kept["etag"] != place.object.etag:
-            kept = {"etag": place.object.etag, "text": _text(store, place.object)}
-        fresh[place.object.key] = kept
+        is_kept = isinstance(kept, dict) and kept.get("etag") == place.object.etag and isinstance(kept.get("text"), str)
+        fresh[place.object.key] = kept if is_kept else {"etag": place.object.etag, "text": _text(store, place.object)}
     present = {item.key for item in listing}
     manifests = [_parse(place, fresh[place.object.key]["text"], present, store) for place in places]
     _refuse_shared_files(manifests, store)
@@ -98,6 +101,15 @@ def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: St
         partial.write_text(json.dumps(fresh), encoding="utf-8")
         partial.replace(path)
     return manifests
+
+
+def _known(cache: Path) -> dict[str, Any]:
+    """What was read before; a cache that is damaged is as good as none."""
+    try:
+        known = json.loads(cache.read_text(encoding="utf-8")) if cache.is_file() else {}
+    except (ValueError, RecursionError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def _text(store: Store, item: Object) -> str:
@@ -126,6 +138,16 @@ def _refuse_second_manifests(places: Sequence[Place], store: Store) -> None:
             )
 
 
+def _refuse_no_month(period: str, item: Object, store: Store) -> None:
+    try:
+        date.fromisoformat(f"{period}-01")
+    except ValueError:
+        raise SourceError(
+            f"{store.uri(item.key)} lies in the folder of {period}, which is no month; put it back where the export "
+            "wrote it, or move it out."
+        ) from None
+
+
 def _refuse_shared_files(manifests: Sequence[Manifest], store: Store) -> None:
     """A file named twice, by one manifest or by those of two months, would count double."""
     named: dict[str, Place] = {}
@@ -139,47 +161,9 @@ def _refuse_shared_files(manifests: Sequence[Manifest], store: Store) -> None:
 
 
 def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest:
-    where = store.uri(place.object.key)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SourceError(
-            f"{where} is not JSON ({error.msg}, line {error.lineno}); fetch it from the export again."
-        ) from None
-    except (ValueError, RecursionError):
-        raise SourceError(f"{where} is not JSON as AWS writes it; fetch it from the export again.") from None
-    if not isinstance(content, dict):
-        raise SourceError(f"{where} is not a JSON object; fetch the manifest from the export again.")
-    named = content.get("dataFiles", content.get("reportKeys"))
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-        raise SourceError(f"{where} has no list dataFiles or reportKeys of file names; it is no billing manifest.")
-    delivery_id = content.get("executionId") or content.get("assemblyId")
-    if not isinstance(delivery_id, str):
-        raise SourceError(f"{where} has neither executionId nor assemblyId; fetch it from the export again.")
-    _check_period(content, place, where)
-    bucket = content.get("bucket") or None
-    files = tuple(_resolve(name, bucket, place, present, store) for name in named)
-    kind = "cur2" if "dataFiles" in content else "cur"
-    return Manifest(place, text, kind, delivery_id, files, _columns(content))
-
-
-def _check_period(content: dict, place: Place, where: str) -> None:
-    period = content.get("billingPeriod")
-    start = period.get("start") if isinstance(period, dict) else None
-    digits = re.sub(r"\D", "", start) if isinstance(start, str) else ""
-    if digits and f"{digits[:4]}-{digits[4:6]}" != place.period:
-        raise SourceError(
-            f"{where} is for the billing period from {start} but lies in the folder of {place.period}; "
-            "put it back where the export wrote it."
-        )
-
-
-def _columns(content: dict) -> tuple[str, ...]:
-    columns = [column for column in content.get("columns") or [] if isinstance(column, dict)]
-    return tuple(
-        f"{column['category']}/{column.get('name')}" if column.get("category") else str(column.get("name"))
-        for column in columns
-    )
+    told = read_content(text, place.period, store.uri(place.object.key))
+    files = tuple(_resolve(name, told.bucket, place, present, store) for name in told.names)
+    return Manifest(place, text, told.kind, told.delivery_id, files, told.columns)
 
 
 def _resolve(name: str, bucket: str | None, place: Place, present: set[str], store: Store) -> str:

@@ -36,7 +36,7 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
     warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings, *unread))
-    return RawFile(key, stored.name, line_count, total, columns, tag_keys, warnings)
+    return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings)
 
 
 def _unpacked_bytes(facts: pq.FileMetaData) -> int:

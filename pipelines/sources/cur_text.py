@@ -62,6 +62,7 @@ def convert(
     return RawFile(
         key,
         out.name,
+        out.stat().st_size,
         bill.row_count,
         bill.billed_total,
         bill.stored_columns(),

@@ -106,6 +106,8 @@ def _time(text: str) -> datetime | None:
 def _entries(text: str) -> Sequence[tuple[str, str]] | None:
     try:
         content = json.loads(text)
+        # Half of a sign may be escaped, which is no text.
+        json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
     if not isinstance(content, dict):

@@ -87,8 +87,8 @@ class RawBill:
         months = [month for month in (self._raw_root / source).glob("*/") if month.name not in besides]
         # A month the source is no longer read for is another's.
         months = [month for month in months if self._sources[source].reads(month.name)]
-        stored = [raw for month in months for folder in month.glob("*/") if (raw := load(folder))]
-        return {raw.delivery.billing_period: raw.delivery for raw in stored}
+        folders = [folder for month in months for folder in month.glob("*/") if not folder.name.startswith(".")]
+        return {folder.parent.name: _whole(folder).delivery for folder in folders}
 
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
@@ -96,3 +96,14 @@ class RawBill:
         delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
         listed = next(listed for listed in LISTS if listed.table == table)
         return raw_select(delivered, self._settings.tag_keys, listed)
+
+
+def _whole(folder: Path) -> RawDelivery:
+    """A delivery that only the raw store still has."""
+    raw = load(folder)
+    if raw is None:
+        raise SourceError(
+            f"{folder} is damaged and its export delivers {folder.parent.name} no more; restore it from a copy, or "
+            "delete it to go on without that month."
+        )
+    return raw

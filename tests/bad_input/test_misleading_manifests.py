@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,43 @@ def test_a_misleading_manifest_leaves_the_last_publication_as_it_was(ledger: Led
     name = "s3://example-billing/export/data/%2e%2e/%2e%2e/secret.csv.gz"
     ledger.manifest.write_text(json.dumps({"executionId": "second", "dataFiles": [name]}))
     assert f"names {name}, which is no plain path; nothing outside" in ledger.refused(3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"columns": 5}, "has `columns` that are no list of columns"),
+        ({"columns": "bill_payer_account_id"}, "has `columns` that are no list of columns"),
+        ({"columns": {"name": "x"}}, "has `columns` that are no list of columns"),
+        ({"columns": [1]}, "has `columns` that are no list of columns"),
+        ({"executionId": "half \ud800 of a sign"}, r"has the delivery id 'half \ud800 of a sign', which is no name"),
+        ({"executionId": "two\nlines"}, r"has the delivery id 'two\nlines', which is no name"),
+        ({"executionId": " "}, "has the delivery id ' ', which is no name"),
+        (
+            {"billingPeriod": {"start": "20260701T000000.000Z", "end": "20260601T000000.000Z"}},
+            "is for a billing period from 20260701T000000.000Z to 20260601T000000.000Z",
+        ),
+    ],
+)
+def test_what_aws_would_not_write_is_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+    root = cur2_export(tmp_path, FILES)
+    (path,) = root.glob("metadata/*/*.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    assert refusal(root, tmp_path / "raw") == f"{path} {said}; fetch it from the export again."
+
+
+@pytest.mark.parametrize("month", ["2026-13", "2026-00", "0000-01"])
+def test_a_folder_of_no_month_is_refused(tmp_path: Path, month: str) -> None:
+    root = cur2_export(tmp_path, FILES, month=month)
+    said = refusal(root, tmp_path / "raw")
+    assert f"BILLING_PERIOD={month}/ml-cur2-Manifest.json lies in the folder of {month}, which is no month;" in said
+
+
+@pytest.mark.parametrize("tags", ['{"run_id": "\\ud800"}', '{"\\udfff": "x"}'])
+def test_half_a_sign_in_a_tag_is_read_as_missing_and_told(tmp_path: Path, tags: str) -> None:
+    """JSON can escape half of a sign of two parts, which is no text; the line's cost stays."""
+    lines = [{**CUR2_LINE, "resource_tags": tags}]
+    (raw,) = stored(cur2_export(tmp_path, {"a.csv.gz": packed(csv_text(lines))}), tmp_path / "raw")
+    (warning,) = raw.warnings
+    assert "1 values of resource_tags are not what it should hold" in warning
+    assert raw.billed_total == Decimal("55.04")
