@@ -7,6 +7,7 @@ plain sentence; a traceback only with --debug.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -102,6 +103,7 @@ def _settings(config: Path | None) -> Settings:
 def main() -> None:
     """Run the command and leave with its exit code."""
     try:
+        _refuse_no_text(sys.argv)
         # Accepted after the command as well, where people add it.
         app(args=[word for word in sys.argv[1:] if word != "--debug"])
     except Exception as error:
@@ -113,6 +115,13 @@ def main() -> None:
     except KeyboardInterrupt:
         Console().error("Stopped; the next build goes on from here.")
         raise SystemExit(130) from None
+
+
+def _refuse_no_text(words: Sequence[str]) -> None:
+    """Bytes that are no text reach us as halves of signs, which nothing can look up."""
+    for word in words:
+        if not word.isascii() and word != word.encode(errors="replace").decode():
+            raise UsageError(f"The argument {word!a} is not UTF-8 text; write it again.")
 
 
 def _explained(error: Exception) -> tuple[str, int]:

@@ -188,7 +188,11 @@ def query(settings: Settings, sql: str | None, form: Form, console: Console) -> 
                 sentence = str(error).rstrip(".!")
                 raise UsageError(f"{sentence}; `trainledger query` alone lists the marts.") from None
     if form == "table":
-        console.table(frame)
+        try:
+            console.table(frame)
+        except (ValueError, OverflowError) as error:
+            # Such as a day that Python's calendar lacks.
+            raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
         return
     try:
         text = frame.write_json() + "\n" if form == "json" else frame.write_csv()

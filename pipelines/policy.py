@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pipelines.errors import UsageError
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class Policy(BaseModel):
@@ -25,6 +29,22 @@ class Policy(BaseModel):
     identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
     target_passes: int = Field(default=2, ge=1, le=5)
     as_of: AwareDatetime | None = None
+
+    @field_validator("as_of", mode="before")
+    @classmethod
+    def _is_written_as_a_time(cls, as_of: Any) -> Any:
+        # A bare number would be taken for seconds since 1970.
+        if as_of is None or isinstance(as_of, datetime) or (isinstance(as_of, str) and _DATE.match(as_of)):
+            return as_of
+        raise ValueError("write a time with its zone, such as 2026-07-14T12:00:00Z")
+
+    @field_validator("as_of")
+    @classmethod
+    def _has_a_time_in_utc(cls, as_of: datetime | None) -> datetime | None:
+        try:
+            return as_of and as_of.astimezone(UTC)
+        except OverflowError:
+            raise ValueError("write a time of the years 1 to 9999 in UTC") from None
 
     def cut_at(self, as_of: str) -> Policy:
         """The policy with another `as_of`, written as a time with its zone; UsageError when it is none."""

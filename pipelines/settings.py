@@ -53,7 +53,7 @@ class Warehouse(S3Options):
     location: Location = "warehouse"
     engine: Literal["duckdb", "spark"] = "duckdb"
     memory_limit: str = Field(default="2GB", pattern=r"^[0-9]+(\.[0-9]+)? ?[KMGTkmgt]i?[Bb]$")
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     spark_master: str = "local[2]"
 
 

@@ -30,7 +30,9 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Lines = Annotated[int, typer.Option("--lines", min=0, help="Rows shown of each level; the others are summed in one.")]
+Lines = Annotated[
+    int, typer.Option("--lines", min=0, max=1_000_000, help="Rows shown of each level; the others are summed in one.")
+]
 Currency = Annotated[str | None, typer.Option("--currency", help="Currency, where the bill has several.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: every level and every line, exact.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV: every bill line, exact.")]
@@ -92,8 +94,14 @@ def invoice(
 
 
 @app.command(hidden=True)
-def name(name: Annotated[str, typer.Argument(help="A metric, a column or a table.")], as_json: Json = False) -> None:
+def name(
+    name: Annotated[str, typer.Argument(help="A metric, a column or a table.")],
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
     """What a metric, a column or a table is: formula, unit, meaning, inputs and users."""
+    # Names mean the same in every warehouse; the option is taken as all the other commands take it.
+    del config
     from pipelines.explain.names import look_up, show_name, to_json
 
     found = look_up(name)

@@ -31,6 +31,7 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
             r"key 'warehouse\.memory_limit': write a size such as 2GB",
         ),
         ('"warehouse"', '"warehouse"\nthreads = 0', r"key 'warehouse\.threads'"),
+        ('"warehouse"', '"warehouse"\nthreads = 99999999999999999999', r"key 'warehouse\.threads'"),
         ("[[billing]]", "[billing]", r"billing is not a list; write its heading in double brackets"),
         ("[warehouse]", '[tags]\nrunid = ["x"]\n\n[warehouse]', r"unknown key 'tags\.runid'"),
         ("[warehouse]", '[tags]\nrun_id = "x"\n\n[warehouse]', r"key 'tags\.run_id': write a list in brackets"),
@@ -49,6 +50,14 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
             "[warehouse]",
             "[policy]\nas_of = 2026-07-14T12:00:00\n\n[warehouse]",
             r"key 'policy\.as_of': .*timezone",
+        ),
+        *(
+            ("[warehouse]", f"[policy]\nas_of = {moment}\n\n[warehouse]", rf"key 'policy\.as_of': {said}")
+            for moment, said in (
+                ("1690000000", "write a time with its zone"),
+                ("1.5e9", "write a time with its zone"),
+                ("0001-01-01T00:00:00+14:00", "write a time of the years 1 to 9999"),
+            )
         ),
         ("[warehouse]", '[schedule]\ncron = "daily"\n\n[warehouse]', r"key 'schedule\.cron': write a cron line"),
     ],
@@ -262,15 +271,38 @@ def test_a_report_that_cannot_be_written(ledger: Ledger) -> None:
     assert re.search(r"taken/report\.html cannot be written \(.*\); choose another file with --out", asked.error)
 
 
-@pytest.mark.parametrize("arguments", [["nothing"], ["query", "--nothing"], ["query", "--csv", "--json", "select 1"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"],
+        ["query", "--nothing"],
+        ["query", "--csv", "--json", "select 1"],
+        ["explain", "run", "good", "--lines", "-1"],
+        ["explain", "run", "good", "--lines", "99999999999999999999"],
+        ["explain", "run", "\udcff"],
+        ["query", "select date '99999-01-01' as day"],
+    ],
+)
 def test_wrong_usage(ledger: Ledger, arguments: list[str]) -> None:
-    assert ledger.say(*arguments).code == 2
+    said = ledger.say(*arguments)
+    assert (said.code, "Traceback" in said.err, "Unexpected" in said.err) == (2, False, False)
 
 
-def test_a_moment_that_is_none(ledger: Ledger) -> None:
-    said = ledger.say("build", "--as-of", "yesterday")
+def test_a_name_is_explained_whatever_the_configuration(ledger: Ledger) -> None:
+    """Every other command takes --config, so this one does."""
+    said = ledger.say("explain", "cost_per_epoch_usd")
+    assert said.code == 0, said.err
+    assert said.out.startswith("cost_per_epoch_usd")
+
+
+@pytest.mark.parametrize(
+    "moment", ["yesterday", "5", "-1", "1690000000", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+)
+def test_a_moment_that_is_none(ledger: Ledger, moment: str) -> None:
+    """A number is no moment, nor is one that UTC's calendar lacks."""
+    said = ledger.say("build", f"--as-of={moment}")
     assert said.code == 2
-    assert said.error == "--as-of yesterday is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
+    assert said.error == f"--as-of {moment} is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(ledger: Ledger) -> None:
