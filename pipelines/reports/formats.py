@@ -95,8 +95,8 @@ def moment(value: datetime) -> str:
     return f"{day(value)}, {value:%H:%M} UTC"
 
 
-def month_span(months: Sequence[str]) -> str:
-    """The billing months covered, in words, from 'YYYY-MM' names: June and July 2026."""
+def month_span(months: Sequence[date] | Sequence[str]) -> str:
+    """The billing months covered, in words, from dates or 'YYYY-MM' names: June and July 2026."""
     names = [month(name) for name in sorted(months)]
     if len(names) == 2 and names[0][-4:] == names[1][-4:]:
         names[0] = names[0][:-5]

@@ -13,7 +13,7 @@ with bill as (
 
 -- AWS fills the invoice id in when a line is final (facts 2.5); what is open is cut where told, but no use is cut off.
 dated as (
-    select bill.*, case when bill.invoice_id = '' then greatest(as_of.as_of_at, max(bill.usage_until_at)
+    select bill.*, as_of.as_of_at, case when bill.invoice_id = '' then greatest(as_of.as_of_at, max(bill.usage_until_at)
             over (partition by bill.billing_month, bill.payer_account_id, bill.billing_currency)) end as cut_at
     from bill
     cross join as_of
@@ -36,7 +36,7 @@ line as (
 
 select
     billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
-    line_count, newest_usage_at, cut_at, billed_cost_usd,
+    line_count, newest_usage_at, cut_at, as_of_at, billed_cost_usd,
     coalesce(sum(effective_cost_usd), 0) as effective_cost_usd,
     sum(case when effective_rule in ('upfront_fee', 'fee') then charge_billed_usd - amortised_cost_usd else 0 end) as upfront_fee_usd,
     - amortised_upfront_usd as amortised_upfront_usd,
@@ -51,4 +51,4 @@ select
     coalesce(sum(effective_before_usd), 0) as effective_to_date_usd
 from line
 group by billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
-    line_count, newest_usage_at, cut_at, billed_cost_usd, amortised_upfront_usd, commitment_billed_usd
+    line_count, newest_usage_at, cut_at, as_of_at, billed_cost_usd, amortised_upfront_usd, commitment_billed_usd

@@ -1,5 +1,5 @@
--- One row per payer × delivered month × currency × delivery that was ever published: what it held and what it moved.
--- The row of a delivery is made when it is first built; it keeps what it moved, and the rows of earlier deliveries are
+-- One row per payer × delivered month × currency × delivery that was ever published: what it held.
+-- The row of a delivery is made when it is first built, and the rows of earlier deliveries are
 -- taken over from the last publication. A warehouse made anew knows the deliveries of today alone.
 with known as (
     select *, max(delivery_no) over (partition by payer_account_id, billing_month, billing_currency) as newest_no
@@ -9,11 +9,7 @@ with known as (
 present as (
     select
         now.*,
-        coalesce(same.delivery_no, before.newest_no + 1, 1) as delivery_no,
-        same.delivery_no is not null as is_published,
-        same.moved_run_count as kept_run_count, same.moved_day_count as kept_day_count,
-        same.most_moved_run_id as kept_run_id, same.most_moved_run_change_usd as kept_change_usd,
-        before.newest_no is not null as has_before
+        coalesce(same.delivery_no, before.newest_no + 1, 1) as delivery_no
     from fct_delivered_month as now
     left join known as same
         on same.payer_account_id = now.payer_account_id and same.billing_month = now.billing_month
@@ -22,21 +18,6 @@ present as (
     left join (select distinct payer_account_id, billing_month, billing_currency, newest_no from known) as before
         on before.payer_account_id = now.payer_account_id and before.billing_month = now.billing_month
         and before.billing_currency = now.billing_currency
-),
-
-told as (
-    select
-        present.*,
-        -- The first delivery of a month moves nothing: there was nothing.
-        case when is_published then kept_run_count when has_before then coalesce(moved.moved_run_count, 0) end as moved_run_count,
-        case when is_published then kept_day_count when has_before then coalesce(moved.moved_day_count, 0) end as moved_day_count,
-        case when is_published then kept_run_id when has_before then moved.most_moved_run_id end as most_moved_run_id,
-        case when is_published then kept_change_usd when has_before then moved.most_moved_run_change_usd end
-            as most_moved_run_change_usd
-    from present
-    left join fct_moved_figure_monthly as moved
-        on moved.payer_account_id = present.payer_account_id and moved.billing_month = present.billing_month
-        and moved.billing_currency = present.billing_currency
 ),
 
 earlier as (
@@ -52,9 +33,8 @@ select
     payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, line_count,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
-    refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd,
-    moved_run_count, moved_day_count, most_moved_run_id, most_moved_run_change_usd
-from told
+    refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd
+from present
 
 union all
 
@@ -62,6 +42,5 @@ select
     payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, line_count,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
-    refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd,
-    moved_run_count, moved_day_count, most_moved_run_id, most_moved_run_change_usd
+    refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd
 from earlier

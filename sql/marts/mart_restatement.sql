@@ -1,6 +1,23 @@
 -- One row per payer × billing month × currency × delivery: what it held, and what changed since the delivery before.
+with counted as (
+    select payer_account_id, billing_month, billing_currency, delivery_no,
+        count(distinct run_id) as run_count, count(distinct usage_date) as day_count
+    from fct_restated_figure
+    group by payer_account_id, billing_month, billing_currency, delivery_no
+),
+
+-- Of two that moved alike the first by name is told.
+most_moved as (
+    select payer_account_id, billing_month, billing_currency, delivery_no, run_id, cost_change_usd
+    from fct_restated_figure
+    where run_id is not null and cost_basis = 'effective'
+    qualify row_number() over (
+        partition by payer_account_id, billing_month, billing_currency, delivery_no order by abs(cost_change_usd) desc, run_id
+    ) = 1
+)
+
 select
-    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, line_count,
+    held.payer_account_id, held.billing_month, held.billing_currency, held.delivery_no, source_name, delivery_id, line_count,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
     refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd,
@@ -15,6 +32,17 @@ select
     refund_billed_cost_usd - lag(refund_billed_cost_usd) over delivered as refund_billed_change_usd,
     discount_billed_cost_usd - lag(discount_billed_cost_usd) over delivered as discount_billed_change_usd,
     support_billed_cost_usd - lag(support_billed_cost_usd) over delivered as support_billed_change_usd,
-    moved_run_count, moved_day_count, most_moved_run_id, most_moved_run_change_usd
-from fct_restatement
-window delivered as (partition by payer_account_id, billing_month, billing_currency order by delivery_no)
+    case when held.delivery_no > 1 then coalesce(counted.run_count, 0) end as moved_run_count,
+    case when held.delivery_no > 1 then coalesce(counted.day_count, 0) end as moved_day_count,
+    most_moved.run_id as most_moved_run_id,
+    most_moved.cost_change_usd as most_moved_run_change_usd
+from fct_restatement as held
+left join counted
+    on counted.payer_account_id = held.payer_account_id and counted.billing_month = held.billing_month
+    and counted.billing_currency = held.billing_currency and counted.delivery_no = held.delivery_no
+left join most_moved
+    on most_moved.payer_account_id = held.payer_account_id and most_moved.billing_month = held.billing_month
+    and most_moved.billing_currency = held.billing_currency and most_moved.delivery_no = held.delivery_no
+window delivered as (
+    partition by held.payer_account_id, held.billing_month, held.billing_currency order by held.delivery_no
+)

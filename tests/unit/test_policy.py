@@ -11,6 +11,7 @@ from support.ledgers import build_with
 from pipelines.models.build import Builder
 from pipelines.models.given import argument_select
 from pipelines.policy import Policy
+from pipelines.quality.told import warnings
 from pipelines.settings import Settings, load_settings
 
 MONTH = "2026-07"
@@ -50,3 +51,20 @@ def test_a_publication_says_the_policy_it_was_made_under_and_a_new_one_makes_ano
     # The same moment again is the same publication.
     again = build_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"))
     assert len(again.lake.publications()) == 2
+
+
+def test_a_cut_before_the_newest_use_is_told_with_both_moments(tmp_path: Path) -> None:
+    """Use is 10:00 to 11:00 on the 14th: asked to cut at 10:30, the build says that it cuts at 11:00."""
+    lines = [instance_hour(f"{MONTH}-14T10", "i-1", "p5.48xlarge", "55.04", bill_invoice_id="")]
+    write_export(tmp_path, {MONTH: lines})
+
+    def said(as_of: str) -> list[str]:
+        published = build_with(settings(tmp_path, as_of=as_of)).lake.current()
+        assert published
+        missed = [check for check in published.checks if not check["passed"]]
+        return [text for text in warnings(missed) if "cuts nothing" in text]
+
+    assert said("2026-07-14T11:00:00Z") == []
+    (warning,) = said("2026-07-14T12:30:00+02:00")
+    assert warning.startswith("Warning: as of lies before the newest use and cuts nothing: 1 row")
+    assert "as_of_at=2026-07-14T10:30:00" in warning and "newest_use_ended_at=2026-07-14T11:00:00" in warning

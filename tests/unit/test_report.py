@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -368,6 +369,52 @@ def test_ledger_by_bucket_and_month(page: str) -> None:
     assert "everything else on the bill $0 0.0% n/a $0 8.0" in ledger
     assert "June 2026 $1,600 $212 $0 $0 $0 $80 $0 $1,892" in ledger
     assert "July 2026 $2,000 $0 $131 $300 $58 $0 $0 $2,489" in ledger
+
+
+def test_the_daily_chart_says_what_it_leaves_out(page: str, render: Render) -> None:
+    # 80 shared + 0 other of 4381.26 is 1.8 %; no day is older than 92.
+    assert "Not drawn is 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
+    marts = example()
+    # 120 days of 10: 92 are drawn, 28 are not; with 120 shared on the last, 400 of 1,320 is 30.3 %.
+    days = [charge(date(2026, 1, 1) + timedelta(n), "run", "10") for n in range(120)]
+    marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 4, 30), "shared", "120", "none")]
+    said = "Not drawn is 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
+    assert said in part(render(marts), "ledger")
+
+
+def test_title_counts_the_months_whose_money_is_shown(render: Render) -> None:
+    """Delivered as July and August; every line of both is of July's bill."""
+    facts = replace(FACTS, billing_months=("2026-07", "2026-08"))
+    marts = example() | {"mart_cost_ledger_daily": [charge(date(2026, 7, 10), "run", "5")]}
+    page = render(marts, facts)
+    assert "<title>What training really cost: July 2026</title>" in page
+    assert "July 2026 on the bill. Publication 7" in words(page)
+    assert "Billing months July 2026; delivered as July and August 2026" in words(page)
+
+
+def test_a_basis_of_its_own_verdict_has_the_width_of_the_table_for_its_reason(render: Render) -> None:
+    marts = example()
+    marts["mart_silicon_comparison"][0] |= {
+        "unit_measure": "none",
+        "saving_ratio": None,
+        "verdict": "not comparable",
+        "verdict_reason": "no list price",
+    }
+    page = render(marts)
+    assert '<th scope="row">List</th>' in page
+    said = "List: not comparable : no list price."
+    assert said in part(page, "sides")
+
+
+def test_fees_that_a_closed_bill_does_not_place_stand_beside_its_reconciliation(page: str, render: Render) -> None:
+    assert "too low" not in page
+    marts = example()
+    closed, opened = marts["mart_invoice_reconciliation_monthly"]
+    # An open month has fees for time to come as a matter of course.
+    closed["commitment_timing_usd"], opened["commitment_timing_usd"] = Decimal("250.5"), Decimal(9)
+    tie = part(render(marts), "reconciliation")
+    assert "June 2026, payer 111122223333: effective cost may be too low by up to $250.50." in tie
+    assert tie.count("too low") == 1
 
 
 def test_runs_waste_unattributed_and_reconciliation(page: str) -> None:
