@@ -11,6 +11,14 @@ with piece as (
         billing_currency, 0 as accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_capacity_block_piece
     where bucket = 'run'
+
+    union all
+
+    -- A volume or file system is held for its stay, as a machine is.
+    select run_id, attempt_no, evidence, resource_id, null, accelerator_family, market, hour_started_at, started_ms, ended_ms,
+        billing_currency, 0 as accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
+    from fct_storage_piece
+    where bucket = 'run'
 )
 
 select
