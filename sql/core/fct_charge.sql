@@ -9,8 +9,8 @@ select
     case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
     -- An accelerator that no list has is told by name.
     case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end as instance_type,
-    case when is_shared_out or bucket in ('unattributed', 'idle') then tag_owner end as tag_owner,
-    case when is_shared_out or bucket in ('unattributed', 'idle') then tag_team end as tag_team,
+    case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
+    case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_team end as tag_team,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_run_id end as tag_run_id,
     case when is_shared_out then source_name end as source_name,
     case when is_shared_out then source_file end as source_file,
