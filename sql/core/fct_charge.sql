@@ -21,7 +21,7 @@ select
     case when is_shared_out or effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_started_at end
         as usage_started_at,
     -- Fees of commitments lie in the future too; an open month is cut by these two.
-    case when line_class = 'storage' or effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_ended_at end
+    case when line_class = 'attached' or effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_ended_at end
         as usage_ended_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
     storage_bucket_id,

@@ -29,7 +29,7 @@ with entry as (
         billing_currency, bucket, charge_category, service, region_id, accelerator_family, market, run_id, evidence,
         null, null, case when bucket = 'shared' then tag_owner end, case when bucket = 'shared' then tag_team end, null,
         0 as accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
-    from fct_storage_piece
+    from fct_attached_piece
 )
 
 select

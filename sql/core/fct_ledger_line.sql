@@ -71,7 +71,7 @@ entry as (
         accelerator_family, market, resource_id, null,
         run_id, attempt_no, evidence, used_units, billed_units, cast(0 as bigint), 0,
         list_cost_usd, effective_cost_usd, billed_cost_usd
-    from fct_storage_piece
+    from fct_attached_piece
 )
 
 select
@@ -97,8 +97,8 @@ select
         else case
             when entry.bucket = 'unattributed' then 'no run names the resource:'
             when entry.bucket = 'idle' then 'no run used'
-            when entry.bucket = 'shared' then 'no run had it attached:'
-            when entry.piece_kind = 'share of storage' then 'the run had it attached:'
+            when entry.bucket = 'shared' then 'no run held it:'
+            when entry.piece_kind = 'share of storage' then 'the run held it:'
             when entry.run_count > 1 then cast(entry.run_count as varchar) || ' runs shared the hour:'
             else 'the run used'
         end || ' ' || regexp_replace(cast(cast(entry.used_units / 1000 as decimal(20, 3)) as varchar), '[.]?0+$', '')

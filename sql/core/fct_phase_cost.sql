@@ -6,8 +6,7 @@ with piece as (
         greatest(stretch.started_ms, cost.started_ms) - cost.started_ms as lower_ms,
         least(stretch.ended_ms, cost.ended_ms) - cost.started_ms as upper_ms,
         cost.ended_ms - cost.started_ms as whole_ms,
-        storage_id(cost.resource_id) is null as is_machine,
-        cost.billing_currency, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
+        cost.is_machine, cost.billing_currency, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
     from fct_run_phase as stretch
     join fct_run_cost_hourly as cost
         on cost.run_id = stretch.run_id

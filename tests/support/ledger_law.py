@@ -26,7 +26,7 @@ with piece as (
     union all
     select {LINE}, {", ".join(BASES)} from fct_capacity_block_piece
     union all
-    select {LINE}, {", ".join(BASES)} from fct_storage_piece
+    select {LINE}, {", ".join(BASES)} from fct_attached_piece
 ),
 shared_out as (
     select {LINE}, line_class, {", ".join(BASES)} from fct_charge where source_row is not null

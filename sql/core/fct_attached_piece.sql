@@ -1,12 +1,12 @@
--- One row per piece of the bill line of a volume or file system that runs had attached: what each run held of it, and the rest.
+-- One row per piece of a line of storage or network that hangs on what runs held: the part of each run, and the rest.
 -- partition: billing_period
 -- Its cost flows evenly over the line's time; the time nobody had it stays shared. Runs that had it together, longer in all than
 -- the line is, share the line by their time.
 with line as (
-    select *, storage_id(resource_id) as storage_id,
+    select *, coalesce(storage_id(resource_id), resource_id) as attached_id,
         unix_ms(usage_started_at) as line_started_ms, unix_ms(usage_ended_at) as line_ended_ms
     from fct_charge
-    where line_class = 'storage'
+    where line_class = 'attached'
 ),
 
 held as (
@@ -16,8 +16,8 @@ held as (
         greatest(stay.started_ms, line.line_started_ms) as started_ms,
         least(stay.ended_ms, line.line_ended_ms) as ended_ms
     from line
-    join fct_storage_stay_monthly as stay
-        on stay.storage_id = line.storage_id
+    join fct_attached_stay_monthly as stay
+        on stay.attached_id = line.attached_id
         and stay.started_ms < line.line_ended_ms
         and stay.ended_ms > line.line_started_ms
 ),
