@@ -20,6 +20,8 @@ class Policy(BaseModel):
     `savings_plan_unused`: AWS states no net value of a plan's unused hours; "scaled" takes the gross one by the fee's
     net over gross, "gross" takes it as it is. `identity_tolerance_usd`: how far a closed bill may miss an identity.
     `target_passes`: after how many passes in a row a target counts as held, beside the first pass.
+    `shared_cost`: who storage, network and control planes without a run fall to in the showback; "keep" leaves them,
+    "pro_rata" goes by the teams' cost of runs, "owner" by the line's tag, else by who uses its account most.
     `as_of`: where the fees of an open month are cut, after its newest hour of use; None cuts them there.
     """
 
@@ -28,6 +30,7 @@ class Policy(BaseModel):
     savings_plan_unused: Literal["scaled", "gross"] = "scaled"
     identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
     target_passes: int = Field(default=2, ge=1, le=5)
+    shared_cost: Literal["keep", "pro_rata", "owner"] = "keep"
     as_of: AwareDatetime | None = None
 
     @field_validator("as_of", mode="before")

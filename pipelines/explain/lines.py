@@ -25,7 +25,7 @@ LINES = "fct_ledger_line"
 LEDGER = "fct_ledger_daily"
 INVOICED = "stg_aws__invoice_charge"
 # Which months a question is about: where its charges and their pieces lie.
-_PLACED = ("fct_charge", "fct_charge_piece", "fct_capacity_block_piece")
+_PLACED = ("fct_charge", "fct_charge_piece", "fct_capacity_block_piece", "fct_attached_piece")
 _KEY = "source_name, source_file, source_row, hour_no, piece_no"
 # Null as soon as a part is unknown, like the marts.
 _SUMS = ", ".join(f"case when count({basis}) = count(*) then sum({basis}) end as {basis}" for basis in BASES)

@@ -8,7 +8,7 @@ from pipelines.policy import Policy
 
 # billing_period, started_at, ended_at of the month being built.
 THIS_MONTH = "this_month"
-# savings_plan_unused, identity_tolerance_usd, target_passes.
+# savings_plan_unused, identity_tolerance_usd, target_passes, shared_cost.
 POLICY = "policy"
 # as_of_at; null where nothing is given. Apart from the policy, for it moves daily and few tables rest on it.
 AS_OF = "as_of"
@@ -21,7 +21,8 @@ def argument_select(name: str, period: str | None, policy: Policy) -> str:
         return (
             f"select '{policy.savings_plan_unused}' as savings_plan_unused, "
             f"cast('{policy.identity_tolerance_usd}' as decimal(20, 10)) as identity_tolerance_usd, "
-            f"cast({policy.target_passes} as bigint) as target_passes"
+            f"cast({policy.target_passes} as bigint) as target_passes, "
+            f"'{policy.shared_cost}' as shared_cost"
         )
     if name == AS_OF:
         moment = f"'{policy.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S}'" if policy.as_of else "null"

@@ -10,4 +10,4 @@ select
     list_cost_usd, effective_cost_usd, billed_cost_usd,
     tag_run_id, tag_owner, tag_team
 from fct_charge
-where source_row is not null
+where source_row is not null and line_class <> 'attached'

@@ -9,8 +9,8 @@ select
     case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
     -- An accelerator that no list has is told by name.
     case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end as instance_type,
-    case when is_shared_out or bucket in ('unattributed', 'idle') then tag_owner end as tag_owner,
-    case when is_shared_out or bucket in ('unattributed', 'idle') then tag_team end as tag_team,
+    case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
+    case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_team end as tag_team,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_run_id end as tag_run_id,
     case when is_shared_out then source_name end as source_name,
     case when is_shared_out then source_file end as source_file,
@@ -21,7 +21,8 @@ select
     case when is_shared_out or effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_started_at end
         as usage_started_at,
     -- Fees of commitments lie in the future too; an open month is cut by these two.
-    case when effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_ended_at end as usage_ended_at,
+    case when line_class = 'attached' or effective_rule in ('savings_plan_unused', 'reservation_unused') then usage_ended_at end
+        as usage_ended_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
     storage_bucket_id,
     -- What Bedrock bills, its usage type tells.

@@ -22,10 +22,10 @@ dated as (
 line as (
     select dated.*,
         charge.effective_rule, charge.amortised_cost_usd, charge.effective_cost_usd, charge.billed_cost_usd as charge_billed_usd,
-        -- Fees of commitments are billed for time to come as well.
-        case when charge.usage_ended_at > dated.cut_at then part_before_usd(charge.billed_cost_usd,
+        -- Fees of commitments are billed for time to come as well; only use has a class.
+        case when charge.usage_ended_at > dated.cut_at and charge.line_class is null then part_before_usd(charge.billed_cost_usd,
             charge.usage_started_at, charge.usage_ended_at, dated.cut_at) else charge.billed_cost_usd end as billed_before_usd,
-        case when charge.usage_ended_at > dated.cut_at then part_before_usd(charge.effective_cost_usd,
+        case when charge.usage_ended_at > dated.cut_at and charge.line_class is null then part_before_usd(charge.effective_cost_usd,
             charge.usage_started_at, charge.usage_ended_at, dated.cut_at) else charge.effective_cost_usd end as effective_before_usd
     from dated
     left join fct_charge as charge

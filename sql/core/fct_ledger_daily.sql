@@ -22,6 +22,14 @@ with entry as (
         case when bucket in ('idle', 'unattributed') then resource_id end, instance_type, null, null, null,
         0 as accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_capacity_block_piece
+
+    union all
+
+    select billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
+        billing_currency, bucket, charge_category, service, region_id, accelerator_family, market, run_id, evidence,
+        null, null, case when bucket = 'shared' then tag_owner end, case when bucket = 'shared' then tag_team end, null,
+        0 as accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
+    from fct_attached_piece
 )
 
 select

@@ -61,6 +61,17 @@ entry as (
         block.list_cost_usd, block.effective_cost_usd, block.billed_cost_usd
     from fct_capacity_block_piece as block
     join this_month as month on month.billing_period = block.billing_period
+
+    union all
+
+    select
+        source_name, source_file, source_row, 0, piece_no,
+        'share of storage', usage_date, hour_started_at,
+        payer_account_id, account_id, invoice_id, billing_currency, billing_month, bucket, charge_category, service, region_id,
+        accelerator_family, market, resource_id, null,
+        run_id, attempt_no, evidence, used_units, billed_units, cast(0 as bigint), 0,
+        list_cost_usd, effective_cost_usd, billed_cost_usd
+    from fct_attached_piece
 )
 
 select
@@ -86,6 +97,8 @@ select
         else case
             when entry.bucket = 'unattributed' then 'no run names the resource:'
             when entry.bucket = 'idle' then 'no run used'
+            when entry.bucket = 'shared' then 'no run held it:'
+            when entry.piece_kind = 'share of storage' then 'the run held it:'
             when entry.run_count > 1 then cast(entry.run_count as varchar) || ' runs shared the hour:'
             else 'the run used'
         end || ' ' || regexp_replace(cast(cast(entry.used_units / 1000 as decimal(20, 3)) as varchar), '[.]?0+$', '')

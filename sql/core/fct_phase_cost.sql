@@ -6,7 +6,7 @@ with piece as (
         greatest(stretch.started_ms, cost.started_ms) - cost.started_ms as lower_ms,
         least(stretch.ended_ms, cost.ended_ms) - cost.started_ms as upper_ms,
         cost.ended_ms - cost.started_ms as whole_ms,
-        cost.billing_currency, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
+        cost.is_machine, cost.billing_currency, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
     from fct_run_phase as stretch
     join fct_run_cost_hourly as cost
         on cost.run_id = stretch.run_id
@@ -17,7 +17,7 @@ with piece as (
 
 select
     run_id, phase, waste_cause, billing_currency,
-    sum(upper_ms - lower_ms) as node_ms,
+    sum(case when is_machine then upper_ms - lower_ms else 0 end) as node_ms,
     sum(piece_usd(accelerator_hours, lower_ms, upper_ms, whole_ms)) as accelerator_hours,
     known_sum(piece_usd(list_cost_usd, lower_ms, upper_ms, whole_ms)) as list_cost_usd,
     sum(piece_usd(effective_cost_usd, lower_ms, upper_ms, whole_ms)) as effective_cost_usd,

@@ -1,26 +1,42 @@
 -- One row per team, billing month, accelerator family and currency: what it used, left idle and shares in (showback).
 -- A run is its declared team's; else the team is the one the line's tag named on its own day, so a move splits a month.
+-- What is shared stands with no team, and beside it as `[policy] shared_cost` distributes it.
 with entry as (
     select
         ledger.billing_month, ledger.billing_currency, ledger.accelerator_family, ledger.bucket,
-        coalesce(run.team, ledger.tag_team, 'no team') as team,
-        ledger.run_id, ledger.accelerator_hours, ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd
+        case when ledger.bucket = 'shared' then 'no team' else coalesce(run.team, ledger.tag_team, 'no team') end as team,
+        ledger.run_id, ledger.accelerator_hours, ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
+        0 as distributed_shared_cost_usd
     from fct_ledger_daily as ledger
     left join dim_run as run on run.run_id = ledger.run_id
+
+    union all
+
+    select billing_month, billing_currency, accelerator_family, 'distributed', team, null, 0, 0, 0, 0, distributed_shared_cost_usd
+    from fct_shared_cost_monthly
+),
+
+summed as (
+    select
+        billing_month, team, accelerator_family, billing_currency,
+        count(distinct run_id) as run_count,
+        sum(accelerator_hours) as accelerator_hours,
+        coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) as shared_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where bucket = 'unattributed'), 0) as unattributed_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where bucket in ('capacity_unused', 'commitment_unused')), 0) as unused_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where bucket = 'other'), 0) as other_cost_usd,
+        known_sum(list_cost_usd) as list_cost_usd,
+        sum(effective_cost_usd) as effective_cost_usd,
+        sum(billed_cost_usd) as billed_cost_usd,
+        sum(distributed_shared_cost_usd) as distributed_shared_cost_usd
+    from entry
+    group by billing_month, team, accelerator_family, billing_currency
 )
 
 select
-    billing_month, team, accelerator_family, billing_currency,
-    count(distinct run_id) as run_count,
-    sum(accelerator_hours) as accelerator_hours,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) as shared_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'unattributed'), 0) as unattributed_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket in ('capacity_unused', 'commitment_unused')), 0) as unused_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'other'), 0) as other_cost_usd,
-    known_sum(list_cost_usd) as list_cost_usd,
-    sum(effective_cost_usd) as effective_cost_usd,
-    sum(billed_cost_usd) as billed_cost_usd
-from entry
-group by billing_month, team, accelerator_family, billing_currency
+    summed.*, policy.shared_cost as shared_cost_policy,
+    effective_cost_usd - shared_cost_usd + distributed_shared_cost_usd as showback_cost_usd
+from summed
+cross join policy

@@ -24,3 +24,5 @@ left join stg_tracker__attempt as attempt
     on attempt.run_id = resource.run_id and attempt.attempt_no = resource.attempt_no
 left join ref_instance_type as accelerator
     on accelerator.instance_type = replace(resource.instance_type, 'ml.', '')
+-- Volumes and file systems are no machines: stg_tracker__storage.
+where storage_id(resource.resource_id) is null

@@ -27,7 +27,7 @@ def lab(folder: str, bill: Bill, stays: Sequence[Stay]) -> Lab:
 @given(any_bill, any_stays)
 def test_cost_is_conserved_line_by_line_and_invoice_by_invoice(bill: Bill, stays: list[Stay]) -> None:
     with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
-        pieces = ("fct_apportioned_charge", "fct_charge_piece", "fct_capacity_block_piece")
+        pieces = ("fct_charge", "fct_attached_piece", "fct_charge_piece", "fct_capacity_block_piece")
         assert made.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
         ledger = made.ask(
             "select payer_account_id, sum(billed_cost_usd) from fct_ledger_daily group by 1", "fct_ledger_daily"

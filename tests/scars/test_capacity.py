@@ -192,7 +192,7 @@ def test_what_is_shared_out_adds_up_to_something_else(tmp_path: Path) -> None:
     window = {"reservation_id": "cr-0b10c5", "part_no": 1, "reservation_kind": "capacity_block", "instance_count": 1}
     window |= {"started_at": at(0) + timedelta(minutes=30), "ended_at": at(0) + timedelta(hours=7)}
     with Lab(tmp_path, {MONTH: bill}, tracker(stays), [window]) as lab:
-        pieces = ("fct_apportioned_charge", "fct_charge_piece", "fct_capacity_block_piece")
+        pieces = ("fct_charge", "fct_attached_piece", "fct_charge_piece", "fct_capacity_block_piece")
         assert lab.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
         moved = ", ".join(f"sum({basis}) - sum(of_line_{basis})" for basis in BASES[1:])
         both = (

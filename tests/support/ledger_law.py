@@ -25,6 +25,11 @@ with piece as (
     select {LINE}, {", ".join(BASES)} from fct_charge_piece
     union all
     select {LINE}, {", ".join(BASES)} from fct_capacity_block_piece
+    union all
+    select {LINE}, {", ".join(BASES)} from fct_attached_piece
+),
+shared_out as (
+    select {LINE}, line_class, {", ".join(BASES)} from fct_charge where source_row is not null
 ),
 whole as (
     select {LINE}, {", ".join(f"case when count({base}) = count(*) then sum({base}) end as {base}" for base in BASES)}
@@ -32,7 +37,7 @@ whole as (
 )
 select line.source_file, line.source_row,
     {", ".join(f"line.{base}, whole.{base} as pieces_{base}" for base in BASES)}
-from fct_apportioned_charge as line
+from shared_out as line
 left join whole using ({LINE})
 where line.line_class <> 'capacity_unused'
     and ({" or ".join(f"line.{base} is distinct from whole.{base}" for base in BASES)})

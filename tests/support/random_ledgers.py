@@ -23,6 +23,7 @@ MACHINES = {
     "i-0d": ("p5.48xlarge", "BoxUsage", "RunInstances:CB", 8),
     "arn:aws:sagemaker:us-west-2:000033334444:training-job/j": ("ml.p4d.24xlarge", "Train", "CreateTrainingJob", 8),
 }
+VOLUME = "vol-0a"
 BLOCK = "arn:aws:ec2:us-west-2:000033334444:capacity-reservation/cr-0b10c5"
 CHARGES = (
     "Usage", "DiscountedUsage", "SavingsPlanCoveredUsage", "SavingsPlanNegation", "SavingsPlanRecurringFee",
@@ -30,7 +31,7 @@ CHARGES = (
 )  # fmt: skip
 USAGE_CHARGES = CHARGES[:3]
 OTHER_USAGE = (
-    ("USW2-EBS:VolumeUsage.gp3", "vol-0a"), ("DataTransfer-Out-Bytes", "i-0a"), ("USW2-Requests-Tier1", "bucket"),
+    ("USW2-EBS:VolumeUsage.gp3", VOLUME), ("DataTransfer-Out-Bytes", "i-0a"), ("USW2-Requests-Tier1", "bucket"),
     ("USW2-TrainWarmPool:ml.p4d.24xlarge", "job"), ("USW2-Reservation:p5.48xlarge", BLOCK),
     ("USW2-UnusedBox:p5.48xlarge", BLOCK), ("USW2-CapacityBlockFee:p5.48xlarge", ""),
     ("USW2-BoxUsage:p5.48xlarge", ""), ("ComputeSP:1yrNoUpfront", ""),
@@ -119,10 +120,10 @@ def any_line(draw: st.DrawFn) -> dict[str, str]:
 
 @st.composite
 def any_stay(draw: st.DrawFn) -> Stay:
-    """A stay anywhere, of any number of accelerators: several may claim more than there is."""
-    machine = draw(st.sampled_from(list(MACHINES)))
+    """A stay anywhere, of any number of accelerators, or on a volume: several may claim more than there is."""
+    machine = draw(st.sampled_from([*MACHINES, VOLUME]))
     start = draw(st.integers(-HOUR_MS, HOURS * HOUR_MS))
-    used = draw(st.none() | st.integers(1, MACHINES[machine][3]))
+    used = None if machine == VOLUME else draw(st.none() | st.integers(1, MACHINES[machine][3]))
     return Stay(draw(st.integers(0, 2)), machine, used, start, start + draw(st.integers(1, 3 * HOUR_MS)))
 
 
@@ -184,7 +185,7 @@ def _from_to(start: int, end: int) -> dict[str, datetime]:
 def _resource(stay: Stay) -> dict[str, Any]:
     return {
         "resource_id": stay.machine,
-        "instance_type": MACHINES[stay.machine][0],
+        "instance_type": None if stay.machine == VOLUME else MACHINES[stay.machine][0],
         "accelerators_used": stay.accelerators,
         "joined_at": at(stay.started_ms),
         "left_at": at(stay.ended_ms),

@@ -1,0 +1,94 @@
+-- One row per team, billing month, accelerator family and currency that shared cost falls to, as `[policy] shared_cost` says.
+-- keep: to no team. pro_rata: to the teams by their cost of runs. owner: to the team that a line's tag names, else to the one with
+-- most of its account's cost of runs. What has no taker stays with no team, so a month and currency sums to its shared cost.
+with entry as (
+    select
+        ledger.billing_month, ledger.billing_currency, ledger.payer_account_id, ledger.account_id, ledger.accelerator_family,
+        ledger.bucket, coalesce(run.team, ledger.tag_team, 'no team') as team, ledger.effective_cost_usd
+    from fct_ledger_daily as ledger
+    left join dim_run as run on run.run_id = ledger.run_id
+    where ledger.bucket in ('run', 'shared')
+),
+
+shared as (
+    select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team,
+        sum(effective_cost_usd) as effective_cost_usd
+    from entry
+    where bucket = 'shared'
+    group by billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team
+),
+
+-- In millionths; a refund may leave less than nothing.
+used as (
+    select billing_month, billing_currency, team, accelerator_family,
+        cast(floor(greatest(sum(effective_cost_usd), 0) * 1000000) as bigint) as units
+    from entry
+    where bucket = 'run'
+    group by billing_month, billing_currency, team, accelerator_family
+),
+
+cut as (
+    select *,
+        sum(units) over (partition by billing_month, billing_currency order by team, accelerator_family
+            rows between unbounded preceding and current row) as upper_units,
+        sum(units) over (partition by billing_month, billing_currency) as whole_units
+    from used
+),
+
+monthly as (
+    select billing_month, billing_currency, sum(effective_cost_usd) as effective_cost_usd
+    from shared
+    group by billing_month, billing_currency
+),
+
+pro_rata as (
+    select cut.billing_month, cut.billing_currency, cut.team, cut.accelerator_family,
+        piece_usd(monthly.effective_cost_usd, cut.upper_units - cut.units, cut.upper_units, cut.whole_units) as effective_cost_usd
+    from cut
+    join monthly on monthly.billing_month = cut.billing_month and monthly.billing_currency = cut.billing_currency
+    where cut.whole_units > 0
+),
+
+ranked as (
+    select billing_month, billing_currency, payer_account_id, account_id, team,
+        row_number() over (partition by billing_month, billing_currency, payer_account_id, account_id
+            order by sum(effective_cost_usd) desc, team) as rank_no
+    from entry
+    where bucket = 'run' and team <> 'no team'
+    group by billing_month, billing_currency, payer_account_id, account_id, team
+),
+
+account_team as (
+    select * from ranked where rank_no = 1
+),
+
+given as (
+    select 'pro_rata' as shared_cost_policy, * from pro_rata
+
+    union all
+
+    select 'pro_rata', shared.billing_month, shared.billing_currency, 'no team', shared.accelerator_family, shared.effective_cost_usd
+    from shared
+    anti join pro_rata on pro_rata.billing_month = shared.billing_month and pro_rata.billing_currency = shared.billing_currency
+
+    union all
+
+    select 'owner', shared.billing_month, shared.billing_currency,
+        case when shared.team = 'no team' then coalesce(account_team.team, 'no team') else shared.team end,
+        shared.accelerator_family, shared.effective_cost_usd
+    from shared
+    left join account_team
+        on account_team.billing_month = shared.billing_month and account_team.billing_currency = shared.billing_currency
+        and account_team.payer_account_id = shared.payer_account_id and account_team.account_id = shared.account_id
+
+    union all
+
+    select 'keep', billing_month, billing_currency, 'no team', accelerator_family, effective_cost_usd
+    from shared
+)
+
+select given.billing_month, given.team, given.accelerator_family, given.billing_currency, given.shared_cost_policy,
+    sum(given.effective_cost_usd) as distributed_shared_cost_usd
+from given
+join policy on policy.shared_cost = given.shared_cost_policy
+group by given.billing_month, given.team, given.accelerator_family, given.billing_currency, given.shared_cost_policy

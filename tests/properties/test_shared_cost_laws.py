@@ -1,0 +1,96 @@
+"""Shared cost in the showback: each policy says who it falls to, and none loses or adds a cent."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.lab import Lab
+from support.random_ledgers import HOUR_MS, MONTH, Stay, any_bill, any_stays, hour, machine_line, tracker
+
+from pipelines.policy import Policy
+
+FEW = settings(max_examples=8, deadline=None, derandomize=True, database=None)
+MART = "mart_team_cost_monthly"
+POLICIES = ("keep", "pro_rata", "owner")
+
+
+def teamed(stays: list[Stay], teams: dict[str, str | None]) -> dict[str, list[dict[str, Any]]]:
+    rows = tracker(stays)
+    for run in rows["tracker_run"]:
+        run["team"] = teams.get(run["run_id"])
+    return rows
+
+
+def shared_line(cost: str, **more: str) -> dict[str, str]:
+    what = {"line_item_usage_type": "USW2-NatGateway-Bytes", "line_item_operation": "NatGateway"}
+    return {**hour(0), **what, "line_item_unblended_cost": cost, "pricing_public_on_demand_cost": cost, **more}
+
+
+# One hour. In account …4444 team nlp's run costs 30 and vision's 10; 4 of network are shared there. In …5555 are 8,
+# tagged vision, and in …6666 2, of nobody; no run is in either. Shared in all: 14.
+BILL = [
+    machine_line("i-0a", 0, "1", "30"),
+    machine_line("i-0b", 0, "1", "10"),
+    shared_line("4"),
+    shared_line("8", line_item_usage_account_id="000033335555", tag_team="vision"),
+    shared_line("2", line_item_usage_account_id="000033336666"),
+]
+STAYS = [Stay(0, "i-0a", None, 0, HOUR_MS), Stay(1, "i-0b", None, 0, HOUR_MS)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "parts"),
+    [
+        ("keep", {"no team": "14"}),
+        # By cost of runs: 30 of 40 of 14, and 10 of 40.
+        ("pro_rata", {"nlp": "10.5", "vision": "3.5"}),
+        # …4444 is mostly nlp's; the tag names vision; …6666 has no run and no tag.
+        ("owner", {"nlp": "4", "vision": "8", "no team": "2"}),
+    ],
+)
+def test_each_policy_distributes_as_it_says(policy: str, parts: dict[str, str], tmp_path: Path) -> None:
+    runs = teamed(STAYS, {"run-0": "nlp", "run-1": "vision"})
+    with Lab(tmp_path, {MONTH: BILL}, runs, policy=Policy.model_validate({"shared_cost": policy})) as made:
+        found = made.ask(
+            "select team, sum(distributed_shared_cost_usd), sum(showback_cost_usd), max(shared_cost_policy) "
+            f"from {MART} group by 1 having sum(showback_cost_usd) <> 0",
+            MART,
+        )
+        own = {"nlp": 30, "vision": 10}
+        teams = {*own, *parts}
+        expected = {(team, Decimal(parts.get(team, "0")), own.get(team, 0) + Decimal(parts.get(team, "0")), policy)
+            for team in teams}  # fmt: skip
+        assert set(found) == expected
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@FEW
+@given(bill=any_bill, stays=any_stays, data=st.data())
+def test_every_policy_conserves_each_month_and_currency_to_the_last_digit(
+    policy: str, bill: list[dict[str, str]], stays: list[Stay], data: st.DataObject
+) -> None:
+    lines = [
+        {**line, "line_item_currency_code": data.draw(st.sampled_from(["USD", "USD", "EUR"]))}
+        | ({"tag_team": data.draw(st.sampled_from(["nlp", "vision"]))} if data.draw(st.booleans()) else {})
+        for line in [*bill, shared_line("0.1000000001"), shared_line("-7.77")]
+    ]
+    team = {f"run-{number}": data.draw(st.sampled_from([None, "nlp", "vision"])) for number in range(3)}
+    chosen = Policy.model_validate({"shared_cost": policy})
+    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: lines}, teamed(stays, team), policy=chosen) as made:
+        ledger = made.ask(
+            "select billing_month, billing_currency, sum(effective_cost_usd), "
+            "coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) from fct_ledger_daily group by 1, 2",
+            "fct_ledger_daily",
+        )
+        mart = made.ask(
+            "select billing_month, billing_currency, sum(showback_cost_usd), sum(distributed_shared_cost_usd) "
+            f"from {MART} group by 1, 2",
+            MART,
+        )
+        assert sorted(mart) == sorted(ledger)
