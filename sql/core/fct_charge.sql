@@ -12,7 +12,7 @@ select
     case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
     case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_team end as tag_team,
     case when is_shared_out or bucket in ('unattributed', 'idle') then tag_run_id end as tag_run_id,
-    case when is_shared_out then source_name end as source_name,
+    source_name,
     case when is_shared_out then source_file end as source_file,
     case when is_shared_out then source_row end as source_row,
     case when is_shared_out then line_class end as line_class,
@@ -25,26 +25,22 @@ select
         as usage_ended_at,
     case when is_shared_out then usage_quantity end as usage_quantity,
     storage_bucket_id,
+    -- Whether a line can carry a tag, and which it has: they cost less than four sums more.
+    charge_category = 'Usage' and resource_id is not null as is_taggable,
+    charge_category = 'Usage' and resource_id is not null and tag_run_id is not null as has_run_id_tag,
+    charge_category = 'Usage' and resource_id is not null and tag_owner is not null as has_owner_tag,
+    charge_category = 'Usage' and resource_id is not null and tag_team is not null as has_team_tag,
+    missing_hours(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at, effective_cost_usd)
+        as missing_hours,
     -- What Bedrock bills, its usage type tells.
     case when service like 'AmazonBedrock%' or million_tokens is not null then coalesce(usage_type, '') end as token_usage_type,
     sum(case when storage_bucket_id is not null then usage_quantity end) as stored_gib_months,
     cast(count(*) as bigint) as line_count,
     sum(million_tokens) as million_tokens,
-    min(source_name) as first_source_name, max(source_name) as last_source_name,
     sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
     sum(amortised_cost_usd) as amortised_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
-    sum(billed_cost_usd) as billed_cost_usd,
-    sum(tagged_usd(charge_category, resource_id, resource_id, effective_cost_usd)) as taggable_cost_usd,
-    sum(tagged_usd(charge_category, resource_id, tag_run_id, effective_cost_usd)) as run_id_tagged_cost_usd,
-    sum(tagged_usd(charge_category, resource_id, tag_owner, effective_cost_usd)) as owner_tagged_cost_usd,
-    sum(tagged_usd(charge_category, resource_id, tag_team, effective_cost_usd)) as team_tagged_cost_usd,
-    sum(unresolved_usd(line_class, accelerator_family, usage_started_at, usage_ended_at, effective_cost_usd)) as unresolved_cost_usd,
-    sum(case when has_no_time(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at)
-        then effective_cost_usd else 0 end) as timeless_cost_usd,
-    cast(count(*) filter (where effective_cost_usd <> 0
-        and has_no_time(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at)) as bigint)
-        as timeless_line_count
+    sum(billed_cost_usd) as billed_cost_usd
 from fct_charge_line
 group by all

@@ -10,11 +10,11 @@ with tag as (
 
 charge as (
     select payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency,
-        sum(taggable_cost_usd) as taggable_cost_usd,
-        sum(effective_cost_usd) - sum(taggable_cost_usd) as untaggable_cost_usd,
-        sum(run_id_tagged_cost_usd) as run_id_tagged_cost_usd,
-        sum(owner_tagged_cost_usd) as owner_tagged_cost_usd,
-        sum(team_tagged_cost_usd) as team_tagged_cost_usd
+        sum(case when is_taggable then effective_cost_usd else 0 end) as taggable_cost_usd,
+        sum(case when is_taggable then 0 else effective_cost_usd end) as untaggable_cost_usd,
+        sum(case when has_run_id_tag then effective_cost_usd else 0 end) as run_id_tagged_cost_usd,
+        sum(case when has_owner_tag then effective_cost_usd else 0 end) as owner_tagged_cost_usd,
+        sum(case when has_team_tag then effective_cost_usd else 0 end) as team_tagged_cost_usd
     from fct_charge
     group by payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency
 ),
