@@ -20,6 +20,7 @@ from pipelines.sources.cur_columns import MONEY, Column, ColumnList, Delivered, 
 from pipelines.sources.cur_delivery import RawFile, TagKey
 from pipelines.sources.cur_lines import BLOCK_BYTES, Lines, refuse_swallowed_rows
 from pipelines.sources.cur_unpack import Allowance, read_header, unpacked
+from pipelines.sources.cur_words import Words
 
 ROW_GROUP_ROWS = 122_880
 
@@ -135,6 +136,7 @@ class _Bill:
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self._map_keys: dict[int, dict[str, None]] = {}
+        self._words = Words(listed)
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
         self.row_count = 0
@@ -192,7 +194,8 @@ class _Bill:
             f"({self._first_unread[position]}) and are read as missing."
             for position, count in self._unread.items()
         ]
-        return (*(f"{self.key}: {warning}" for warning in self._layout.warnings), *counted)
+        told = (*self._layout.warnings, *self._words.warnings())
+        return (*(f"{self.key}: {warning}" for warning in told), *counted)
 
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]
@@ -200,9 +203,17 @@ class _Bill:
         text = cur_values.first(found)
         if column.name == self.listed.billed:
             self.billed_total += cur_values.total(text)
+        if column.name in self.listed.filled and text.null_count:
+            at = pc.index(text.is_null(), True).as_py()
+            raise self._refused(at, sources[0].position, "there is no amount")
+        self._words.look(column.name, text)
         if column.type not in _READERS:
             return text
         return self._read(_READERS[column.type], text, sources[0].position, column if column.refuses else None)
+
+    def _refused(self, at: int, position: int, said: str) -> SourceError:
+        where = f"{self.where}, row {self.row_count + at + 2} (the header is row 1), column {self.names[position]}"
+        return SourceError(f"{where}: {said}; mend that value or have the file delivered again.")
 
     def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
         values, unread = reader(text)
@@ -211,14 +222,10 @@ class _Bill:
         count = unread.sum().as_py()
         at = pc.index(unread, True).as_py()
         first = f"{text[at].as_py()[:80]!r}"
-        row = self.row_count + at + 2
         if refusing:
-            raise SourceError(
-                f"{self.where}, row {row} (the header is row 1), column {self.names[position]}: {first} "
-                f"is not {_WORDS[refusing.type]}; mend that value or have the file delivered again."
-            )
+            raise self._refused(at, position, f"{first} is not {_WORDS[refusing.type]}")
         self._unread[position] += count
-        self._first_unread.setdefault(position, f"first {first} in row {row}")
+        self._first_unread.setdefault(position, f"first {first} in row {self.row_count + at + 2}")
         return values
 
     def _is_map(self, name: str) -> bool:
