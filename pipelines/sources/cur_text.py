@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from pipelines.errors import SourceError
 from pipelines.sources import cur_values
 from pipelines.sources.cur_columns import MONEY, Column, ColumnList, Delivered, Source, snake
 from pipelines.sources.cur_delivery import RawFile, TagKey
-from pipelines.sources.cur_lines import BLOCK_BYTES, Lines, refuse_swallowed_rows
+from pipelines.sources.cur_lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
+from pipelines.sources.cur_repeats import Identities, repeated_in_csv
 from pipelines.sources.cur_unpack import Allowance, read_header, unpacked
 from pipelines.sources.cur_words import Words
 
@@ -53,13 +53,14 @@ def convert(
         write_statistics=repeating,
     ) as writer:
         waiting: list[pa.RecordBatch] = []
-        for block in _ahead(blocks):
+        for block in ahead(blocks):
             waiting.append(bill.typed(block))
             if sum(batch.num_rows for batch in waiting) >= ROW_GROUP_ROWS:
                 writer.write_table(pa.Table.from_batches(waiting))
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
+    repeated = repeated_in_csv(delivered, names, listed.billed, allowed) if bill.identities.come_again() else []
     return RawFile(
         key,
         out.name,
@@ -68,17 +69,8 @@ def convert(
         bill.billed_total,
         bill.stored_columns(),
         bill.tag_keys(),
-        bill.warnings(),
+        (*bill.warnings(), *(f"{key}: {told}" for told in repeated)),
     )
-
-
-def _ahead(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same blocks, the next one read while one is worked on."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = reader.submit(next, blocks, None)
-            yield block
 
 
 def _blocks(
@@ -137,6 +129,7 @@ class _Bill:
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self._map_keys: dict[int, dict[str, None]] = {}
         self._words = Words(listed)
+        self.identities = Identities(names)
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
         self.row_count = 0
@@ -149,11 +142,12 @@ class _Bill:
     def positions(self) -> list[int]:
         """The columns to read."""
         used = [source.position for sources in self._layout.sources.values() for source in sources]
-        return sorted({*used, *(tag.position for tag in self._layout.tags)})
+        return sorted({*used, *(tag.position for tag in self._layout.tags), *self.identities.positions})
 
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the schema."""
         texts = dict(zip(self.positions, block.columns, strict=True))
+        self.identities.meet([texts[position] for position in self.identities.positions])
         maps = {
             position: self._read(cur_values.maps, text, position, None)
             for position, text in texts.items()
