@@ -127,11 +127,23 @@ class ColumnList:
             sources[wanted.name] = found
             warnings += warning
             if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
+                self._refuse_other_kind(columns, where)
                 raise SourceError(
                     f"{where} has no column {wanted.name}; it is not a whole {self.export}, or "
                     f"the export must be set up to deliver that column."
                 )
         return Layout(sources, tuple(tags), tuple(warnings))
+
+    def _refuse_other_kind(self, columns: Sequence[Delivered], where: str) -> None:
+        """A manifest that lists no columns does not tell FOCUS from a report; its files do."""
+        names = {snake(column.name).replace("_", "") for column in columns}
+        for other in LISTS:
+            if other is not self and other.billed.replace("_", "") in names:
+                kind = "focus" if other is FOCUS else "auto"
+                raise SourceError(
+                    f"{where} has the columns of another kind of bill ({other.export}); write "
+                    f'kind = "{kind}" in its [[billing]] entry.'
+                )
 
     def _tags_of(self, column: Delivered, name: str, position: int) -> list[Tag]:
         for container, aliases in self._containers:

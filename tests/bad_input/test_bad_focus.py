@@ -151,3 +151,15 @@ def test_words_focus_does_not_know_are_told_by_name_and_count(tmp_path: Path, fo
     assert len(raw.warnings) == len(ODD)
     for name, word in ODD.items():
         assert re.search(rf"2 values of {snake(name)} are none of [\w, -]+ \(most often '{word}'\)", told), told
+
+
+def test_a_focus_file_under_a_manifest_without_columns_is_named(ledger: Ledger) -> None:
+    """Nothing but the file tells that it is FOCUS; saying so in the entry lets it in."""
+    deliver(ledger, packed(text_of().encode()), columns=())
+    said = ledger.refused(3)
+    assert re.search(
+        rf'{FILE} is part of the FOCUS export kind, not of the AWS cost and usage report kind; write kind = "focus" in',
+        said,
+    )
+    ledger.configure('name = "focus"\n', 'name = "focus"\nkind = "focus"\n')
+    assert ledger.say("build").code == 0
