@@ -158,7 +158,7 @@ def test_a_focus_file_under_a_manifest_without_columns_is_named(ledger: Ledger) 
     deliver(ledger, packed(text_of().encode()), columns=())
     said = ledger.refused(3)
     assert re.search(
-        rf'{FILE} is part of the FOCUS export kind, not of the AWS cost and usage report kind; write kind = "focus" in',
+        rf'{FILE} has the columns of another kind of bill \(FOCUS export\); write kind = "focus" in its',
         said,
     )
     ledger.configure('name = "focus"\n', 'name = "focus"\nkind = "focus"\n')
