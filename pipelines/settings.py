@@ -68,6 +68,8 @@ class BillingSource(S3Options):
     # An export that another took over from, or that took over, is read for these months alone (YYYY-MM).
     first_month: Month | None = None
     last_month: Month | None = None
+    # Months that had lines and really have none any more; any other one that comes without a line is refused.
+    empty_months: tuple[Month, ...] = ()
     # A file that unpacks to more than so many times its size is refused; bills unpack to 10 to 40 times.
     unpack_ratio: float = Field(default=200, ge=1, allow_inf_nan=False)
 

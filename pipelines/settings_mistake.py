@@ -23,6 +23,7 @@ _PATTERN_WORDS = {
     "memory_limit": "write a size such as 2GB",
     "first_month": "write a month such as 2026-07",
     "last_month": "write a month such as 2026-07",
+    "empty_months": "write months such as 2026-07",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 

@@ -10,6 +10,7 @@ from pipelines.defs.resources import Ledger
 from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
 from pipelines.models.catalog import GIVEN, MADE_UP, RAW_TABLES, RESERVATIONS, Model, load_catalog
+from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
 from pipelines.models.totals import added
 from pipelines.quality.contract import load_contract
@@ -73,6 +74,7 @@ def asset_key(table: str) -> dg.AssetKey:
 def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
     with step(ledger, "bill") as planned:
         stored = [raw for month in months_of(context, planned) for raw in ledger.builder.warehouse.bill.ingest(month)]
+        refuse_emptied(ledger.builder, planned)
         drop_undelivered(ledger.builder, planned)
     for listed in LISTS:
         yield _delivered(listed.table, [raw for raw in stored if raw.delivery.listed is listed])

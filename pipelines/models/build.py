@@ -19,7 +19,7 @@ from pipelines.engine import Engine, open_engine
 from pipelines.errors import CheckError
 from pipelines.models import records
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
-from pipelines.models.given import ARGUMENTS, argument_select
+from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.published import view_published
 from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
@@ -165,6 +165,8 @@ class Builder:
             self.warehouse.bill.view(engine, name, period)
         elif name in ARGUMENTS:
             engine.view_sql(name, argument_select(name, period, self.warehouse.settings.policy))
+        elif name == DELIVERIES:
+            engine.view_sql(name, delivery_select(self.warehouse.bill.deliveries))
         elif name in PUBLISHED:
             view_published(engine, self.lake, name, PUBLISHED[name])
         elif name in self.catalog and not self.catalog[name].stored:
@@ -196,6 +198,8 @@ class Builder:
                 parts = [self.warehouse.bill.fingerprint(name, period)]
             elif name in ARGUMENTS:
                 parts = [argument_select(name, period, self.warehouse.settings.policy)]
+            elif name == DELIVERIES:
+                parts = [delivery_select(self.warehouse.bill.deliveries)]
             elif name in PUBLISHED:
                 parts = []  # what was published before is no reason to build again
             elif name in self.catalog and not self.catalog[name].stored:

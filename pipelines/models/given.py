@@ -1,10 +1,12 @@
-"""Tables of one row that models take as arguments: the month they are built for, the policy, the moment of the cut."""
+"""What models take as arguments: the month they are built for, the policy, the moment of the cut, what is delivered."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date
 
 from pipelines.policy import Policy
+from pipelines.sources.cur_delivery import Delivery
 
 # billing_period, started_at, ended_at of the month being built.
 THIS_MONTH = "this_month"
@@ -12,6 +14,8 @@ THIS_MONTH = "this_month"
 POLICY = "policy"
 # as_of_at; null where nothing is given. Apart from the policy, for it moves daily and few tables rest on it.
 AS_OF = "as_of"
+# source_name, billing_period, delivery_id of every delivery that is read now, also of one without a line.
+DELIVERIES = "aws_delivery"
 ARGUMENTS = (THIS_MONTH, POLICY, AS_OF)
 
 
@@ -35,3 +39,11 @@ def argument_select(name: str, period: str | None, policy: Policy) -> str:
         f"select '{period}' as billing_period, timestamp '{first} 00:00:00' as started_at, "
         f"timestamp '{after} 00:00:00' as ended_at"
     )
+
+
+def delivery_select(deliveries: Sequence[Delivery]) -> str:
+    """The SELECT that gives DELIVERIES; also what a table made from it is known by."""
+    told = [(delivery.source, delivery.billing_period, delivery.delivery_id) for delivery in deliveries]
+    rows = [", ".join("'" + text.replace("'", "''") + "'" for text in row) for row in told]
+    values = " union all ".join(f"select {row}" for row in rows) or "select '', '', '' where 1 = 0"
+    return f"select * from ({values}) as told (source_name, billing_period, delivery_id)"

@@ -70,8 +70,6 @@ def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: 
     try:
         files = _store_files(delivery, store, temporary, source.unpack_ratio, progress)
         raw = RawDelivery(delivery, folder, files)
-        if not raw.line_count:
-            _refuse_emptied(raw, store)
         _refuse_copies(files, temporary, store)
         save(raw, temporary)
         _move(temporary, folder)
@@ -167,20 +165,6 @@ def _store_file(
         raw = convert(delivered, out, key=item.key, allowed=allowed, listed=listed, on_bytes=on_bytes)
     delivered.unlink()
     return raw
-
-
-def _refuse_emptied(raw: RawDelivery, store: Store) -> None:
-    """A month that had lines may not lose them all without a word: every delivery is the month to date."""
-    for folder in sorted(raw.folder.parent.glob("*/")):
-        before = load(folder)
-        if before and before.line_count:
-            delivery = raw.delivery
-            fault = "holds no line" if delivery.objects else "names no file"
-            raise SourceError(
-                f"{store.uri(delivery.manifest_key)} {fault}, yet delivery {before.delivery.delivery_id} of "
-                f"{delivery.billing_period} had {before.line_count:,} lines; have the month delivered again, or delete "
-                f"{folder} if it really is empty now."
-            )
 
 
 def _refuse_copies(files: Sequence[RawFile], folder: Path, store: Store) -> None:

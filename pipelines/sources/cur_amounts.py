@@ -35,10 +35,14 @@ def read_amounts(
     for column in listed.columns:
         for source in found.sources[column.name]:
             name = columns[source.position].name
-            if column.type not in _WORDS or source.key is not None or _is_empty(file, name):
+            is_filled = column.name in listed.filled
+            if column.type not in _WORDS or source.key is not None or (_is_empty(file, name) and not is_filled):
                 continue
             unread, first, row = 0, "", 1
             for values in _batches(file, name):
+                if is_filled and values.null_count:
+                    at = row + pc.index(values.is_null(), True).as_py()
+                    raise SourceError(f"{where}, row {at}, column {name}: there is no amount; have it delivered again.")
                 bad = _no_amounts(values) if column.type == MONEY else _no_times(values)
                 if bad is not None and bad.true_count:
                     at = pc.index(bad, True).as_py()

@@ -76,13 +76,15 @@ class ColumnList:
     """The columns we read of one family of exports, as reviewed in `sql/reference/<name>.csv`.
 
     `table` is the raw table they make, `billed` the column whose sum is kept with each file, `export` what the
-    delivered files are, in words.
+    delivered files are, in words. `filled` are amounts no line may lack, `words` the columns that hold few words.
     """
 
     table: str
     name: str
     billed: str
     export: str
+    filled: tuple[str, ...] = ()
+    words: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -125,11 +127,23 @@ class ColumnList:
             sources[wanted.name] = found
             warnings += warning
             if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
+                self._refuse_other_kind(columns, where)
                 raise SourceError(
                     f"{where} has no column {wanted.name}; it is not a whole {self.export}, or "
                     f"the export must be set up to deliver that column."
                 )
         return Layout(sources, tuple(tags), tuple(warnings))
+
+    def _refuse_other_kind(self, columns: Sequence[Delivered], where: str) -> None:
+        """A manifest that lists no columns does not tell FOCUS from a report; its files do."""
+        names = {snake(column.name).replace("_", "") for column in columns}
+        for other in LISTS:
+            if other is not self and other.billed.replace("_", "") in names:
+                kind = "focus" if other is FOCUS else "auto"
+                raise SourceError(
+                    f"{where} has the columns of another kind of bill ({other.export}); write "
+                    f'kind = "{kind}" in its [[billing]] entry.'
+                )
 
     def _tags_of(self, column: Delivered, name: str, position: int) -> list[Tag]:
         for container, aliases in self._containers:
@@ -164,7 +178,24 @@ class ColumnList:
 
 
 CUR = ColumnList("aws_cur_line_item", "ref_cur_column", "line_item_unblended_cost", "AWS cost and usage report")
-FOCUS = ColumnList("aws_focus_line_item", "ref_focus_column", "billed_cost", "FOCUS export")
+FOCUS = ColumnList(
+    "aws_focus_line_item",
+    "ref_focus_column",
+    "billed_cost",
+    "FOCUS export",
+    filled=("billed_cost", "effective_cost"),
+    # Facts aws-billing 1.4, and FOCUS itself where it has no list.
+    words=(
+        ("charge_category", ("Usage", "Purchase", "Tax", "Credit", "Adjustment")),
+        ("charge_class", ("Correction",)),
+        # FOCUS's own sample spells the last one both ways.
+        ("charge_frequency", ("One-Time", "Recurring", "Usage-Based", "Usage-based")),
+        ("pricing_category", ("Standard", "Dynamic", "Committed", "Other")),
+        ("commitment_discount_category", ("Spend", "Usage")),
+        ("commitment_discount_status", ("Used", "Unused")),
+        ("capacity_reservation_status", ("Used", "Unused")),
+    ),
+)
 LISTS = (CUR, FOCUS)
 
 

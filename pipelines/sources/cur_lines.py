@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def refuse_swallowed_rows(
     Text may break its lines within quotes: only then, or where lines are blank, is the file read again.
     """
     if lines.count == row_count + 1:
-        *_, row = _rows(pa.BufferReader(lines.last + b"\n"), names)
+        *_, row = rows(pa.BufferReader(lines.last + b"\n"), names)
         if row.num_rows and row.columns[-1][-1].as_py().endswith(b"\n"):
             raise _swallowed(allowed, row_count + 1, names[-1])
         return
@@ -77,7 +78,7 @@ def refuse_swallowed_rows(
     separators = len(names) - 1
     row = 2
     with unpacked(delivered, allowed) as stream:
-        for block in _rows(stream, names, skipped=1):
+        for block in rows(stream, names, skipped=1):
             for name, values in zip(names, block.columns, strict=True):
                 broken = pc.match_substring_regex(values, "[\r\n]")
                 if broken.true_count:
@@ -87,7 +88,7 @@ def refuse_swallowed_rows(
             row += block.num_rows
 
 
-def _rows(stream: pa.NativeFile, names: Sequence[str], skipped: int = 0) -> Iterator[pa.RecordBatch]:
+def rows(stream: pa.NativeFile, names: Sequence[str], skipped: int = 0) -> Iterator[pa.RecordBatch]:
     """Every value of every column, as it stands."""
     positions = [str(position) for position in range(len(names))]
     yield from pyarrow.csv.open_csv(
@@ -96,6 +97,15 @@ def _rows(stream: pa.NativeFile, names: Sequence[str], skipped: int = 0) -> Iter
         pyarrow.csv.ParseOptions(newlines_in_values=True),
         pyarrow.csv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(positions, pa.binary())),
     )
+
+
+def ahead(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same blocks, the next one read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            yield block
 
 
 def _breaks(block: pa.Buffer) -> int:

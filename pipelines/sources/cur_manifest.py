@@ -90,8 +90,9 @@ def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: St
     fresh: dict[str, dict[str, str]] = {}
     for place in places:
         kept = known.get(place.object.key)
-        is_kept = isinstance(kept, dict) and kept.get("etag") == place.object.etag and isinstance(kept.get("text"), str)
-        fresh[place.object.key] = kept if is_kept else {"etag": place.object.etag, "text": _text(store, place.object)}
+        if not isinstance(kept, dict) or kept.get("etag") != place.object.etag or not isinstance(kept.get("text"), str):
+            kept = {"etag": place.object.etag, "text": _text(store, place.object)}
+        fresh[place.object.key] = kept
     present = {item.key for item in listing}
     manifests = [_parse(place, fresh[place.object.key]["text"], present, store) for place in places]
     _refuse_shared_files(manifests, store)

@@ -12,7 +12,9 @@ from pipelines.errors import SourceError
 from pipelines.sources.cur_amounts import read_amounts
 from pipelines.sources.cur_columns import ColumnList, Delivered, Layout
 from pipelines.sources.cur_delivery import RawFile, TagKey
+from pipelines.sources.cur_repeats import repeated_in_parquet
 from pipelines.sources.cur_unpack import Allowance
+from pipelines.sources.cur_words import odd_words
 
 _BATCH_ROWS = 1 << 18
 
@@ -31,11 +33,13 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
             found = listed.layout(columns, where)
             total, unread = read_amounts(file, columns, found, listed, where)
             line_count = file.metadata.num_rows
+        repeated = repeated_in_parquet(stored, [column.name for column in columns], listed.billed, where)
+        words = odd_words(stored, columns, found, listed)
         tag_keys = tuple(_tag_keys(stored, columns, found, listed.tag_containers))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
-    warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings, *unread))
+    warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings, *unread, *words, *repeated))
     return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,10 @@ from pipelines.errors import SourceError
 from pipelines.sources import cur_values
 from pipelines.sources.cur_columns import MONEY, Column, ColumnList, Delivered, Source, snake
 from pipelines.sources.cur_delivery import RawFile, TagKey
-from pipelines.sources.cur_lines import BLOCK_BYTES, Lines, refuse_swallowed_rows
+from pipelines.sources.cur_lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
+from pipelines.sources.cur_repeats import Identities, repeated_in_csv
 from pipelines.sources.cur_unpack import Allowance, read_header, unpacked
+from pipelines.sources.cur_words import Words
 
 ROW_GROUP_ROWS = 122_880
 
@@ -52,13 +53,14 @@ def convert(
         write_statistics=repeating,
     ) as writer:
         waiting: list[pa.RecordBatch] = []
-        for block in _ahead(blocks):
+        for block in ahead(blocks):
             waiting.append(bill.typed(block))
             if sum(batch.num_rows for batch in waiting) >= ROW_GROUP_ROWS:
                 writer.write_table(pa.Table.from_batches(waiting))
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
+    repeated = repeated_in_csv(delivered, names, listed.billed, allowed) if bill.identities.come_again() else []
     return RawFile(
         key,
         out.name,
@@ -67,17 +69,8 @@ def convert(
         bill.billed_total,
         bill.stored_columns(),
         bill.tag_keys(),
-        bill.warnings(),
+        (*bill.warnings(), *(f"{key}: {told}" for told in repeated)),
     )
-
-
-def _ahead(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same blocks, the next one read while one is worked on."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = reader.submit(next, blocks, None)
-            yield block
 
 
 def _blocks(
@@ -135,6 +128,8 @@ class _Bill:
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self._map_keys: dict[int, dict[str, None]] = {}
+        self._words = Words(listed)
+        self.identities = Identities(names)
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
         self.row_count = 0
@@ -147,11 +142,12 @@ class _Bill:
     def positions(self) -> list[int]:
         """The columns to read."""
         used = [source.position for sources in self._layout.sources.values() for source in sources]
-        return sorted({*used, *(tag.position for tag in self._layout.tags)})
+        return sorted({*used, *(tag.position for tag in self._layout.tags), *self.identities.positions})
 
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the schema."""
         texts = dict(zip(self.positions, block.columns, strict=True))
+        self.identities.meet([texts[position] for position in self.identities.positions])
         maps = {
             position: self._read(cur_values.maps, text, position, None)
             for position, text in texts.items()
@@ -192,7 +188,8 @@ class _Bill:
             f"({self._first_unread[position]}) and are read as missing."
             for position, count in self._unread.items()
         ]
-        return (*(f"{self.key}: {warning}" for warning in self._layout.warnings), *counted)
+        told = (*self._layout.warnings, *self._words.warnings())
+        return (*(f"{self.key}: {warning}" for warning in told), *counted)
 
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]
@@ -200,9 +197,17 @@ class _Bill:
         text = cur_values.first(found)
         if column.name == self.listed.billed:
             self.billed_total += cur_values.total(text)
+        if column.name in self.listed.filled and text.null_count:
+            at = pc.index(text.is_null(), True).as_py()
+            raise self._refused(at, sources[0].position, "there is no amount")
+        self._words.look(column.name, text)
         if column.type not in _READERS:
             return text
         return self._read(_READERS[column.type], text, sources[0].position, column if column.refuses else None)
+
+    def _refused(self, at: int, position: int, said: str) -> SourceError:
+        where = f"{self.where}, row {self.row_count + at + 2} (the header is row 1), column {self.names[position]}"
+        return SourceError(f"{where}: {said}; mend that value or have the file delivered again.")
 
     def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
         values, unread = reader(text)
@@ -211,14 +216,10 @@ class _Bill:
         count = unread.sum().as_py()
         at = pc.index(unread, True).as_py()
         first = f"{text[at].as_py()[:80]!r}"
-        row = self.row_count + at + 2
         if refusing:
-            raise SourceError(
-                f"{self.where}, row {row} (the header is row 1), column {self.names[position]}: {first} "
-                f"is not {_WORDS[refusing.type]}; mend that value or have the file delivered again."
-            )
+            raise self._refused(at, position, f"{first} is not {_WORDS[refusing.type]}")
         self._unread[position] += count
-        self._first_unread.setdefault(position, f"first {first} in row {row}")
+        self._first_unread.setdefault(position, f"first {first} in row {self.row_count + at + 2}")
         return values
 
     def _is_map(self, name: str) -> bool:

@@ -114,6 +114,7 @@ def read_header(path: Path, allowed: Allowance) -> tuple[list[str], bool]:
         head = stream.read(_HEAD_BYTES)
     if head.startswith((PARQUET, GZIP, *ZIP)):
         raise SourceError(f"{where} holds another packed file instead of a csv; have it delivered again.")
+    _refuse_other_text(head, where)
     text = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
     try:
         names = next(csv.reader(text), [])
@@ -122,6 +123,19 @@ def read_header(path: Path, allowed: Allowance) -> tuple[list[str], bool]:
     if not any(names):
         raise SourceError(f"{where} is empty, without even a header; have it delivered again.")
     return names, bool(text.read(1))
+
+
+def _refuse_other_text(head: bytes, where: str) -> None:
+    """Spreadsheets save a csv in other ways than AWS writes it, and then no column is found."""
+    line = head.partition(b"\n")[0]
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in line:
+        raise SourceError(f"{where} is UTF-16 text where a bill is UTF-8; have it delivered again as AWS wrote it.")
+    for sign, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
+        if line.count(sign) > line.count(b","):
+            raise SourceError(
+                f"{where} separates its columns by {name} where a bill does by commas; have it delivered again as AWS "
+                "wrote it."
+            )
 
 
 def _only_member(archive: ZipFile, allowed: Allowance) -> ZipInfo:

@@ -49,6 +49,20 @@ def with_row(ledger: Ledger, number: int, change: Callable[[str], str]) -> bytes
         pytest.param(lambda x: packed(""), rf"{BILL} is empty, without even a header", id="empty inside"),
         pytest.param(lambda x: b"hello", rf"{BILL} has no column bill_payer_account_id", id="something else"),
         pytest.param(lambda x: b"PAR1 and no more", rf"{BILL} is no whole Parquet file", id="truncated Parquet"),
+        *(
+            pytest.param(
+                lambda x, code=code: gzip.compress(text_of(x).encode(code)), rf"{BILL} is UTF-16 text", id=code
+            )
+            for code in ("utf-16", "utf-16-le", "utf-16-be")
+        ),
+        *(
+            pytest.param(
+                lambda x, sign=sign: packed(text_of(x).replace(",", sign)),
+                rf"{BILL} separates its columns by {name} where a bill does by commas",
+                id=name,
+            )
+            for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
+        ),
         pytest.param(
             lambda x: packed(text_of(x).replace("line_item_unblended_cost", "cost")),
             rf"{BILL} has no column line_item_unblended_cost",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.cur_exports import csv_text, packed
+from support.cur_exports import csv_text, packed, stored
 from support.focus_exports import focus_export, focus_lines, focus_parquet
 from support.spoiled import Ledger
+
+from pipelines.sources.cur_columns import snake
 
 JUNE = "2026-06"
 FILE = r"focus/data/billing_period=2026-06/\S+/f-00001\.csv\.gz"
@@ -55,6 +58,14 @@ def deliver(ledger: Ledger, content: bytes, file: str = "f-00001.csv.gz", column
             packed(text_of({**LINE, "EffectiveCost": "NaN"}).encode()),
             rf"{FILE}, row 2 \(the header is row 1\), column EffectiveCost: 'NaN' is not a number below 10 billion",
             id="not a number in EffectiveCost",
+        ),
+        *(
+            pytest.param(
+                packed(text_of(LINE, {**LINE, column: ""}).encode()),
+                rf"{FILE}, row 3 \(the header is row 1\), column {column}: there is no amount; mend that value",
+                id=f"no {column}",
+            )
+            for column in ("BilledCost", "EffectiveCost")
         ),
         pytest.param(
             packed(text_of({**LINE, "ChargePeriodStart": "2026-06-31T00:00:00Z"}).encode()),
@@ -108,3 +119,47 @@ def test_tags_that_are_broken_json_cost_no_dollar(ledger: Ledger) -> None:
     assert Decimal(answer.out.splitlines()[-1]) == Decimal("440.32")
     record = (ledger.root / "warehouse/publications/000002.json").read_text()
     assert re.search(r"1 values of Tags are not what it should hold \(first '\{[^\n]*in row 3\)", record)
+
+
+@pytest.mark.parametrize("column", ["BilledCost", "EffectiveCost"])
+def test_parquet_without_an_amount(ledger: Ledger, column: str) -> None:
+    """FOCUS allows neither to be null; a zero of ours would be a guess."""
+    lines = focus_lines([LINE, {**LINE, column: ""}], JUNE)
+    deliver(ledger, focus_parquet(lines), "f-00001.parquet")
+    assert re.search(rf"f-00001\.parquet, row 2, column {column}: there is no amount", ledger.refused(3))
+
+
+# Values outside the sets FOCUS allows (facts aws-billing 1.4).
+ODD = {
+    "ChargeClass": "Corrected",
+    "ChargeFrequency": "Monthly",
+    "PricingCategory": "Spot",
+    "CommitmentDiscountCategory": "Hours",
+    "CommitmentDiscountStatus": "Idle",
+    "CapacityReservationStatus": "Free",
+    "ChargeCategory": "Fee",
+}
+
+
+@pytest.mark.parametrize("form", ["csv.gz", "parquet"])
+def test_words_focus_does_not_know_are_told_by_name_and_count(tmp_path: Path, form: str) -> None:
+    """One line is right, two have a word in each of these columns that it cannot have."""
+    lines = focus_lines([LINE, {**LINE, **ODD}, {**LINE, **ODD}], JUNE)
+    content = packed(csv_text(lines)) if form == "csv.gz" else focus_parquet(lines)
+    (raw,) = stored(focus_export(tmp_path, {f"f.{form}": content}, COLUMNS, month=JUNE), tmp_path / "raw")
+    told = " ".join(raw.warnings)
+    assert len(raw.warnings) == len(ODD)
+    for name, word in ODD.items():
+        assert re.search(rf"2 values of {snake(name)} are none of [\w, -]+ \(most often '{word}'\)", told), told
+
+
+def test_a_focus_file_under_a_manifest_without_columns_is_named(ledger: Ledger) -> None:
+    """Nothing but the file tells that it is FOCUS; saying so in the entry lets it in."""
+    deliver(ledger, packed(text_of().encode()), columns=())
+    said = ledger.refused(3)
+    assert re.search(
+        rf'{FILE} has the columns of another kind of bill \(FOCUS export\); write kind = "focus" in its',
+        said,
+    )
+    ledger.configure('name = "focus"\n', 'name = "focus"\nkind = "focus"\n')
+    assert ledger.say("build").code == 0

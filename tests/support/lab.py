@@ -12,7 +12,7 @@ import polars as pl
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import BILLS, PUBLISHED, RAW_TABLES, RESERVATIONS, Model, load_catalog
-from pipelines.models.given import ARGUMENTS, argument_select
+from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.policy import Policy
 from pipelines.quality.contract import load_contract
 from pipelines.sources.capacity_reservation import SCHEMA as RESERVATION_SCHEMA
@@ -103,6 +103,8 @@ class Lab:
             columns = load_contract(PUBLISHED[name]).columns
             typed = ", ".join(f"cast(null as {column.type}) as {column.name}" for column in columns)
             self._engine.view_sql(name, f"select {typed} where 1 = 0")
+        elif name == DELIVERIES:
+            self._engine.view_sql(name, delivery_select([]))
         elif name in ARGUMENTS:
             self._engine.view_sql(name, argument_select(name, month, self._policy))
         elif name in (*RAW_TABLES, RESERVATIONS):

@@ -11,6 +11,7 @@ from pipelines.commands import open_marts, published_of
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
 from pipelines.models.catalog import GIVEN
+from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import drop_undelivered, plan, publish
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
@@ -28,6 +29,7 @@ def build_with(settings: Settings, after: Callable[[Builder, str], None] = lambd
         planned = plan(builder.warehouse)
         for month in planned.months:
             builder.warehouse.bill.ingest(month)
+        refuse_emptied(builder, planned)
         drop_undelivered(builder, planned)
         builder.read_runs()
         builder.read_reservations()

@@ -80,7 +80,7 @@ def test_an_overwritten_month_is_read_again(tmp_path: Path) -> None:
 def test_a_manifest_without_columns_needs_the_kind_in_words(tmp_path: Path) -> None:
     lines = focus_lines([LINE])
     root = focus_export(tmp_path, {"f.parquet": focus_parquet(lines)}, ())
-    with pytest.raises(SourceError, match=r"has no column bill_payer_account_id; it is not a whole AWS cost and usage"):
+    with pytest.raises(SourceError, match=r'columns of another kind of bill \(FOCUS export\); write kind = "focus"'):
         stored(root, tmp_path / "raw")
     assert bill(stored(root, tmp_path / "raw", kind="focus"), READ) == [EXPECTED]
 
@@ -88,7 +88,7 @@ def test_a_manifest_without_columns_needs_the_kind_in_words(tmp_path: Path) -> N
 def test_a_report_said_to_be_focus_is_refused(tmp_path: Path) -> None:
     files = {"f-00001.csv.gz": packed(csv_text([{"bill_payer_account_id": "1", "line_item_unblended_cost": "1"}]))}
     with pytest.raises(
-        SourceError, match=r"f-00001\.csv\.gz has no column billed_cost; it is not a whole FOCUS export"
+        SourceError, match=r"f-00001\.csv\.gz has the columns of another kind of bill \(AWS cost and usage report\)"
     ):
         stored(focus_export(tmp_path, files, ()), tmp_path / "raw", kind="focus")
 

@@ -1,0 +1,66 @@
+"""A bill line that a file holds twice: told by file and row with its dollars; a whole file twice is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
+
+from pipelines.errors import SourceError
+
+HOUR = "2026-07-01T00:00:00Z/2026-07-01T01:00:00Z"
+
+
+def line(number: int, cost: str, interval: str = HOUR) -> dict[str, str]:
+    named = {"identity_line_item_id": f"line-{number}", "identity_time_interval": interval}
+    return {**CUR2_LINE, **named, "line_item_unblended_cost": cost}
+
+
+LINES = [line(1, "7.00"), line(2, "5.50"), line(3, "1.25")]
+
+
+def files(form: str, lines: list[dict[str, str]]) -> dict[str, bytes]:
+    return {"a.csv.gz": packed(csv_text(lines))} if form == "csv" else {"a.parquet": parquet(lines)}
+
+
+def warnings(root: Path, form: str, lines: list[dict[str, str]]) -> list[str]:
+    (raw,) = stored(cur2_export(root, files(form, lines)), root / "raw")
+    return raw.warnings
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_line_that_stands_twice_is_told(tmp_path: Path, form: str) -> None:
+    """The second and third line come again: 5.50 + 1.25 = 6.75 more than once."""
+    (told,) = warnings(tmp_path, form, [*LINES, *LINES[1:]])
+    assert "/a." in told
+    # A csv's header is its row 1.
+    first, other = (5, 3) if form == "csv" else (4, 2)
+    assert told.endswith(
+        f": 2 lines repeat another line in every value and in its id (first row {first}, as row {other}) and bill 6.75 "
+        "more than once; have the file delivered again."
+    )
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_file_that_holds_all_its_lines_twice_is_refused(tmp_path: Path, form: str) -> None:
+    """7.00 + 5.50 + 1.25 = 13.75."""
+    with pytest.raises(SourceError) as raised:
+        warnings(tmp_path, form, [*LINES, *LINES])
+    said = str(raised.value)
+    assert ": all its 6 lines repeat another line in every value" in said
+    assert said.endswith("and bill 13.75 twice; have the file delivered again.")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_lines_that_are_alike_but_not_the_same_are_two(tmp_path: Path, form: str) -> None:
+    """An id comes again in another hour, or, against AWS's word, with another cost; lines without one may be equal."""
+    later = line(1, "7.00", "2026-07-01T01:00:00Z/2026-07-01T02:00:00Z")
+    nameless = {**LINES[0], "identity_line_item_id": ""}
+    assert warnings(tmp_path, form, [*LINES, later, line(1, "7.01"), nameless, nameless]) == []
+
+
+def test_a_csv_added_to_itself_with_its_header_is_refused(tmp_path: Path) -> None:
+    text = csv_text(LINES)
+    with pytest.raises(SourceError, match=r"a\.csv\.gz, row 5 \(the header is row 1\), column \w+: '\w+' is not"):
+        stored(cur2_export(tmp_path, {"a.csv.gz": packed(text + text)}), tmp_path / "raw")
