@@ -84,7 +84,7 @@ def _head(name: str) -> str:
 
 def _charge_types(explanation: Explanation, console: Console) -> None:
     unit, types = explanation.currency, explanation.by_charge_type()
-    rows = [(str(row[0]), f"{row[1]:,}", *map(cents, row[2:])) for row in types.rows()]
+    rows: list[tuple[str, ...]] = [(str(r[0]), f"{r[1]:,}", *map(cents, r[2:])) for r in types.rows()]
     head = ("charge_type", "lines", f"invoiced {unit}", f"ledger {unit}", f"difference {unit}")
     amounts = ("billed_cost_usd", "ledger_cost_usd", "difference_usd")
     rows.append(_summed("together", 1, types, amounts, f"{types['line_count'].sum():,}"))
