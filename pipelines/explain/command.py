@@ -110,10 +110,11 @@ def name(
 
 def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
     from pipelines import commands
+    from pipelines.explain.exact import as_json as json_of
+    from pipelines.explain.exact import write_csv
     from pipelines.explain.layout import folded
     from pipelines.explain.lines import behind
-    from pipelines.explain.shown import agreed, show, write_csv
-    from pipelines.explain.shown import as_json as json_of
+    from pipelines.explain.shown import agreed, show
     from pipelines.settings import load_settings
     from pipelines.warehouse import Warehouse
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -10,6 +11,14 @@ from textwrap import wrap
 GAP = "  "
 # Narrower than this a name says nothing any more.
 _SHORTEST = 6
+# A day, a moment or the number of an account says something else without its middle.
+_NUMBER = re.compile(r"(\d[\d :-]*)?")
+
+
+class Label(str):
+    """The name of a row that sums others, told whole: it says how many."""
+
+    __slots__ = ()
 
 
 def cents(amount: Decimal | None) -> str:
@@ -27,18 +36,23 @@ def moment(value: object) -> str:
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, width: int) -> list[str]:
     """Lines of text for the rows; the last `numbers` columns are amounts.
 
-    Where the whole is wider than `width` the widest name column is cut in its middle.
+    Where the whole is wider than `width` the widest name column is cut in its middle, but for numbers and labels.
     """
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     names = range(len(head) - numbers)
     if len(names) > 1:
         labelled = [row for row in (head, *rows) if any(row[1 : len(names)])]
         widths[0] = max(len(row[0]) for row in labelled or [head])
-    while names and sum(widths) + len(GAP) * (len(widths) - 1) > width:
-        widest = max(names, key=lambda at: widths[at])
+    labels = [row[0] for row in rows if isinstance(row[0], Label)]
+    cut = [at for at in names if not all(_NUMBER.fullmatch(row[at]) for row in rows if row[at] not in labels)]
+    while cut and sum(widths) + len(GAP) * (len(widths) - 1) > width:
+        widest = max(cut, key=lambda at: widths[at])
         if widths[widest] <= _SHORTEST:
             break
         widths[widest] -= 1
+    if names:
+        room = sum(widths[: len(names)]) + len(GAP) * (len(names) - 1)
+        widths[len(names) - 1] += max(0, max(map(len, labels), default=0) - room)
     return [_row(row, widths, numbers) for row in (head, *rows)]
 
 

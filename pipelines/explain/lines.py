@@ -27,6 +27,8 @@ INVOICED = "stg_aws__invoice_charge"
 # Which months a question is about: where its charges and their pieces lie.
 _PLACED = ("fct_charge", "fct_charge_piece", "fct_capacity_block_piece", "fct_attached_piece")
 _KEY = "source_name, source_file, source_row, hour_no, piece_no"
+# A line that is shared out, or lies over hours, is there in pieces.
+_COUNTS = "count(distinct (source_name, delivery_id, source_file, source_row)) as line_count, count(*) as piece_count"
 # Null as soon as a part is unknown, like the marts.
 _SUMS = ", ".join(f"case when count({basis}) = count(*) then sum({basis}) end as {basis}" for basis in BASES)
 
@@ -74,19 +76,24 @@ class Explanation:
         return rows[0][0] or "USD"
 
     def total(self) -> dict[str, Any]:
-        """How many lines there are, and their sum on each basis; null where a part of it is unknown."""
-        return self._engine.query(f"select count(*) as line_count, {_SUMS} from {LINES}").row(0, named=True)
+        """How many lines and pieces there are, and their sum on each basis; null where a part of it is unknown."""
+        return self._engine.query(f"select {_COUNTS}, {_SUMS} from {LINES}").row(0, named=True)
 
     def level(self, level: Level) -> pl.DataFrame:
         """The lines summed by the level's columns, the largest first."""
         by = ", ".join(level.by)
-        summed = f"select {by}, count(*) as line_count, {_SUMS} from {LINES} group by {by}"
+        summed = f"select {by}, {_COUNTS}, {_SUMS} from {LINES} group by {by}"
         return self._engine.query(f"select * from ({summed}) as summed order by {self._largest_first(by)}")
 
     def lines(self, limit: int | None = None) -> pl.DataFrame:
         """The lines, the largest first; all of them or the first `limit`."""
         some = "" if limit is None else f" limit {limit}"
         return self._engine.query(f"select * from {LINES} order by {self._largest_first(_KEY)}{some}")
+
+    def distinct(self, *columns: str) -> list[tuple[str, ...]]:
+        """What all lines have in some columns, by name."""
+        by = ", ".join(columns)
+        return self._engine.query(f"select distinct {by} from {LINES} order by {by}").rows()
 
     def rest(self, limit: int) -> dict[str, Any]:
         """The sums of all lines but the first `limit`."""

@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from pipelines import house
+from pipelines.buckets import BUCKETS
 from pipelines.console import Console
 from pipelines.errors import UsageError
 from pipelines.explain.asked import near
@@ -49,11 +50,13 @@ def look_up(name: str) -> Named:
         return _expression(word, expression)
     if word in catalog:
         return _table(catalog[word])
+    if word in BUCKETS:
+        return Named(word, is_a="a bucket of the ledger", meaning=f"Dollars of {BUCKETS[word]}.")
     # The columns of a FOCUS dataset are in capitals.
     for spelling in (name.strip().rpartition(".")[2], word):
         if columns := dict(_columns(spelling)):
             return _column(spelling, columns)
-    known = [*load_expressions(), *(model.name for model in catalog.ordered), *_every_column()]
+    known = [*load_expressions(), *(model.name for model in catalog.ordered), *_every_column(), *BUCKETS]
     mend = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
     raise UsageError(f"Nothing is called {name!r}: no metric, no column, no table; {mend}")
 

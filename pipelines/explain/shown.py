@@ -1,17 +1,16 @@
-"""An explanation as people read it, as JSON and as CSV. Only what people read is rounded."""
+"""An explanation as people read it: amounts rounded to cents, the largest rows of each level."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
+from pipelines.buckets import BUCKETS
 from pipelines.console import Console
 from pipelines.explain.asked import BASES, RECONCILIATION, Level
-from pipelines.explain.layout import cents, folded, grid, moment
+from pipelines.explain.layout import Label, cents, folded, grid, moment
 from pipelines.explain.lines import Explanation, known_sum
 
 # As the options of the command call them.
@@ -61,12 +60,14 @@ def _mart(explanation: Explanation, limit: int, console: Console) -> None:
 def _level(explanation: Explanation, level: Level, limit: int, console: Console) -> None:
     summed = explanation.level(level)
     by, told = _varying(summed, level.by)
-    head = (*map(_head, by), "lines", *_units(explanation))
-    chosen = summed.select(*by, "line_count", *BASES)
+    head = (*map(_head, by), _called(explanation.total()), *_units(explanation))
+    chosen = summed.select(*by, "piece_count", *BASES)
     rows = [(*map(moment, row[:-4]), f"{row[-4]:,}", *map(cents, row[-3:])) for row in chosen.head(limit).rows()]
     if chosen.height > limit:
         rest = chosen.slice(limit)
-        rows.append(_summed(f"and {rest.height} more", len(by), rest, BASES, f"{rest['line_count'].sum():,}"))
+        rows.append(_summed(f"and {rest.height} more", len(by), rest, BASES, f"{rest['piece_count'].sum():,}"))
+    if chosen.height > 1:
+        rows.append(_summed("together", len(by), chosen, BASES, f"{chosen['piece_count'].sum():,}"))
     _grid(console, level.title + told, head, rows, 1 + len(BASES))
 
 
@@ -83,16 +84,21 @@ def _head(name: str) -> str:
 
 def _charge_types(explanation: Explanation, console: Console) -> None:
     unit, types = explanation.currency, explanation.by_charge_type()
-    rows = [(str(row[0]), f"{row[1]:,}", *map(cents, row[2:])) for row in types.rows()]
+    rows: list[tuple[str, ...]] = [(str(r[0]), f"{r[1]:,}", *map(cents, r[2:])) for r in types.rows()]
     head = ("charge_type", "lines", f"invoiced {unit}", f"ledger {unit}", f"difference {unit}")
     amounts = ("billed_cost_usd", "ledger_cost_usd", "difference_usd")
-    rows.append(("together", f"{types['line_count'].sum():,}", *(cents(known_sum(types[name])) for name in amounts)))
+    rows.append(_summed("together", 1, types, amounts, f"{types['line_count'].sum():,}"))
     _grid(console, "Invoiced and in the ledger, by charge type", head, rows, 4)
+    apart = types.filter(pl.col("difference_usd") != 0)
+    if apart.height and known_sum(apart["difference_usd"]) == 0:
+        # As use under a Savings Plan, billed at its on-demand price, and the line that takes it off again.
+        told = f"What {' and '.join(map(str, apart['charge_type']))} differ by cancels"
+        _say(console, folded(f"{told}: the invoice adds it and takes it off again.", console.width))
 
 
 def _lines(explanation: Explanation, limit: int, console: Console) -> None:
     asked, total, lines = explanation.asked, explanation.total(), explanation.lines(limit)
-    count = total["line_count"]
+    count, called = total["piece_count"], _called(total)
     files = {key: at for at, key in enumerate(dict.fromkeys(map(_file, lines.rows(named=True))), start=1)}
     head = ("hour, UTC", "resource", *_units(explanation))
     rows, notes = [], []
@@ -104,33 +110,34 @@ def _lines(explanation: Explanation, limit: int, console: Console) -> None:
         notes.append(f"{line['charge_type']}; {line['share_rule']}; file {number} row {line['source_row']}")
     shown = len(rows)
     if count > shown:
-        rows.append(
-            (f"and {_lines_of(count - shown, 'more ')}", "", *(cents(amount) for amount in _rest(explanation, shown)))
-        )
+        label = Label(f"and {_counted(count - shown, called, 'more ')}")
+        rows.append((label, "", *(cents(amount) for amount in _rest(explanation, shown))))
     if count > 1:
-        rows.append((f"all {_lines_of(count)}", "", *(cents(total[basis]) for basis in BASES)))
+        rows.append((Label(f"all {_all_of(total)}"), "", *(cents(total[basis]) for basis in BASES)))
     basis = asked.largest.removesuffix("_cost_usd")
     console.say("")
     if not count:
         console.say("No line of the bill is behind it.")
         return
-    console.say(f"Bill lines, the largest first by {basis} cost")
+    title = "Bill lines" if called == "lines" else "Pieces of bill lines"
+    console.say(f"{title}, the largest first by {basis} cost")
     header, *told = grid(head, rows, len(BASES), console.width)
     console.say(header)
     for at, text in enumerate(told):
         console.say(text)
         if at < shown:
             _say(console, folded(notes[at], console.width))
-    _legend(lines, files, console)
+    _legend(explanation, files, console)
 
 
-def _legend(lines: pl.DataFrame, files: dict[tuple[str, ...], int], console: Console) -> None:
-    if lines.is_empty():
+def _legend(explanation: Explanation, files: dict[tuple[str, ...], int], console: Console) -> None:
+    rules = [f"{kind}: {meaning}" for kind, meaning in explanation.distinct("charge_type", "cost_rule_meaning")]
+    _list(console, "What of a line counts as effective cost", rules)
+    found = {bucket for (bucket,) in explanation.distinct("bucket")}
+    buckets = [f"{bucket}: {meaning}" for bucket, meaning in BUCKETS.items() if bucket in found]
+    _list(console, "What the buckets hold", buckets)
+    if not files:
         return
-    console.say("")
-    console.say("What of a line counts as effective cost")
-    for charge_type, meaning in lines.select("charge_type", "cost_rule_meaning").unique(maintain_order=True).rows():
-        _say(console, folded(f"{charge_type}: {meaning}", console.width))
     console.say("")
     console.say("Files, their rows counted from 0")
     for (source, delivery, name), number in files.items():
@@ -142,41 +149,8 @@ def agreed(explanation: Explanation) -> str:
     """The sentence for sums that were checked."""
     asked = explanation.asked
     bases = ", ".join(basis.removesuffix("_cost_usd") for basis in asked.sums)
-    lines = _lines_of(explanation.total()["line_count"])
+    lines = _all_of(explanation.total())
     return f"The sums agree to the last digit at every level: {asked.mart}, the daily ledger and {lines} ({bases})."
-
-
-def as_json(explanation: Explanation) -> str:
-    """Everything, every line, amounts as exact text."""
-    asked, published = explanation.asked, explanation.publication
-    levels = [
-        {"title": level.title, "rows": explanation.level(level).to_dicts()} for level in asked.levels if level.title
-    ]
-    if asked.mart == RECONCILIATION:
-        types = explanation.by_charge_type().to_dicts()
-        levels.insert(0, {"title": "Invoiced and in the ledger, by charge type", "rows": types})
-    document = {
-        "asked": asked.title,
-        "publication": published.number,
-        "published_at": published.published_at,
-        "deliveries": explanation.deliveries,
-        "currency": explanation.currency,
-        "mart": asked.mart,
-        "mart_rows": asked.rows.to_dicts(),
-        "levels": levels,
-        "total": explanation.total(),
-        "lines": explanation.lines().to_dicts(),
-    }
-    return json.dumps(document, default=_plain, indent=1) + "\n"
-
-
-def write_csv(explanation: Explanation) -> None:
-    """Every line with all its columns, amounts with every digit, to standard output."""
-    sys.stdout.write(explanation.lines().write_csv())
-
-
-def _plain(value: Any) -> str:
-    return value.isoformat() if hasattr(value, "isoformat") else format(value, "f")
 
 
 def _units(explanation: Explanation) -> tuple[str, ...]:
@@ -188,12 +162,7 @@ def _unit(name: str, unit: str) -> str:
 
 
 def _summed(label: str, keys: int, rows: pl.DataFrame, amounts: Sequence[str], *between: str) -> tuple[str, ...]:
-    return (
-        label,
-        *[""] * (keys - 1),
-        *between,
-        *(cents(known_sum(rows[a])) for a in amounts),
-    )
+    return (Label(label), *[""] * (keys - 1), *between, *(cents(known_sum(rows[a])) for a in amounts))
 
 
 def _rest(explanation: Explanation, shown: int) -> list[Any]:
@@ -201,8 +170,25 @@ def _rest(explanation: Explanation, shown: int) -> list[Any]:
     return [rest[basis] for basis in BASES]
 
 
-def _lines_of(count: int, more: str = "") -> str:
-    return f"{count:,} {more}{'line' if count == 1 else 'lines'}"
+def _called(total: dict[str, Any]) -> str:
+    """What the rows of the ledger are: whole lines of the bill, or pieces of them."""
+    return "lines" if total["piece_count"] == total["line_count"] else "pieces"
+
+
+def _all_of(total: dict[str, Any]) -> str:
+    lines = _counted(total["line_count"], "lines")
+    return lines if _called(total) == "lines" else f"{_counted(total['piece_count'], 'pieces')} of {lines}"
+
+
+def _counted(count: int, called: str, more: str = "") -> str:
+    return f"{count:,} {more}{called.removesuffix('s') if count == 1 else called}"
+
+
+def _list(console: Console, title: str, entries: Sequence[str]) -> None:
+    console.say("")
+    console.say(title)
+    for entry in entries:
+        _say(console, folded(entry, console.width))
 
 
 def _when(line: dict[str, Any]) -> str:

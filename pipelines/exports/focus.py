@@ -27,7 +27,9 @@ NAME = "cost_and_usage"
 
 @dataclass(frozen=True)
 class Exported:
-    """One month as it was written; totals are (billed, effective) by billing currency.
+    """One month as it was written; totals are (BilledCost, EffectiveCost) by billing currency.
+
+    FOCUS takes credits off EffectiveCost, our marts do not (docs/focus-export.md), so it is called by its own name.
 
     `unlisted` are services that sql/reference/ref_service.csv lacks, which therefore count as Other.
     """
@@ -100,7 +102,7 @@ def _say(exported: Exported, console: Console) -> None:
     for currency, (billed, effective) in exported.totals.items():
         console.say(
             f"{exported.period}  {exported.row_count:>12,} charges  "
-            f"billed {billed:,.2f} {currency}  effective {effective:,.2f} {currency}"
+            f"BilledCost {billed:,.2f} {currency}  EffectiveCost {effective:,.2f} {currency}, credits taken off"
         )
     if exported.unlisted:
         names = ", ".join(exported.unlisted)

@@ -16,6 +16,7 @@ import polars as pl
 import yaml
 
 from pipelines import house
+from pipelines.buckets import BUCKETS
 from pipelines.errors import EngineError, UsageError
 from pipelines.models.catalog import tables_in
 from pipelines.models.expressions import expand_calls
@@ -71,6 +72,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
         facts=facts,
         missing=missing,
         currencies=currencies,
+        bucket_meanings=BUCKETS,
         warnings=failed_checks(facts.checks, "warn"),
         errors=failed_checks(facts.checks, "error"),
         pair_chart=charts.pair_chart,

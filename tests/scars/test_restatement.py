@@ -183,7 +183,8 @@ def test_each_delivery_says_what_it_changed_and_which_figures_it_moved(tmp_path:
         (3, "delivery3", 4, Decimal("2.018"), Decimal(-1), 0, nought, nought, 1, 1, "r-2", Decimal("1.006")),
     ]
     # Each of them by name, effective; what is no use of a thing stands in the bucket other.
-    figures = "select delivery_no, figure_key, before_cost_usd, after_cost_usd, cost_change_usd from mart_restated_figure"
+    costs = "before_cost_usd, after_cost_usd, cost_change_usd"
+    figures = f"select delivery_no, figure_key, {costs} from mart_restated_figure"
     price, run = Decimal("1.006"), "2026-07-14 run"
     assert ask(builder, f"{figures} where cost_basis = 'effective' order by 1, 2").rows() == [
         (2, "2026-07-13 other", nought, Decimal(-1), Decimal(-1)),

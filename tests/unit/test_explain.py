@@ -131,6 +131,42 @@ def test_an_invoice_is_explained_by_charge_type(shared_hour: Path) -> None:
     ]
 
 
+def test_what_cancels_on_an_invoice_is_said(shared_hour: Path) -> None:
+    page = told_by(["invoice", "INV-1", "--config", str(shared_hour)])
+    # Covered use at 55.04 and its negation at -55.04 (the bill above); the hour on demand differs by nothing.
+    assert "What SavingsPlanCoveredUsage and SavingsPlanNegation differ by cancels" in page
+
+
+def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(shared_hour: Path) -> None:
+    """Three lines. The covered hour is a's half and b's, the hour on demand b's half and idle: with the negation 5."""
+
+    def counts(found: Explanation) -> list[tuple[int, int]]:
+        total = found.total()
+        levels = [found.level(level) for level in found.asked.levels]
+        summed = [(total["line_count"], sum(level["piece_count"].to_list())) for level in levels]
+        return [(total["line_count"], total["piece_count"]), *summed]
+
+    assert explained(shared_hour, lambda marts: ask_invoice(marts, "INV-1", JULY, None), counts) == [(3, 5), (3, 5)]
+    page = told_by(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
+    assert "all 5 pieces of 3 lines " in page
+    assert "and 4 more pieces " in page
+    # What run b has of either line is one piece of it, so they are called lines.
+    assert "all 2 lines " in told_by(["run", "b", "--config", str(shared_hour)])
+
+
+def test_the_rule_of_every_charge_type_is_told_also_of_lines_that_are_not_shown(shared_hour: Path) -> None:
+    page = told_by(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
+    rules = page[page.index("What of a line counts") : page.index("What the buckets hold")]
+    assert [rule.strip().partition(":")[0] for rule in rules.splitlines()[1:] if rule.startswith("  ")] == [
+        "SavingsPlanCoveredUsage",
+        "SavingsPlanNegation",
+        "Usage",
+    ]
+    buckets = page[page.index("What the buckets hold") : page.index("Files, their rows")].splitlines()
+    # a and b run, half an hour is idle; what a negation takes away belongs to nothing else.
+    assert [line.strip().partition(":")[0] for line in buckets[1:] if line] == ["run", "idle", "other"]
+
+
 def test_a_figure_that_its_lines_do_not_come_to_is_an_error_with_both_amounts(shared_hour: Path) -> None:
     def ask(marts: Engine) -> Asked:
         asked = ask_run(marts, "b")

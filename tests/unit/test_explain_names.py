@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import house
+from pipelines.buckets import BUCKETS
 from pipelines.console import Console
 from pipelines.errors import UsageError
-from pipelines.explain.layout import grid
+from pipelines.explain.layout import Label, grid
 from pipelines.explain.names import look_up, show_name, to_json
 from pipelines.models.catalog import load_catalog
 from pipelines.models.expressions import load_expressions
@@ -86,6 +87,25 @@ def test_a_grid_fits_its_width_and_never_cuts_an_amount(rows: list[tuple[str, st
     lines = grid(("resource", "service", "usd"), rows, numbers=1, width=40)
     assert all(len(line) <= 40 for line in lines)
     assert all(line.endswith(amount) for line, (_, _, amount) in zip(lines[1:], rows, strict=True))
+
+
+def test_a_grid_never_cuts_a_day_an_account_or_how_many_rows_it_sums() -> None:
+    rows = [
+        ("2026-07-03", "arn:aws:ec2:us-west-2:1:thing/a", "1.00"),
+        (Label("all 14,482 pieces of 14,426"), "", "2.00"),
+    ]
+    # The label is 27 wide, the day 10: the name keeps the 15 that are left.
+    assert grid(("day", "resource", "usd"), rows, numbers=1, width=24) == [
+        "day         resource          usd",
+        "2026-07-03  arn:…:1:thing/a  1.00",
+        "all 14,482 pieces of 14,426  2.00",
+    ]
+
+
+def test_every_bucket_of_the_ledger_is_told_in_a_line() -> None:
+    (held,) = [check for check in load_contract("core/fct_ledger_daily").checks if check.columns == ("bucket",)]
+    assert set(BUCKETS) == set(held.values)
+    assert look_up("idle").meaning.endswith(f"{BUCKETS['idle']}.")
 
 
 def test_every_rule_of_effective_cost_is_told_in_words() -> None:

@@ -28,7 +28,7 @@ from support.cur_exports import (
 )
 from support.focus_exports import focus_export, write_focus_export
 from support.focus_rules import COLUMNS, violations
-from support.ledgers import build_warehouse
+from support.ledgers import ask, build_warehouse
 from support.small_company import AUGUST, GPU_COST, JULY, Company
 
 from pipelines.console import Console
@@ -182,9 +182,27 @@ def tag_objects(raw: list) -> list[dict[str, str] | None]:
 def test_the_command_says_what_a_month_comes_to(built_company: Company, tmp_path: Path) -> None:
     asked = ["export", "focus", "--config", built_company.config, "--month", JULY, "--out", tmp_path]
     done = subprocess.run([sys.executable, "-m", "pipelines", *asked], capture_output=True, text=True, check=True)
-    assert f"{JULY}             2 charges  billed 110.08 USD  effective 110.08 USD" in done.stdout
+    said = "2 charges  BilledCost 110.08 USD  EffectiveCost 110.08 USD, credits taken off"
+    assert f"{JULY}             {said}" in done.stdout
     assert "[1/1] focus 2026-07" in done.stderr
     assert duckdb.read_parquet(str(tmp_path / "focus-1.2" / f"billing_period={JULY}" / FILES[1])).shape[0] == 2
+
+
+def test_the_effective_cost_it_says_is_after_credits_and_ours_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An hour at 55.04 and a credit of -7: our effective cost is 55.04, FOCUS's 55.04 - 7.00 = 48.04."""
+    hour = instance_hour(f"{JULY}-14T10", "i-0a", "p5.48xlarge", "55.04")
+    credit = hour | {
+        "line_item_line_item_type": "Credit",
+        "line_item_unblended_cost": "-7.00",
+        "pricing_public_on_demand_cost": "",
+    }
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: [hour, credit]}))
+    builder = build_warehouse(config)
+    assert ask(builder, "select sum(effective_cost_usd) from mart_cost_ledger_daily").item() == Decimal("55.04")
+    export(config, tmp_path / "out")
+    assert "BilledCost 48.04 USD  EffectiveCost 48.04 USD, credits taken off" in capsys.readouterr().out
 
 
 def test_what_came_as_focus_leaves_as_it_came(built_company: Company, exported: Path, tmp_path: Path) -> None:

@@ -1,0 +1,43 @@
+"""An explanation for programs, as JSON and as CSV: every line, nothing rounded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pipelines.explain.asked import RECONCILIATION
+from pipelines.explain.lines import Explanation
+
+
+def as_json(explanation: Explanation) -> str:
+    """Everything, every line, amounts as exact text."""
+    asked, published = explanation.asked, explanation.publication
+    levels = [
+        {"title": level.title, "rows": explanation.level(level).to_dicts()} for level in asked.levels if level.title
+    ]
+    if asked.mart == RECONCILIATION:
+        types = explanation.by_charge_type().to_dicts()
+        levels.insert(0, {"title": "Invoiced and in the ledger, by charge type", "rows": types})
+    document = {
+        "asked": asked.title,
+        "publication": published.number,
+        "published_at": published.published_at,
+        "deliveries": explanation.deliveries,
+        "currency": explanation.currency,
+        "mart": asked.mart,
+        "mart_rows": asked.rows.to_dicts(),
+        "levels": levels,
+        "total": explanation.total(),
+        "lines": explanation.lines().to_dicts(),
+    }
+    return json.dumps(document, default=_plain, indent=1) + "\n"
+
+
+def write_csv(explanation: Explanation) -> None:
+    """Every line with all its columns, amounts with every digit, to standard output."""
+    sys.stdout.write(explanation.lines().write_csv())
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else format(value, "f")
