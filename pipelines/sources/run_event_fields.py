@@ -21,6 +21,8 @@ class Form:
     wants: str
 
 
+# Up to how many passes of a target in a row are priced (pipelines/transforms/fct_run_interval.py).
+MOST_PASSES = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MS = timedelta(milliseconds=1)
 _CLOCK = "[0-9]{2}:[0-9]{2}"
@@ -41,6 +43,12 @@ def _count(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError
     return value
+
+
+def _passes(value: Any) -> int:
+    if not 1 <= (count := _count(value)) <= MOST_PASSES:
+        raise ValueError
+    return count
 
 
 def _number(value: Any) -> float:
@@ -94,6 +102,7 @@ COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more")
 AMOUNT = Form(pl.Float64, _amount, "write a number of 0 or more")
 NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out")
 MEASURE = Form(pl.Float64, _measure, "write a number, or NaN")
+PASSES = Form(pl.Int64, _passes, f"write a whole number from 1 to {MOST_PASSES}")
 SHARE = Form(pl.Float64, _share, "write a number above 0 and up to 1")
 FLAG = Form(pl.Boolean, _flag, "write true or false")
 MOMENT = Form(pl.Int64, _moment, "write RFC 3339 with its zone, like 2026-07-01T10:02:11Z or +02:00 for the Z")
@@ -111,7 +120,7 @@ _RUN_TEXTS = (
 TARGET = ("target_metric", "target_value", "target_direction")
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
-        **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id", "base_checkpoint_id"), TEXT),
+        **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id", "base_checkpoint_id", "compile_run_id"), TEXT),
         **dict.fromkeys(("dataset_tokens", "dataset_samples", "epoch_unit_size"), AMOUNT),
         **dict.fromkeys(("params_total", "params_active"), AMOUNT),
         **dict.fromkeys(("seq_len", "global_batch_samples", "n_layers", "n_heads", "head_dim"), COUNT),
@@ -120,6 +129,7 @@ FIELDS: dict[str, dict[str, Form]] = {
         "tokens_unit_count": COUNT,
         "target_value": NUMBER,
         "target_direction": _one_of("min", "max"),
+        "target_passes": PASSES,
     },
     "run_ended": {"status": _one_of("completed", "failed", "killed", "abandoned", "unknown")},
     "attempt_started": {},

@@ -31,6 +31,7 @@ _NAMES = {
     "experiment": ("experiment",),
     "base_checkpoint_id": ("base_checkpoint_id", "resume_from_checkpoint"),
     "code_revision": ("code_revision", "mlflow.source.git.commit", "git_commit"),
+    "compile_run_id": ("compile_run_id",),
     "target_metric": ("target_metric",),
     "target_direction": ("target_direction",),
 }

@@ -27,14 +27,15 @@ select
         || ' / batch ' || coalesce(cast(run.global_batch_samples as varchar), '?')
         || ' / ' || coalesce(run.precision, 'any precision')
         || ' / ' || case when run.target_metric is null then 'no target' else run.target_metric
-            || case when run.target_direction = 'max' then ' >= ' else ' <= ' end || cast(run.target_value as varchar) end
+            || case when run.target_direction = 'max' then ' >= ' else ' <= ' end || cast(run.target_value as varchar)
+            || coalesce(' ' || cast(run.target_passes as varchar) || ' times in a row', '') end
         as workload_id,
     coalesce(hardware.accelerator_family, 'none') as accelerator_family,
     coalesce(hardware.instance_type, 'unknown') as instance_type,
     coalesce(hardware.resource_count, 0) as resource_count,
     run.model, run.dataset, run.dataset_tokens, run.seq_len, run.global_batch_samples, run.precision,
-    run.code_revision, run.target_metric, run.target_value, run.target_direction,
-    run.purpose, run.experiment, run.team, run.owner, run.parent_run_id,
+    run.code_revision, run.target_metric, run.target_value, run.target_direction, run.target_passes,
+    run.purpose, run.experiment, run.team, run.owner, run.parent_run_id, run.compile_run_id,
     run.status, run.is_status_inferred, run.started_at, run.ended_at, run.is_end_inferred, run.attempt_count,
     -- A node may join before the run says it started, and leave after it says it ended.
     least(run.started_at, coalesce(hardware.first_joined_at, run.started_at),

@@ -35,12 +35,18 @@ target as (
     where interval_kind = 'target' and interval_key = '1'
 ),
 
--- A single pass can be noise; held is the target after several passes in a row.
+-- A single pass can be noise; held is the target after several passes in a row, as many as the run or else the policy says.
+passes as (
+    select run.run_id, cast(coalesce(run.target_passes, policy.target_passes) as varchar) as interval_key
+    from dim_run as run
+    cross join policy
+),
+
 held as (
-    select run_id, list_cost_usd, effective_cost_usd, billed_cost_usd
-    from fct_interval_cost
-    join policy on interval_key = cast(policy.target_passes as varchar)
-    where interval_kind = 'target'
+    select interval.run_id, interval.list_cost_usd, interval.effective_cost_usd, interval.billed_cost_usd
+    from fct_interval_cost as interval
+    join passes on passes.run_id = interval.run_id and passes.interval_key = interval.interval_key
+    where interval.interval_kind = 'target'
 )
 
 select

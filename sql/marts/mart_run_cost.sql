@@ -1,7 +1,16 @@
 -- One row per run: what it really cost, and what one epoch, checkpoint and million tokens of it cost.
-with run as (
-    select run.*, lineage.cradle_cost_usd, lineage.is_cradle_complete, lineage.trial_count, lineage.sweep_cost_usd
+with kept as (
+    select run_id, billing_currency, sum(retention_cost_usd) as retention_cost_usd
+    from fct_checkpoint_retention
+    group by run_id, billing_currency
+),
+
+run as (
+    select run.*, kept.retention_cost_usd, lineage.cradle_cost_usd, lineage.is_cradle_complete, lineage.trial_count, lineage.sweep_cost_usd,
+        coalesce(share.compile_shared_usd, 0) as compile_shared_usd
     from fct_run as run
+    left join fct_run_compile_share as share on share.run_id = run.run_id
+    left join kept on kept.run_id = run.run_id and kept.billing_currency = run.billing_currency
     left join fct_run_lineage as lineage on lineage.run_id = run.run_id
 )
 
@@ -22,6 +31,8 @@ select
     cost_to_target_usd, list_cost_to_target_usd, billed_cost_to_target_usd,
     cost_to_held_target_usd, list_cost_to_held_target_usd, billed_cost_to_held_target_usd,
     wasted_cost_usd, lost_work_cost_usd, replay_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd, idle_hold_cost_usd,
+    compile_shared_usd, effective_cost_usd + compile_shared_usd as compile_amortised_cost_usd,
+    retention_cost_usd,
     cradle_cost_usd, is_cradle_complete, trial_count, sweep_cost_usd,
     goodput_ratio(productive_node_ms, billed_node_ms) as goodput_ratio
 from run

@@ -36,7 +36,9 @@ summed as (
 )
 
 select
-    summed.*, policy.shared_cost as shared_cost_policy,
+    billing_month, team, accelerator_family, billing_currency, run_count, accelerator_hours, run_cost_usd, idle_cost_usd,
+    shared_cost_usd, unattributed_cost_usd, unused_cost_usd, other_cost_usd, list_cost_usd, effective_cost_usd, billed_cost_usd,
+    distributed_shared_cost_usd, policy.shared_cost as shared_cost_policy,
     effective_cost_usd - shared_cost_usd + distributed_shared_cost_usd as showback_cost_usd
 from summed
 cross join policy

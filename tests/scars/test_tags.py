@@ -19,8 +19,9 @@ from support.cur_exports import (
     parquet,
     stored,
 )
-from support.ledgers import ask, build_warehouse
+from support.ledgers import ask, build_warehouse, build_with
 
+from pipelines.settings import load_settings
 from pipelines.sources.aws_cur import RawDelivery, raw_select
 from pipelines.sources.cur_tags import bare
 
@@ -95,6 +96,28 @@ def test_an_account_never_names_one_run_unless_asked_to(tmp_path: Path) -> None:
     run = "select tag_run_id from aws_cur_line_item"
     assert bill(raws, run, TAGS) == [(None,)]
     assert bill(raws, run, TAGS | {"run_id": ("run_id", "accountTag/run_id")}) == [("r-1",)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [{"tags": '{"accountTag/run_id": "r-1"}'}, {"cost_category": '{"run_id": "r-1"}'}],
+    ids=["account", "category"],
+)
+def test_a_run_that_only_its_account_or_category_names_is_an_estimate(line: dict[str, str], tmp_path: Path) -> None:
+    """T20. The last thing that joins (facts 1.13): one hour at 1.006, all of the run's, and `tag` on its piece."""
+    hour = instance_hour("2026-07-10T10", "i-0a", "g5.xlarge", "1.006", **line)
+    export = write_export(tmp_path, {"2026-07": [hour]})
+    told = [
+        {"event": "run_started", "run_id": "r-1", "at": "2026-07-10T10:00:00Z", "model": "m"},
+        {"event": "attempt_started", "run_id": "r-1", "attempt": 1, "at": "2026-07-10T10:00:00Z"},
+        {"event": "run_ended", "run_id": "r-1", "at": "2026-07-10T11:00:00Z", "status": "completed"},
+    ]
+    made = load_settings(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", told)))
+    keys = {"run_id": ("run_id", "accountTag/run_id", "costCategory/run_id")}
+    builder = build_with(made.model_copy(update={"tags": keys}))
+    piece = "select run_id, evidence, effective_cost_usd from fct_charge_piece"
+    assert ask(builder, piece).rows() == [("r-1", "tag", Decimal("1.006"))]
+    assert ask(builder, "select estimated_cost_usd from mart_run_cost").rows() == [(Decimal("1.006"),)]
 
 
 def test_an_account_that_moves_team_mid_month_keeps_the_days_team(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def refusal(folder: Path, *lines: bytes | dict[str, Any]) -> str:
 
 
 TEXT = "write text in quotes."
+PASSES = "write a whole number from 1 to 5."
 COUNT = "write a whole number of 0 or more."
 NUMBER = "write a finite number, or leave it out."
 TOO_MUCH = "is JSON too deep or with a number too long to be an event; mend or remove the line."
@@ -57,6 +58,8 @@ def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, said: str) -> None
         (None, {}, f"has no `event`; every event needs one: {TEXT}"),
         ("heartbeat", {"run_id": None}, f"has no `run_id`; every event needs one: {TEXT}"),
         ("heartbeat", {"run_id": ""}, f"has no `run_id`; every event needs one: {TEXT}"),
+        ("run_started", {"target_passes": 6}, f"has `target_passes` 6; {PASSES}"),
+        ("run_started", {"target_passes": 0}, f"has `target_passes` 0; {PASSES}"),
         ("heartbeat", {"run_id": 42}, f"has `run_id` 42; {TEXT}"),
         ("unheard_of", {"run_id": None}, f"has no `run_id`; every event needs one: {TEXT}"),
         ("heartbeat", {"attempt": 0}, "has `attempt` 0; number attempts from 1."),
