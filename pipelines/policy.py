@@ -14,6 +14,10 @@ from pipelines.errors import UsageError
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
+# Up to how many passes of a target in a row are priced; `target_passes` is the one shown beside the first.
+MOST_PASSES = 5
+
+
 class Policy(BaseModel):
     """The `[policy]` section (docs/decisions/0007).
 
@@ -29,7 +33,7 @@ class Policy(BaseModel):
 
     savings_plan_unused: Literal["scaled", "gross"] = "scaled"
     identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
-    target_passes: int = Field(default=2, ge=1, le=5)
+    target_passes: int = Field(default=2, ge=1, le=MOST_PASSES)
     shared_cost: Literal["keep", "pro_rata", "owner"] = "keep"
     as_of: AwareDatetime | None = None
 

@@ -128,7 +128,7 @@ def read_header(path: Path, allowed: Allowance) -> tuple[list[str], bool]:
 def _refuse_other_text(head: bytes, where: str) -> None:
     """Spreadsheets save a csv in other ways than AWS writes it, and then no column is found."""
     line = head.partition(b"\n")[0]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in line:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or (b"\x00" in line and line.strip(b"\x00")):
         raise SourceError(f"{where} is UTF-16 text where a bill is UTF-8; have it delivered again as AWS wrote it.")
     for sign, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
         if line.count(sign) > line.count(b","):

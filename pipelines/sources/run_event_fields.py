@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.policy import MOST_PASSES
+
 
 @dataclass(frozen=True)
 class Form:
@@ -21,8 +23,6 @@ class Form:
     wants: str
 
 
-# Up to how many passes of a target in a row are priced (pipelines/transforms/fct_run_interval.py).
-MOST_PASSES = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MS = timedelta(milliseconds=1)
 _CLOCK = "[0-9]{2}:[0-9]{2}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from pipelines.policy import MOST_PASSES
 from pipelines.transforms.attempt_time import durable_checkpoints, ms, timed_phases, working_time
 
 INPUTS = (
@@ -23,8 +24,6 @@ INPUTS = (
     "stg_tracker__checkpoint",
     "stg_tracker__evaluation",
 )
-# Up to how many passes in a row are priced; `[policy]` names the one that is shown beside the first.
-MOST_PASSES = 5
 
 
 def build(

@@ -13,16 +13,16 @@ with used as (
 ),
 
 moved as (
-    select run_id, piece_usd(effective_cost_usd, part_no - 1, part_no, part_count) as compile_shared_usd
+    select run_id, billing_currency, piece_usd(effective_cost_usd, part_no - 1, part_no, part_count) as compile_shared_usd
     from used
 
     union all
 
-    select compile_run_id, - max(effective_cost_usd)
+    select compile_run_id, billing_currency, - max(effective_cost_usd)
     from used
-    group by compile_run_id
+    group by compile_run_id, billing_currency
 )
 
-select run_id, sum(compile_shared_usd) as compile_shared_usd
+select run_id, billing_currency, sum(compile_shared_usd) as compile_shared_usd
 from moved
-group by run_id
+group by run_id, billing_currency

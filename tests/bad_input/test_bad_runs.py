@@ -119,7 +119,7 @@ def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
     assert "fct_resource_share_hourly 2026-07: runs claim more time than the bill has" in said
     assert "resource_id=i-2, hour_started_at=2026-07-01T01:00:00" in said
     # Half an hour of it was billed, at 55.04 an hour.
-    assert "claimed_by=a, b, cost_at_stake_usd=27.52" in said
+    assert "claimed_by=a, b, billing_currency=USD, cost_at_stake_usd=27.52" in said
 
 
 def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
