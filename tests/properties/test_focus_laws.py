@@ -25,6 +25,7 @@ WORDS = (
     "Fee", "Tax", "Credit", "Refund",
 )  # fmt: skip
 # Charges of the hours themselves, and what may be bought.
+OF_BYTES = ("Usage", "Tax", "Credit", "Refund")
 OF_A_BLOCK, OF_USAGE = ("Fee",), ("Usage", "DiscountedUsage", "SavingsPlanCoveredUsage")
 
 
@@ -35,8 +36,9 @@ def told_by_both(draw: st.DrawFn) -> Bill:
     for line in draw(st.lists(any_line(), min_size=1, max_size=10)):
         kind, usage = line["line_item_line_item_type"], line["line_item_usage_type"]
         allowed = OF_A_BLOCK if "CapacityBlockFee" in usage else OF_USAGE if "Unused" in usage else WORDS
-        # No commitment covers Spot (facts aws-billing 3.2).
+        # No commitment covers Spot (facts aws-billing 3.2), bytes sent or stored.
         allowed = ("Usage",) if "Spot" in usage else allowed
+        allowed = OF_BYTES if any(word in usage for word in ("DataTransfer", "EBS:", "Requests")) else allowed
         plain = {name: value for name, value in line.items() if "_net_" not in name}
         plain["line_item_line_item_type"] = kind if kind in allowed else allowed[0]
         plain["line_item_operation"] = plain["line_item_operation"].replace("EKSPod-EC2", "RunInstances")
