@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 LINES ?= 2000000
 
-.PHONY: demo test test-spark test-wheel check bench lock clean
+.PHONY: demo test test-slow test-spark test-wheel check bench lock clean
 
 demo: $(VENV)/.base
 	$(BIN)/trainledger demo
 
 test: $(VENV)/.dev .mlflow/.server
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# The laws over random ledgers, and builds killed and damaged anywhere.
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 test-spark: $(VENV)/.spark
 	$(BIN)/python -m pytest -m spark

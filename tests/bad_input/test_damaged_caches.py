@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from support.spoiled import COST_OF_THE_RUN, HOURS, Ledger
 
+pytestmark = pytest.mark.slow
+
 JUNK = ["{", "[]", "\x00\xff"]
 COST = "select cast(sum(effective_cost_usd) as varchar) from mart_run_cost"
 

@@ -18,6 +18,8 @@ from pipelines.errors import SourceError
 from pipelines.models.build import Builder
 from pipelines.settings import load_settings
 
+pytestmark = pytest.mark.slow
+
 SUM = "select sum(effective_cost_usd) as usd from mart_run_cost"
 # Behind a header that is whole, where only reading finds it.
 NOISE = b"\x5a\xa5" * 300

@@ -13,6 +13,8 @@ from support.lab import Lab
 from support.random_ledgers import MONTH, any_bill, any_stays, tracker
 from support.whole_bills import CONVENTIONS, Line, total, whole_bill
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 CENT = Decimal("0.01")
 WAY = (

@@ -12,6 +12,8 @@ from support.random_ledgers import FIRST, HOURS, at
 
 from pipelines.models.build import Builder
 
+pytestmark = pytest.mark.slow
+
 JULY = "2026-07"
 JUNE = "2026-06"
 LASTS = at(HOURS * 3_600_000) - FIRST

@@ -12,11 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.lab import Lab
 from support.ledger_law import LINES_THAT_DO_NOT_SUM
 from support.random_ledgers import BLOCK, FIRST, HOUR_MS, HOURS, MONTH, Stay, at, hour, tracker
+
+pytestmark = pytest.mark.slow
 
 FEW = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 STEP = Decimal("1e-10")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from support.lab import Lab
 from support.random_ledgers import MONTH, Stay, any_bill, any_stays, tracker
+
+pytestmark = pytest.mark.slow
 
 FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")

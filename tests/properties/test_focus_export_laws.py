@@ -8,10 +8,13 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from support.focus_rules import COLUMNS, violations
 from support.lab import Lab
 from support.random_ledgers import MONTH, any_bill
+
+pytestmark = pytest.mark.slow
 
 FEW = settings(max_examples=15, deadline=None, derandomize=True, database=None)
 CHARGES, LINES = "stg_aws__focus_charge", "stg_aws__line_item"

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.focus_exports import as_focus, focus_lines, normalised
@@ -14,6 +15,8 @@ from support.lab import LINE, Lab
 from support.random_ledgers import MONTH, Stay, any_line, any_stays, tracker
 
 from pipelines.sources.cur_columns import CUR, FOCUS, ColumnList
+
+pytestmark = pytest.mark.slow
 
 FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 Bill = list[dict[str, str]]

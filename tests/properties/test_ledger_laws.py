@@ -8,11 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.lab import LINE, Lab
 from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
 from support.random_ledgers import MONTH, Stay, any_bill, any_stays, shared_machine, split, tracker
+
+pytestmark = pytest.mark.slow
 
 # The same examples on every machine; each runs a dozen models.
 FEW = settings(max_examples=15, deadline=None, derandomize=True, database=None)

@@ -15,6 +15,8 @@ from support.random_ledgers import HOUR_MS, MONTH, Stay, any_bill, any_stays, ho
 
 from pipelines.policy import Policy
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 MART = "mart_team_cost_monthly"
 POLICIES = ("keep", "pro_rata", "owner")

@@ -24,6 +24,8 @@ from pipelines.console import Console
 from pipelines.settings import load_settings
 from pipelines.storage import LocalStore, Object
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 
