@@ -31,7 +31,7 @@ def write_focus_bill(root: Path, seed: int = 11) -> Path:
 
 
 def _line(draw: random.Random, hour: int) -> dict[str, str]:
-    costs = {name: _text(draw.choice(COSTS)) for name in ("EffectiveCost", "ListCost")}
+    costs = {"EffectiveCost": _text(draw.choice(COSTS[:-1])), "ListCost": _text(draw.choice(COSTS))}
     started = FIRST_HOUR + timedelta(hours=hour)
     return {
         **costs,
