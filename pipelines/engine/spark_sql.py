@@ -128,13 +128,16 @@ def _cast(node: exp.Cast) -> exp.Expr:
         ways = {"double": _DOUBLE_AS_TEXT}
     else:
         return node
+    # `try_cast` takes the way of `cast`, every step of which may fail.
+    cast = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+    ways = {found: way.replace("CAST(", f"{cast}(") for found, way in ways.items()}
     is_double = _is_double(value)
     if isinstance(value, _WHOLE) or (is_double is False and "decimal" not in ways):
         return node
     if is_double:
         return _filled(ways["double"], value=value)
     branches = " ".join(f"WHEN TYPEOF(:value) LIKE '{found}%' THEN {way}" for found, way in ways.items())
-    return _filled(f"CASE {branches} ELSE CAST(:value AS {name}) END", value=value)
+    return _filled(f"CASE {branches} ELSE {cast}(:value AS {name}) END", value=value)
 
 
 def _is_double(node: exp.Expr | None) -> bool | None:
@@ -171,4 +174,5 @@ _REWRITES: dict[type[exp.Expr], Callable] = {
     exp.Div: _quotient,
     exp.Avg: _mean,
     exp.Cast: _cast,
+    exp.TryCast: _cast,
 }

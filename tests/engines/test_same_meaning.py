@@ -25,6 +25,9 @@ from pipelines.errors import EngineError
             1.25e-9: Decimal("1.3E-9"), -1.25e-9: Decimal("-1.3E-9"), 0.12345678905: Decimal("0.1234567891"),
             0.00000000005: Decimal("1E-10"), 912345.67890123456: Decimal("912345.6789012346"),
         }),
+        ("try_cast(value as decimal(20, 10))", "double", {
+            912345.67890123456: Decimal("912345.6789012346"), 0.12345678905: Decimal("0.1234567891"), 1e30: None,
+        }),
         ("cast(value as bigint)", "double", {0.5: 0, 1.5: 2, 2.5: 2, -0.5: 0, 1e15: 10**15}),
         ("cast(value as bigint)", "decimal(20, 10)", {0.5: 1, 1.5: 2, 2.5: 3, -2.5: -3}),
         ("value / 3", "decimal(20, 10)", {1: 1 / 3, 2: 2 / 3}),
@@ -33,8 +36,8 @@ from pipelines.errors import EngineError
         # Money keeps every digit in a product.
         ("cast(value as decimal(38, 10)) * 7", "decimal(20, 10)", {9.87: Decimal("69.09"), 0.1: Decimal("0.7")}),
     ],
-    ids=["double as text", "double as decimal", "double as integer", "decimal as integer", "decimal quotient",
-         "integer quotient", "whole quotient", "decimal product"],
+    ids=["double as text", "double as decimal", "double tried as decimal", "double as integer", "decimal as integer",
+         "decimal quotient", "integer quotient", "whole quotient", "decimal product"],
 )  # fmt: skip
 def test_numbers_convert_alike(engine: Engine, column: str, kind: str, expected: dict) -> None:
     values = ", ".join(f"(cast('{value!r}' as {kind}), {place})" for place, value in enumerate(expected))
@@ -44,6 +47,8 @@ def test_numbers_convert_alike(engine: Engine, column: str, kind: str, expected:
 
 def test_expressions_mean_the_same(engine: Engine) -> None:
     expected = {
+        "try_cast('none' as decimal(20, 10))": None,
+        "try_cast('1.5' as decimal(20, 10))": Decimal("1.5"),
         # Borders crossed, not whole units passed.
         "date_diff('second', timestamp '2026-07-01 00:00:10.9', timestamp '2026-07-01 00:00:12')": 2,
         "date_diff('millisecond', timestamp '1970-01-01 00:00:00', timestamp '2026-07-01 00:00:00.123')": 1782864000123,
