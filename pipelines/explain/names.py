@@ -61,6 +61,22 @@ def look_up(name: str) -> Named:
     raise UsageError(f"Nothing is called {name!r}: no metric, no column, no table; {mend}")
 
 
+def column_origins(model: Model) -> dict[str, str]:
+    """For each column of a table what it comes from: the table it is taken over from, or the metric that makes it.
+
+    A column the table works out itself, or takes from a step of its own, is left out.
+    """
+    found = {}
+    for column, how in _selected(model).items():
+        called = re.match(r"(\w+)\(", how)
+        taken = re.match(r"from (\w+)(?:,|$)", how)
+        if called and called[1] in load_expressions():
+            found[column] = called[1]
+        elif taken:
+            found[column] = taken[1]
+    return found
+
+
 def show_name(named: Named, console: Console) -> None:
     """Print it."""
     for line in folded(f"{named.name}: {named.is_a}. {named.meaning}", console.width, indent=""):

@@ -10,12 +10,12 @@ import typer
 from pipelines.console import Console
 from pipelines.options import Config
 
-app = typer.Typer(help="Write what was published in somebody else's format.", no_args_is_help=True)
+app = typer.Typer(help="Write what was published in another format.", no_args_is_help=True)
 
 
 @app.callback()
 def formats() -> None:
-    """Write what was published in somebody else's format."""
+    """Write what was published in another format."""
 
 
 @app.command()
@@ -29,3 +29,17 @@ def focus(
     from pipelines.settings import load_settings
 
     export_focus(load_settings(config), month, out, Console())
+
+
+@app.command()
+def dictionary(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")] = Path("docs"),
+) -> None:
+    """Write the data dictionary and the lineage of the tables as Markdown pages."""
+    from pipelines.exports.dictionary import pages
+
+    console = Console()
+    for name, text in pages().items():
+        out.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text(text, encoding="utf-8")
+        console.say(f"Wrote {out / name} ({len(text.encode()) // 1024:,} KiB).")

@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from pipelines.exports.dictionary import pages
 from pipelines.quality.contract import load_contract
 from pipelines.settings import RunSource
 from pipelines.sources.capacity_reservation import SCHEMA
@@ -49,3 +50,18 @@ def test_every_focus_column_is_told_where_it_comes_from() -> None:
     text = (ROOT / "docs" / "focus-export.md").read_text(encoding="utf-8")
     told = {name for cell in re.findall(r"^\| (\w[\w, ]+) \|", text, re.MULTILINE) for name in cell.split(", ")}
     assert {column.name for column in load_contract("staging/stg_aws__focus_charge").columns} <= told
+
+
+def test_the_dictionary_and_the_lineage_are_of_today() -> None:
+    """`trainledger export dictionary` writes both again."""
+    assert {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in pages()} == pages()
+
+
+def test_the_dictionary_tells_every_column_of_every_mart() -> None:
+    """Read apart from the contracts that the page is written from: by the headings and rows of the page itself."""
+    text = (ROOT / "docs" / "dictionary.md").read_text(encoding="utf-8")
+    for part in text.split("\n## ")[1:]:
+        mart = part.partition("\n")[0]
+        told = re.findall(r"^\| `(\w+)` \| [A-Z]", part, re.MULTILINE)
+        assert told == [column.name for column in load_contract(f"marts/{mart}").columns]
+    assert text.count("\n## ") == len(list((ROOT / "sql" / "marts").glob("*.sql")))

@@ -1,0 +1,105 @@
+"""The data dictionary and the lineage, as Markdown pages written from the models and their contracts themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipelines import house
+from pipelines.explain.names import column_origins
+from pipelines.models.catalog import GIVEN, MADE_UP, Model, load_catalog
+from pipelines.quality.contract import load_contract
+
+_MADE = "<!-- Written by `trainledger export dictionary`; change the models or their contracts instead. -->"
+# Nearest to the reader first.
+_LAYERS = {
+    "marts": "The public tables, one for each question.",
+    "core": "Facts and dimensions in our own words.",
+    "staging": "One table for each source: renamed, typed, classified.",
+    "reference": "Lists typed by people, each row with its source and date.",
+}
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its file name."""
+    return {"dictionary.md": _dictionary(), "lineage.md": _lineage()}
+
+
+def _dictionary() -> str:
+    marts = load_catalog().layer("marts")
+    contents = [f"[{model.name}](#{model.name})" for model in marts]
+    parts = [
+        f"# Data dictionary\n\n{_MADE}",
+        "Every column of every mart: its type, its unit, what it means and where it is made. Amounts are in the\n"
+        "`billing_currency` of their row, whatever a name ends in. Null means not measurable, zero means zero.\n"
+        "What a mart is made from, [lineage.md](lineage.md) says; `trainledger explain NAME` tells of one name.",
+        "\n".join(f"- {entry}" for entry in contents),
+    ]
+    return _page([*parts, *map(_mart, marts)])
+
+
+def _mart(model: Model) -> str:
+    contract, origins = load_contract(model.key), column_origins(model)
+    rows = [
+        (f"`{column.name}`", column.type, column.unit or "", column.meaning, _home(origins.get(column.name, "")))
+        for column in contract.columns
+    ]
+    key = ", ".join(f"`{name}`" for name in contract.key)
+    return (
+        f"## {model.name}\n\n{contract.description} Key: {key}.\n\n"
+        f"{_table(('column', 'type', 'unit', 'meaning', 'home'), rows)}"
+    )
+
+
+def _home(origin: str) -> str:
+    return f"`{origin}`" if origin else "here"
+
+
+def _lineage() -> str:
+    parts = [
+        f"# Lineage\n\n{_MADE}",
+        "Which table is made from which, by which file, and what deliveries it rests on in the end. A table in\n"
+        "italics is computed where it is read and kept nowhere. The same graph, live, is the asset graph of Dagster.",
+        *(
+            f"## {layer.capitalize()}\n\n{meaning}\n\n{_table(_LINEAGE, map(_made_from, load_catalog().layer(layer)))}"
+            for layer, meaning in _LAYERS.items()
+        ),
+    ]
+    return _page(parts)
+
+
+_LINEAGE = ("table", "one row per", "made by", "reads", "rests on, in the end")
+
+
+def _made_from(model: Model) -> tuple[str, ...]:
+    name = f"`{model.name}`" if model.stored else f"*`{model.name}`*"
+    path = model.path.relative_to(house.HOUSE) if model.path.is_relative_to(house.HOUSE) else model.path.name
+    grain = load_contract(model.key).grain.removeprefix("one row per ")
+    return name, grain, f"`{path}`", _names(sorted({*model.inputs} - MADE_UP)), _names(sorted(_sources(model)))
+
+
+def _sources(model: Model) -> set[str]:
+    """The raw tables a table rests on through all it reads."""
+    found, waiting, met = set(), list(model.inputs), set()
+    while waiting:
+        name = waiting.pop()
+        if name in met:
+            continue
+        met.add(name)
+        if name in load_catalog():
+            waiting += load_catalog()[name].inputs
+        elif name in GIVEN - MADE_UP:
+            found.add(name)
+    return found
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _table(header: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _page(parts: Sequence[str]) -> str:
+    return "\n\n".join(parts) + "\n"
