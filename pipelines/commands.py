@@ -109,8 +109,8 @@ def _run_job(settings: Settings, console: Console) -> None:
 
 
 def _step_count() -> int:
-    """Every table that is written, and the bill, the training runs, the reservations and the publication."""
-    return sum(model.stored for model in load_catalog().ordered) + 4
+    """Every table that is written, and the bill, the training runs, reservations, registrations and the publication."""
+    return sum(model.stored for model in load_catalog().ordered) + 5
 
 
 def check(settings: Settings, console: Console) -> None:

@@ -116,6 +116,12 @@ class ReservationSource(S3Options):
         return self.regions or (self.region,)
 
 
+class ProofSource(S3Options):
+    """Where the pre-registrations of comparisons lie: a folder of TOML files."""
+
+    registrations: Location | None = None
+
+
 class Schedule(_Frozen):
     """When the daily run looks for changes; a cron line in UTC."""
 
@@ -131,6 +137,7 @@ class Settings(BaseSettings):
     billing: tuple[BillingSource, ...] = ()
     runs: tuple[RunSource, ...] = ()
     reservations: tuple[ReservationSource, ...] = ()
+    proof: ProofSource = ProofSource()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     policy: Policy = Policy()
     schedule: Schedule = Schedule()
@@ -205,15 +212,17 @@ def load_settings(config: Path | None = None) -> Settings:
             "billing": billing,
             "runs": tuple(_anchored(source, base) for source in settings.runs),
             "reservations": tuple(_anchored(source, base) for source in settings.reservations),
+            "proof": _anchored(settings.proof, base, "registrations"),
         }
     )
 
 
-def _anchored(part: Any, base: Path) -> Any:
+def _anchored(part: Any, base: Path, key: str = "location") -> Any:
     """Relative folders are relative to the configuration file, not to the caller's folder."""
-    if part.location is None or "://" in part.location:
+    place = getattr(part, key)
+    if place is None or "://" in place:
         return part
-    return part.model_copy(update={"location": str((base / Path(part.location).expanduser()).resolve())})
+    return part.model_copy(update={key: str((base / Path(place).expanduser()).resolve())})
 
 
 def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:

@@ -20,6 +20,7 @@ _WORDS = {
 _PATTERN_WORDS = {
     "name": "use letters, digits, '.', '_' and '-', a letter or digit first",
     "location": "write a folder or s3://bucket/prefix",
+    "registrations": "write a folder or s3://bucket/prefix",
     "memory_limit": "write a size such as 2GB",
     "first_month": "write a month such as 2026-07",
     "last_month": "write a month such as 2026-07",

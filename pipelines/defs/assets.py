@@ -9,7 +9,7 @@ from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
-from pipelines.models.catalog import GIVEN, MADE_UP, RAW_TABLES, RESERVATIONS, Model, load_catalog
+from pipelines.models.catalog import GIVEN, MADE_UP, PROOF_TABLES, RAW_TABLES, RESERVATIONS, Model, load_catalog
 from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
 from pipelines.models.totals import added
@@ -125,6 +125,26 @@ def aws_capacity_reservation(ledger: dg.ResourceParam[Ledger]) -> dg.Materialize
     return dg.MaterializeResult(metadata={"dagster/row_count": count})
 
 
+@dg.multi_asset(
+    name="proof",
+    specs=[
+        dg.AssetSpec(asset_key(table), description=description, owners=["team:ml-finops"], kinds={"polars"})
+        for table, description in zip(
+            PROOF_TABLES,
+            ("Pre-registrations of comparisons.", "Runs that registrations pair or leave out."),
+            strict=True,
+        )
+    ],
+    retry_policy=PATIENCE,
+    pool=POOL,
+)
+def proof(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
+    with step(ledger, "registrations"):
+        counts = ledger.builder.read_registrations()
+    for table, count in counts.items():
+        yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": count})
+
+
 def model_asset(model: Model) -> dg.AssetsDefinition:
     """The asset of one model, with its expectations as checks: `error` ones block what is downstream."""
     contract = load_contract(model.key)
@@ -225,4 +245,4 @@ def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
     return dg.MaterializeResult(metadata={"publication": published.number})
 
 
-ASSETS = [bill, tracker, aws_capacity_reservation, *map(model_asset, load_catalog().ordered), publication]
+ASSETS = [bill, tracker, aws_capacity_reservation, proof, *map(model_asset, load_catalog().ordered), publication]

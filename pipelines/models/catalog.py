@@ -18,6 +18,7 @@ import polars as pl
 import sqlglot
 from sqlglot import exp
 
+import pipelines.proof
 import pipelines.transforms
 from pipelines import house
 from pipelines.errors import UsageError
@@ -33,6 +34,8 @@ TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evalua
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 # Reserved capacity, written by its source as well.
 RESERVATIONS = "aws_capacity_reservation"
+# What was registered of comparisons, likewise.
+PROOF_TABLES = ("proof_registration", "proof_run")
 # What the last publication shows, by the table it shows; empty before the first.
 PUBLISHED = {
     "published_ledger_daily": "core/fct_ledger_daily",
@@ -41,7 +44,7 @@ PUBLISHED = {
 }
 # Made up by the build itself, so no step of it makes them.
 MADE_UP = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED})
-GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *MADE_UP})
+GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *PROOF_TABLES, *MADE_UP})
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
@@ -175,5 +178,6 @@ def _transform(name: str) -> Model | None:
     path = Path(str(module.__file__))
     # What it shares with other transforms is part of what it is known by.
     shared = sorted(file for file in path.parent.glob("*.py") if not file.name.startswith(("fct_", "dim_", "__")))
+    shared += sorted(Path(pipelines.proof.__path__[0]).glob("*.py"))
     text = "\n".join(file.read_text(encoding="utf-8") for file in (path, *shared))
     return Model("core", name, "transform", path, text, tuple(module.INPUTS), "whole")

@@ -18,6 +18,7 @@ from pipelines.models.records import RESERVATION_DOUBTS, RUN_DOUBTS, known_doubt
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
 from pipelines.sources.capacity_reservation import reservations_fingerprint
+from pipelines.sources.proof_registration import registrations_fingerprint
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.warehouse import Warehouse
 
@@ -83,6 +84,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "deliveries": deliveries,
         "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
         "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
+        "registrations": registrations_fingerprint(warehouse.settings.proof),
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
     }
@@ -96,7 +98,10 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
     if publication is None:
         return months
     before = publication.inputs
-    if any(before.get(part) != inputs[part] for part in ("code_revision", "policy", "runs", "reservations", "tags")):
+    if any(
+        before.get(part) != inputs[part]
+        for part in ("code_revision", "policy", "runs", "reservations", "registrations", "tags")
+    ):
         return months
     known = {(d["source"], d["billing_period"]): d["fingerprint"] for d in before["deliveries"]}
     return tuple(

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import polars as pl
 
-from pipelines.models.catalog import RAW_TABLES, RESERVATIONS
+from pipelines.models.catalog import PROOF_TABLES, RAW_TABLES, RESERVATIONS
 from pipelines.sources.capacity_reservation import read_reservations, reservations_fingerprint
+from pipelines.sources.proof_registration import read_registrations, registrations_fingerprint
 from pipelines.sources.run_tracker import read_all, runs_fingerprint
 from pipelines.warehouse import Warehouse
 
 # Where the sentences about what was read with a doubt are kept.
 RUN_DOUBTS = "checks/raw/tracker.json"
 RESERVATION_DOUBTS = f"checks/raw/{RESERVATIONS}.json"
+REGISTRATION_DOUBTS = "checks/raw/proof.json"
 
 Read = Callable[[], tuple[dict[str, pl.DataFrame], list[str]]]
 
@@ -42,6 +44,19 @@ def bring_reservations(warehouse: Warehouse) -> int:
 
     seals = [reservations_fingerprint(source) for source in warehouse.settings.reservations]
     return _bring(warehouse, (RESERVATIONS,), seals, RESERVATION_DOUBTS, read)[RESERVATIONS]
+
+
+def bring_registrations(warehouse: Warehouse) -> dict[str, int]:
+    """The tables of pre-registrations; rows by table. SourceError when one that was recorded is another now."""
+
+    def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
+        files = warehouse.lake.files(f"raw/{PROOF_TABLES[0]}")
+        known = pl.read_parquet(files).select("registration", "seal").rows() if files else []
+        return read_registrations(warehouse.settings.proof, dict(known)), []
+
+    return _bring(
+        warehouse, PROOF_TABLES, [registrations_fingerprint(warehouse.settings.proof)], REGISTRATION_DOUBTS, read
+    )
 
 
 def known_doubts(warehouse: Warehouse, place: str) -> list[str] | None:

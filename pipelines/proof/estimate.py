@@ -1,0 +1,158 @@
+"""How much cheaper one side's runs are, with its interval: pure functions of positive costs (design 5).
+
+Costs of training multiply (price × time × work), so they are compared as logarithms: d is the mean difference of
+ln(Trainium) and ln(GPU), the saving 1 - exp(d), and its interval that of d carried through the same function.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log, sinh, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from scipy import special, stats
+
+Method = Literal["welch", "paired", "bootstrap"]
+LEVEL = 0.95
+# Below it a bootstrap interval is too narrow: its tail is made of too few different samples.
+BOOTSTRAP_FLOOR = 20
+RESAMPLES = 4_000
+# The same interval for the same costs, on every machine and day.
+SEED = 20_260_701
+# Half the width of the interval that more runs are counted for, as points of saving.
+WANTED_HALF_WIDTH = 0.05
+MOST_RUNS = 100_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A saving as a ratio, with its 95 % interval; no bounds where nothing tells how the costs vary.
+
+    `more_runs` are those each side lacks (GPU, Trainium) for an interval of ±5 points; None where that is unknown.
+    """
+
+    method: Method
+    saving: float
+    low: float | None
+    high: float | None
+    more_runs: tuple[int | None, int | None] = (None, None)
+
+
+def estimate(gpu: Sequence[float], trainium: Sequence[float], pairs: Sequence[tuple[float, float]] = ()) -> Estimate:
+    """The saving of Trainium over GPU from one cost a run; `pairs` (GPU, Trainium) where runs were paired beforehand.
+
+    Paired Student t when every run is in a pair, else Welch's t with the degrees of freedom of Welch and
+    Satterthwaite (Welch 1947); BCa bootstrap (Efron 1987) from 20 runs a side. ValueError for a cost of nothing.
+    """
+    if not gpu or not trainium or min(*gpu, *trainium) <= 0:
+        raise ValueError("a cost that is not above zero has no logarithm")
+    x, y = np.log(np.asarray(gpu, float)), np.log(np.asarray(trainium, float))
+    if pairs and len(pairs) == len(gpu) == len(trainium):
+        difference = np.log(np.asarray([pair[1] / pair[0] for pair in pairs], float))
+        d, bounds = float(difference.mean()), _paired(difference)
+        more = None
+        if bounds is not None:
+            more = max(0, _runs_wanted(d, [float(difference.var(ddof=1))]) - len(pairs))
+        return _as_saving("paired", d, bounds, (more, more))
+    d = float(y.mean() - x.mean())
+    if min(len(x), len(y)) >= BOOTSTRAP_FLOOR:
+        return _as_saving("bootstrap", d, _bootstrap(x, y), _more(d, x, y))
+    return _as_saving("welch", d, _welch(x, y), _more(d, x, y))
+
+
+def clustered(by_workload: Mapping[str, float]) -> Estimate:
+    """The saving of a portfolio from the saving of each of its workloads, which count alike.
+
+    The workload is the cluster: its runs share a model, a port and mistakes, so only workloads are replicates and a
+    one-sample t over their logarithms tells how the saving varies (Cameron and Miller 2015, few clusters).
+    """
+    logs = np.log1p(-np.asarray(list(by_workload.values()), float))
+    return _as_saving("paired", float(logs.mean()), _paired(logs), (None, None))
+
+
+def _more(d: float, x: Any, y: Any) -> tuple[int | None, int | None]:
+    if min(len(x), len(y)) < 2:
+        return None, None
+    if not _varies(x, y):
+        return None, None
+    variances = [float(x.var(ddof=1)), float(y.var(ddof=1))]
+    wanted = _runs_wanted(d, variances)
+    return max(0, wanted - len(x)), max(0, wanted - len(y))
+
+
+def _runs_wanted(d: float, variances: Sequence[float]) -> int:
+    """The least runs a side whose t interval of d would be ±5 points wide, if the costs go on varying as they did."""
+
+    def is_enough(runs: int) -> bool:
+        parts = [variance / runs for variance in variances]
+        freedom = sum(parts) ** 2 / sum(part**2 / (runs - 1) for part in parts)
+        half = float(special.stdtrit(freedom, (1 + LEVEL) / 2)) * sqrt(sum(parts))
+        # Half of exp(d + half) - exp(d - half); what overflows is too wide anyway.
+        return half < 50 and exp(d) * sinh(half) <= WANTED_HALF_WIDTH
+
+    # More runs never make it wider.
+    return 2 + bisect_left(range(2, MOST_RUNS), True, key=is_enough)
+
+
+def _varies(*samples: Any) -> bool:
+    """Whether values differ by more than what a cost is rounded by."""
+    return any(float(np.ptp(sample)) > 1e-6 * max(1.0, float(np.abs(sample).max())) for sample in samples)
+
+
+def _welch(x: Any, y: Any) -> tuple[float, float] | None:
+    if min(len(x), len(y)) < 2 or not _varies(x, y):
+        return None
+    found = stats.ttest_ind(y, x, equal_var=False).confidence_interval(LEVEL)
+    return float(found.low), float(found.high)
+
+
+def _paired(difference: Any) -> tuple[float, float] | None:
+    if len(difference) < 2 or not _varies(difference):
+        return None
+    found = stats.ttest_1samp(difference, 0).confidence_interval(LEVEL)
+    return float(found.low), float(found.high)
+
+
+def _bootstrap(x: Any, y: Any) -> tuple[float, float] | None:
+    if not _varies(x, y):
+        return None
+
+    def difference(gpu: Any, trainium: Any, axis: int = -1) -> Any:
+        return trainium.mean(axis=axis) - gpu.mean(axis=axis)
+
+    found = stats.bootstrap(
+        (x, y), difference, n_resamples=RESAMPLES, method="BCa", vectorized=True, rng=np.random.default_rng(SEED)
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def _as_saving(
+    method: Method, d: float, bounds: tuple[float, float] | None, more: tuple[int | None, int | None]
+) -> Estimate:
+    if bounds is None:
+        return Estimate(method, 1 - exp(d), None, None, more)
+    # A wide interval of few runs has no upper end to speak of.
+    low, high = (1 - exp(min(bound, log(1e6))) for bound in (bounds[1], bounds[0]))
+    return Estimate(method, 1 - exp(d), low, high, more)
+
+
+def not_inferior(
+    gpu: Sequence[float], trainium: Sequence[float], margin: float, direction: Literal["min", "max"]
+) -> tuple[float, bool] | None:
+    """How much worse Trainium's final quality may be (the upper 95 % bound), and whether that is within the margin.
+
+    One-sided test of non-inferiority (CONSORT 2012; FDA 2016, the fixed-margin method) by Welch's t, in the metric's
+    own unit, positive is worse. None with fewer than two runs a side: one value tells nothing of how it varies.
+    """
+    if min(len(gpu), len(trainium)) < 2:
+        return None
+    sign = 1.0 if direction == "min" else -1.0
+    x, y = sign * np.asarray(gpu, float), sign * np.asarray(trainium, float)
+    if _varies(x, y):
+        worst = float(stats.ttest_ind(y, x, equal_var=False, alternative="less").confidence_interval(LEVEL).high)
+    else:
+        worst = float(y.mean() - x.mean())
+    return worst, worst <= margin

@@ -1,0 +1,55 @@
+"""What a saving rests on, and how little would change its verdict: evidence, spend no run explains, prices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import fsum
+from typing import Any
+
+from pipelines.proof.matched import Run, Side
+from pipelines.proof.verdict import Evidence, Verdict, judge, price_change_to_flip, with_residual
+
+EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
+ESTIMATED = ("tag", "type_match")
+
+
+def shares_of_evidence(runs: Sequence[Run]) -> dict[str, Any]:
+    """The runs' effective dollars by how they were joined, and the share that is only estimated."""
+    held = {name: fsum(float(run[f"{name}_cost_usd"]) for run in runs) for name in EVIDENCE}
+    whole = fsum(held.values())
+    if whole <= 0:
+        return {"estimated_cost_ratio": None, "evidence_shares": None}
+    return {
+        "estimated_cost_ratio": fsum(held[name] for name in ESTIMATED) / whole,
+        "evidence_shares": ", ".join(f"{name} {cost / whole:.1%}" for name, cost in held.items() if cost),
+    }
+
+
+def claimed(
+    evidence: Evidence, verdict: Verdict, sides: tuple[Side, Side], unexplained: Sequence[float]
+) -> dict[str, Any]:
+    """The saving by column, and what would make its verdict another; `unexplained` is spend no run explains, a side."""
+    found = evidence.estimate
+    assert found is not None
+    spent = [fsum(float(run["whole_cost_usd"]) for run in (*side.runs, *side.failed)) for side in sides]
+    ratios = [held / cost if held > 0 and cost > 0 else 0.0 for held, cost in zip(unexplained, spent, strict=True)]
+    worst = with_residual(found, *ratios)
+    flipped, _ = judge(replace(evidence, estimate=worst))
+    change = price_change_to_flip(found, verdict)
+    on = sides[1 if found.saving > 0 else 0].runs[0]["instance_type"]
+    said = [f"{flipped} if all {on} time that no run explains were these runs'"] if flipped != verdict else []
+    held = "both cost the same" if verdict not in ("proven", "disproven") else f"no longer {verdict}"
+    if round(change, 3):
+        said.append(f"{held} if GPU prices were {abs(change):.1%} {'lower' if change < 0 else 'higher'}")
+    return {
+        "saving_ratio": found.saving,
+        "saving_low_ratio": found.low,
+        "saving_high_ratio": found.high,
+        "interval_method": found.method if found.low is not None else None,
+        "more_gpu_run_count": found.more_runs[0],
+        "more_trainium_run_count": found.more_runs[1],
+        "worst_case_saving_ratio": worst.saving,
+        "gpu_price_change_to_flip_ratio": change,
+        "would_flip": "; ".join(said) or None,
+    }

@@ -1,0 +1,130 @@
+"""One row per workload × GPU and Trainium instance type × cost basis × currency: saving, interval, verdict.
+
+Brings the runs of each pair together; the arithmetic and the words are in pipelines/proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, product
+from typing import Any
+
+import polars as pl
+
+from pipelines.proof.comparison import Context, compare
+from pipelines.proof.matched import Run
+from pipelines.proof.registration import registrations_by_workload
+
+INPUTS = (
+    "fct_run_unit_cost",
+    "fct_residual_monthly",
+    "dim_run",
+    "stg_tracker__evaluation",
+    "stg_proof__registration",
+    "stg_proof__run",
+)
+_BASES = ("effective", "list", "billed")
+_TEXT = ("workload_id", "gpu_instance_type", "trainium_instance_type", "cost_basis", "billing_currency")
+_SCHEMA = {
+    **dict.fromkeys(_TEXT, pl.String),
+    **dict.fromkeys(("gpu_run_count", "trainium_run_count", "excluded_run_count"), pl.Int64),
+    **dict.fromkeys(("gpu_failed_run_count", "trainium_failed_run_count"), pl.Int64),
+    **dict.fromkeys(("gpu_failed_cost_usd", "trainium_failed_cost_usd"), pl.Float64),
+    "unit_measure": pl.String,
+    **dict.fromkeys(("gpu_unit_cost_usd", "trainium_unit_cost_usd"), pl.Float64),
+    **dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), pl.Float64),
+    "interval_method": pl.String,
+    **dict.fromkeys(("more_gpu_run_count", "more_trainium_run_count"), pl.Int64),
+    **dict.fromkeys(("quality_status", "quality_metric"), pl.String),
+    **dict.fromkeys(
+        ("gpu_final_quality", "trainium_final_quality", "quality_margin", "worst_quality_loss"), pl.Float64
+    ),
+    **dict.fromkeys(("verdict", "verdict_reason"), pl.String),
+    "price_date": pl.Date,
+    "estimated_cost_ratio": pl.Float64,
+    "evidence_shares": pl.String,
+    **dict.fromkeys(("gpu_residual_cost_usd", "trainium_residual_cost_usd"), pl.Float64),
+    **dict.fromkeys(("worst_case_saving_ratio", "gpu_price_change_to_flip_ratio"), pl.Float64),
+    "would_flip": pl.String,
+    "registration": pl.String,
+    "registered_on": pl.Date,
+    **dict.fromkeys(("registration_seal", "registered_cost_basis"), pl.String),
+}
+
+
+def build(
+    fct_run_unit_cost: pl.DataFrame,
+    fct_residual_monthly: pl.DataFrame,
+    dim_run: pl.DataFrame,
+    stg_tracker__evaluation: pl.DataFrame,
+    stg_proof__registration: pl.DataFrame,
+    stg_proof__run: pl.DataFrame,
+) -> pl.DataFrame:
+    """Every pair of instance types on which a workload completed a run, on each basis."""
+    context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation)
+    registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
+    rows = []
+    for key, sides in _matched(fct_run_unit_cost):
+        pair = [
+            key | {"cost_basis": basis} | compare(*sides[basis], context, registered.get(key["workload_id"]))
+            for basis in _BASES
+        ]
+        rows += [row | {"would_flip": _flips(row, pair)} for row in pair]
+    frame = pl.DataFrame(rows, schema=_SCHEMA)
+    # More places than six would only differ from machine to machine.
+    return frame.with_columns(pl.col(pl.Float64).round(6))
+
+
+def _matched(runs: pl.DataFrame) -> Iterator[tuple[dict[str, str], dict[str, tuple[list[Run], list[Run]]]]]:
+    """The runs of each pair of instance types that share workload and currency: by basis, GPU and Trainium."""
+    keys = ["workload_id", "billing_currency", "accelerator_family", "instance_type"]
+    sides: dict[tuple[str, ...], dict[str, list[Run]]] = {}
+    for run in runs.sort(*keys, "run_id").iter_rows(named=True):
+        sides.setdefault(tuple(run[key] for key in keys), {}).setdefault(run["cost_basis"], []).append(run)
+    # A side on which nothing completed has no cost of completing it.
+    told = [side for side in sides if any(run["status"] == "completed" for run in sides[side]["effective"])]
+    for (workload, currency), group in groupby(told, key=lambda side: side[:2]):
+        types: dict[str, list[tuple[str, ...]]] = {"gpu": [], "trainium": []}
+        for side in group:
+            types[side[2]].append(side)
+        for gpu, trainium in product(types["gpu"], types["trainium"]):
+            key = {"workload_id": workload, "billing_currency": currency}
+            key |= {"gpu_instance_type": gpu[3], "trainium_instance_type": trainium[3]}
+            yield key, {basis: (sides[gpu][basis], sides[trainium][basis]) for basis in _BASES}
+
+
+def _flips(row: Mapping[str, Any], pair: Sequence[Mapping[str, Any]]) -> str | None:
+    """What is known to change the verdict, other bases first."""
+    others = [
+        f"{other['verdict']} on the {other['cost_basis']} basis" for other in pair if other["verdict"] != row["verdict"]
+    ]
+    return "; ".join([*others, *filter(None, [row.get("would_flip")])]) or None
+
+
+def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataFrame) -> Context:
+    targets = {
+        run["run_id"]: (run["target_metric"], run["target_direction"], run["target_value"])
+        for run in dim_run.filter(pl.col("target_metric").is_not_null()).iter_rows(named=True)
+    }
+    unexplained = {
+        (row["billing_month"], row["billing_currency"], row["instance_type"]): row
+        for row in residual.iter_rows(named=True)
+    }
+
+    def held(run: Run) -> float:
+        row = unexplained.get((run["billing_month"], run["billing_currency"], run["instance_type"]), {})
+        return float(row.get(f"{run['cost_basis']}_cost_usd") or 0)
+
+    def final(metric: str, runs: Sequence[str]) -> dict[str, float | None]:
+        last = (
+            evaluation.filter((pl.col("metric") == metric) & pl.col("run_id").is_in(list(runs)))
+            .sort("evaluated_at", "step", nulls_last=True)
+            .group_by("run_id", "split")
+            .agg(pl.col("value").last())
+        )
+        # The same split of every run, the first by name if several are.
+        shared = last.group_by("split").agg(told=pl.len()).sort("told", "split", descending=[True, False])
+        chosen = last.filter(pl.col("split") == (shared["split"][0] if shared.height else ""))
+        return dict(chosen.select("run_id", "value").iter_rows())
+
+    return Context(targets.get, final, held)

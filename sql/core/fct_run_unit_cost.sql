@@ -1,0 +1,84 @@
+-- One row per billed run on one kind of GPU or Trainium machine × cost basis: what it cost, whole and by unit of work.
+-- Blocks are each run's own: only passes over the dataset are compared by the epoch.
+with run as (
+    select *
+    from fct_run
+    where is_billed and accelerator_family in ('gpu', 'trainium') and instance_type <> 'mixed' and purpose <> 'compile_only'
+),
+
+-- What was compiled beforehand is part of what its users cost, in equal parts (mart_run_cost has both views).
+precompiled as (
+    select described.run_id, maker.list_cost_usd, maker.effective_cost_usd, maker.billed_cost_usd, maker.billing_currency,
+        count(*) over (partition by maker.run_id) as part_count
+    from dim_run as described
+    join fct_run as maker on maker.run_id = described.compile_run_id
+    where maker.purpose = 'compile_only' and described.purpose <> 'compile_only' and maker.is_billed
+),
+
+loaded as (
+    select run.*,
+        case when precompiled.run_id is null then 0 else ratio(precompiled.list_cost_usd, precompiled.part_count) end as list_compile_usd,
+        coalesce(ratio(precompiled.effective_cost_usd, precompiled.part_count), 0) as compile_usd,
+        coalesce(ratio(precompiled.billed_cost_usd, precompiled.part_count), 0) as billed_compile_usd
+    from run
+    left join precompiled on precompiled.run_id = run.run_id and precompiled.billing_currency = run.billing_currency
+),
+
+based as (
+    select *, 'list' as cost_basis, list_cost_usd + list_compile_usd as whole_cost_usd,
+        list_cost_to_target_usd + list_compile_usd as to_target_usd from loaded
+    union all
+    select *, 'effective', effective_cost_usd + compile_usd, cost_to_target_usd + compile_usd from loaded
+    union all
+    select *, 'billed', billed_cost_usd + billed_compile_usd, billed_cost_to_target_usd + billed_compile_usd from loaded
+),
+
+-- AWS fills the invoice id in when a line is final (facts 2.5).
+settled as (
+    select run_id, min(billing_month) as first_billing_month, max(billing_month) as last_billing_month,
+        max(case when invoice_id = '' then billing_month end) as open_billing_month,
+        coalesce(sum(effective_cost_usd) filter (where evidence = 'imds'), 0) as imds_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where evidence = 'api'), 0) as api_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where evidence = 'nodemap'), 0) as nodemap_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where evidence = 'tag'), 0) as tag_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where evidence = 'type_match'), 0) as type_match_cost_usd
+    from fct_ledger_daily
+    where bucket = 'run'
+    group by run_id
+),
+
+newest as (
+    select max(usage_date) as newest_usage_date from fct_ledger_daily where accelerator_hours > 0
+),
+
+worked as (
+    select run_id, greatest(model_flops_utilization_ratio(training_flops), billed_flops_utilization_ratio(billed_flops)) as peak_ratio
+    from fct_run_efficiency
+    group by run_id
+),
+
+measured as (
+    select
+        run_id, cost_basis, workload_id, billing_currency, accelerator_family, instance_type, status, started_at, ended_at,
+        accelerator_hours, epoch_unit, whole_cost_usd, to_target_usd,
+        cost_per_epoch_usd(whole_cost_usd) as cost_per_epoch_usd,
+        cost_per_million_tokens_usd(whole_cost_usd) as cost_per_million_tokens_usd
+    from based
+    group by all
+)
+
+select
+    measured.run_id, measured.cost_basis, measured.workload_id, measured.billing_currency, measured.accelerator_family,
+    measured.instance_type, measured.status, measured.started_at, measured.ended_at, measured.accelerator_hours, measured.epoch_unit,
+    measured.whole_cost_usd,
+    measured.to_target_usd as unit_cost_to_target_usd,
+    case when measured.epoch_unit = 'dataset_pass' then measured.cost_per_epoch_usd end as unit_cost_per_epoch_usd,
+    measured.cost_per_million_tokens_usd as unit_cost_per_million_tokens_usd,
+    settled.imds_cost_usd, settled.api_cost_usd, settled.nodemap_cost_usd, settled.tag_cost_usd, settled.type_match_cost_usd,
+    settled.first_billing_month, settled.last_billing_month, settled.open_billing_month, newest.newest_usage_date,
+    -- No chip does more than its peak: tokens of a core or device were taken for the job's, or counted twice.
+    coalesce(worked.peak_ratio > 1, false) as is_impossible
+from measured
+join settled on settled.run_id = measured.run_id
+cross join newest
+left join worked on worked.run_id = measured.run_id
