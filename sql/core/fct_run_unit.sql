@@ -26,6 +26,12 @@ billed as (
     select * from fct_run where is_billed
 ),
 
+place as (
+    select run_id, case when count(distinct region_id) = 1 then max(region_id) end as region_id
+    from stg_tracker__resource
+    group by run_id
+),
+
 unit as (
     select run.run_id, 'cost_to_target' as unit_measure, cast(1 as decimal(20, 6)) as unit_count, convergence.step_count,
         target.accelerator_hours, target.list_cost_usd, target.effective_cost_usd, target.billed_cost_usd
@@ -50,11 +56,12 @@ unit as (
 )
 
 select
-    run.run_id, run.workload_id, run.billing_currency, run.accelerator_family, run.instance_type, run.status, run.ended_at,
+    run.run_id, run.workload_id, run.billing_currency, run.accelerator_family, run.instance_type, place.region_id, run.status, run.ended_at,
     unit.unit_measure, unit.unit_count, unit.step_count,
     ratio(nullif(unit.accelerator_hours, 0), machine.accelerator_count) as instance_hours,
     unit.list_cost_usd, unit.effective_cost_usd, unit.billed_cost_usd,
     run.productive_node_ms, run.billed_node_ms
 from unit
 join billed as run on run.run_id = unit.run_id
+left join place on place.run_id = run.run_id
 left join ref_instance_type as machine on machine.instance_type = replace(run.instance_type, 'ml.', '')
