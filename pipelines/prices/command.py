@@ -27,6 +27,9 @@ def reprice(
     then: Annotated[str | None, typer.Option("--then", help="Day whose prices the claim was made with.")] = None,
     gpu_price: Number = None,
     trainium_price: Number = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", help="CSV of stated prices per million: do they follow from their inputs?")
+    ] = None,
     offer: Annotated[str, typer.Option("--offer", help="on_demand, capacity_block or reserved.")] = "on_demand",
     region: Annotated[str, typer.Option("--region", help="Region whose prices are taken.")] = "us-east-1",
     config: Config = None,
@@ -38,6 +41,13 @@ def reprice(
 
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
+    if table is not None:
+        if workload is not None or claim is not None or at is not None:
+            raise UsageError("--table is checked alone; ask for a workload or a --claim apart from it.")
+        from pipelines.prices.table import check_table
+
+        Console().say(check_table(table))
+        return
     if at is None:
         raise UsageError("Give --at the day whose prices are taken, such as 2026-08-01.")
     if (workload is None) == (claim is None):
