@@ -1,4 +1,4 @@
-"""The `trainledger` command: demo, build, check, report, query, explain, export, doctor.
+"""The `trainledger` command: demo, build, check, report, query, reprice, explain, export, doctor.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
 plain sentence; a traceback only with --debug.
@@ -20,6 +20,7 @@ from pipelines.errors import TrainledgerError, UsageError
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
 from pipelines.options import Config
+from pipelines.prices.command import reprice
 from pipelines.settings import DEMO_FOLDER, Settings, load_settings
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app = typer.Typer(
 
 app.add_typer(explain_app, name="explain")
 app.command()(doctor)
+app.command()(reprice)
 app.add_typer(export_app, name="export")
 
 

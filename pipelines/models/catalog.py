@@ -47,6 +47,8 @@ MADE_UP = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED})
 GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *PROOF_TABLES, *MADE_UP})
 LAYERS = ("reference", "staging", "core", "marts")
 
+# How a module of pipelines/transforms is called that makes a table.
+_TABLES = ("fct_", "dim_", "mart_")
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
 
 
@@ -172,12 +174,13 @@ def _sql(layer: str, path: Path) -> Model:
 
 def _transform(name: str) -> Model | None:
     """A transform module says its inputs as INPUTS and makes its table by `build(**inputs)`."""
-    if not name.startswith(("fct_", "dim_")):
+    if not name.startswith(_TABLES):
         return None
     module = importlib.import_module(f"pipelines.transforms.{name}")
     path = Path(str(module.__file__))
     # What it shares with other transforms is part of what it is known by.
-    shared = sorted(file for file in path.parent.glob("*.py") if not file.name.startswith(("fct_", "dim_", "__")))
+    shared = sorted(file for file in path.parent.glob("*.py") if not file.name.startswith((*_TABLES, "__")))
     shared += sorted(Path(pipelines.proof.__path__[0]).glob("*.py"))
     text = "\n".join(file.read_text(encoding="utf-8") for file in (path, *shared))
-    return Model("core", name, "transform", path, text, tuple(module.INPUTS), "whole")
+    layer = "marts" if name.startswith("mart_") else "core"
+    return Model(layer, name, "transform", path, text, tuple(module.INPUTS), "whole")

@@ -11,6 +11,7 @@ from shutil import copy
 
 import pytest
 from support.bills import instance_time, write_export
+from support.commands import run_command
 from support.ledgers import ask_published, build_warehouse
 
 from pipelines.models.build import Builder
@@ -92,3 +93,18 @@ def test_what_is_scored_and_what_is_paid(folder: Path, built: Builder, name: str
     assert 55 < times.run_start - times.first < 75
     # One run of ten, so near the official mean.
     assert (whole - init) * 60 / RATE == pytest.approx(OFFICIAL_MINUTES, rel=0.05)
+
+
+def test_no_trainium_entry_no_verdict(built: Builder, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody submitted Trainium to Training v4.0 (facts training-runs 6): GPU alone is compared with nothing."""
+    claimed = "select count(*) from mart_silicon_comparison where verdict <> 'not comparable'"
+    assert ask_published(built, claimed).item() == 0
+    assert ask_published(built, "select count(*) from mart_cost_decomposition").item() == 0
+    (workload,) = ask_published(built, "select distinct workload_id from mart_run_cost")["workload_id"]
+    config = Path(built.warehouse.settings.warehouse.location).parent / "trainledger.toml"
+    said = run_command(capsys, "reprice", workload, "--at", "2026-08-01", "--config", str(config))
+    assert said.code == 1
+    assert (
+        said.error
+        == f"{workload} cannot be priced again: of its completed runs the bill has 2 on GPU and no on Trainium."
+    )

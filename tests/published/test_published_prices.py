@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from support.commands import run_command
 
 from pipelines.proof.published_price import PublishedPrice, reconcile
 
@@ -52,3 +54,50 @@ def test_a_serving_table_is_flagged_not_reproduced() -> None:
     # Off by 4.6 to 21 times.
     assert len(factors) == 5 and min(factors) == 4.6 and round(max(factors)) == 21
     assert said[-1] == "The ranking differs too: by the inputs it is inf2.48xlarge < p4d < trn2 < p5 < g6e.48xlarge."
+
+
+def write_table(path: Path, rows: list[PublishedPrice]) -> str:
+    head = "name,units_per_second,price_per_hour_usd,printed_usd_per_million"
+    lines = [f"{row.name},{row.per_second},{row.rate_usd_per_hour},{row.printed_usd}" for row in rows]
+    path.write_text("\n".join([head, *lines]) + "\n")
+    return str(path)
+
+
+def test_the_command_tells_the_one_table_from_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """S5 follows, exit 0; S6 is refused with a sentence a row, exit 1, and no price of it is printed as ours."""
+    said = run_command(capsys, "reprice", "--table", write_table(tmp_path / "inf2.csv", INF2))
+    assert (said.code, said.out) == (0, "All 4 prices of inf2.csv follow from their inputs.\n")
+    said = run_command(capsys, "reprice", "--table", write_table(tmp_path / "serving.csv", SERVING))
+    assert (said.code, said.out) == (1, "")
+    assert said.error.count("the inputs do not give the output") == 5
+    assert said.error.endswith(
+        "The ranking differs too: by the inputs it is inf2.48xlarge < p4d < trn2 < p5 < g6e.48xlarge."
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (
+            "name,price\na,1\n",
+            "has no column units_per_second; a table has name, units_per_second, price_per_hour_usd, ",
+        ),
+        (
+            "name,units_per_second,price_per_hour_usd,printed_usd_per_million\n",
+            "has no row below its header; write one a",
+        ),
+        (
+            "name,units_per_second,price_per_hour_usd,printed_usd_per_million\na,0,1,1\n",
+            "line 2: units_per_second 0 is no ",
+        ),
+        (
+            "name,units_per_second,price_per_hour_usd,printed_usd_per_million\na,1,,1\n",
+            "price_per_hour_usd is empty and is no",
+        ),
+    ],
+)
+def test_what_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, error: str) -> None:
+    (tmp_path / "stated.csv").write_text(content)
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "stated.csv"))
+    assert said.code == 2
+    assert error in said.error

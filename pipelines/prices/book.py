@@ -1,0 +1,141 @@
+"""Prices of instance-hours by the day they hold from: the reviewed list, or as a publication refreshed it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from difflib import get_close_matches
+
+import polars as pl
+
+from pipelines import house
+from pipelines.engine import Engine
+from pipelines.errors import UsageError
+from pipelines.proof.repricing import price_of_what
+
+OFFERS = ("on_demand", "capacity_block", "reserved")
+# Pages that tell the rate of a block or of a reservation do not tell the region.
+UNSTATED = "unstated"
+# NeuronCores of one accelerator (facts aws-billing 5).
+CORES = {"Trainium": 2, "Inferentia2": 2, "Trainium2": 8, "Trainium3": 8}
+_COLUMNS = (
+    "instance_type", "region_id", "offer", "from_date", "price_per_hour_usd", "price_evidence", "is_from_date_exact",
+    "source", "as_of", "accelerator_family", "accelerator_name", "accelerator_count",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Price:
+    """USD an hour of the whole instance, the day it holds from and who says so."""
+
+    instance_type: str
+    offer: str
+    usd_per_hour: Decimal
+    from_date: date | None
+    evidence: str
+    source: str
+    is_from_date_exact: bool = True
+
+    @property
+    def since(self) -> str:
+        """The day as told to people."""
+        if self.from_date is None:
+            return "as given"
+        return f"{'from' if self.is_from_date_exact else 'by'} {self.from_date}"
+
+
+class PriceBook:
+    """Looks prices up; a type, day or region it lacks is a UsageError that says what it has."""
+
+    def __init__(self, rows: pl.DataFrame):
+        self._rows = rows.select(_COLUMNS)
+
+    def at(self, instance_type: str, day: date, offer: str, region_id: str) -> Price:
+        """The price in force on a day."""
+        offered = self._known(instance_type, region_id).filter(pl.col("offer") == offer)
+        if offered.is_empty():
+            others = sorted(set(self._known(instance_type, region_id)["offer"]))
+            has = (
+                f"it has {', '.join(others)}"
+                if others
+                else f"other regions are {', '.join(self._regions(instance_type))}"
+            )
+            raise UsageError(f"The price book has no {offer} price of {instance_type} in {region_id}; {has}.")
+        held = offered.filter(pl.col("from_date") <= day).sort("from_date")
+        if held.is_empty():
+            first = offered["from_date"].min()
+            raise UsageError(
+                f"The price book has no {offer} price of {instance_type} in {region_id} before {first}; ask for that "
+                "day or a later one."
+            )
+        row = held.row(-1, named=True)
+        return Price(
+            instance_type, offer, row["price_per_hour_usd"], row["from_date"], row["price_evidence"], row["source"],
+            row["is_from_date_exact"],
+        )  # fmt: skip
+
+    def given(self, instance_type: str, usd_per_hour: Decimal, option: str) -> Price:
+        """A price somebody states; UsageError where it is plainly that of an accelerator or of a core."""
+        for row in self._known(instance_type, None).iter_rows(named=True):
+            chips, cores = row["accelerator_count"] or 1, CORES.get(row["accelerator_name"], 1)
+            of = price_of_what(usd_per_hour, row["price_per_hour_usd"], chips, cores)
+            if of != "instance":
+                raise UsageError(
+                    f"{option} {usd_per_hour} is the price of one {of} of {instance_type} (the book: "
+                    f"{row['price_per_hour_usd'].normalize():f} an hour of the whole instance, {chips} × "
+                    f"{row['accelerator_name']}); give that of one whole instance."
+                )
+        return Price(instance_type, "as stated", usd_per_hour, None, "given", "given on the command line")
+
+    def family(self, instance_type: str) -> str:
+        """gpu, trainium or another accelerator family."""
+        return self._known(instance_type, None)["accelerator_family"][0]
+
+    def _known(self, instance_type: str, region_id: str | None) -> pl.DataFrame:
+        rows = self._rows.filter(pl.col("instance_type") == instance_type)
+        if rows.is_empty():
+            raise UsageError(self._unknown(instance_type))
+        return rows if region_id is None else rows.filter(pl.col("region_id").is_in([region_id, UNSTATED]))
+
+    def _regions(self, instance_type: str) -> list[str]:
+        return sorted(set(self._known(instance_type, None)["region_id"]) - {UNSTATED})
+
+    def _unknown(self, name: str) -> str:
+        """Why there is no such type: another word for it, the chip's name, or nothing near."""
+        rows = self._rows.drop_nulls("accelerator_name")
+        chips = {chip.lower().replace(" ", ""): chip for chip in rows["accelerator_name"]}
+        chip = chips.get(name.lower().replace(" ", ""))
+        if chip is not None:
+            types = sorted(set(rows.filter(pl.col("accelerator_name") == chip)["instance_type"]))
+            return f"{chip} is an accelerator, not an instance type; name one of {', '.join(types)}."
+        if "core" in name.lower():
+            return f"{name} is part of an accelerator, not an instance type; name one such as trn1.32xlarge."
+        if name.startswith("ml."):
+            return f"{name} is SageMaker's, whose prices the book does not have; name the type of EC2, {name[3:]}."
+        types = sorted(set(self._rows["instance_type"]))
+        near = [known for known in types if known.startswith(f"{name.split('.')[0]}.")]
+        near = near or get_close_matches(name, types, n=3)
+        return f"The price book does not have {name}; " + (
+            f"it has {' and '.join(near)}." if near else "`trainledger query` of mart_list_price lists what it has."
+        )
+
+
+def reviewed_book() -> PriceBook:
+    """The reviewed list alone, as it comes with this installation."""
+    listed = pl.read_csv(house.REFERENCE / "ref_list_price.csv", infer_schema=False)
+    machines = pl.read_csv(house.REFERENCE / "ref_instance_type.csv", infer_schema=False)
+    return PriceBook(
+        listed.join(machines.drop("source", "as_of"), on="instance_type", how="left").with_columns(
+            pl.col("from_date").str.to_date(),
+            pl.col("price_per_hour_usd").cast(pl.Decimal(20, 10)),
+            pl.col("is_from_date_exact") == "true",
+            pl.col("accelerator_count").cast(pl.Int64),
+            price_evidence=pl.lit("book"),
+        )
+    )
+
+
+def published_book(marts: Engine) -> PriceBook:
+    """The list as a publication refreshed it from its own bill."""
+    return PriceBook(marts.query(f"select {', '.join(_COLUMNS)} from mart_list_price"))

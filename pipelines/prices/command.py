@@ -1,0 +1,152 @@
+"""The `trainledger reprice` command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.console import Console
+from pipelines.errors import UsageError
+from pipelines.options import Config
+
+Number = Annotated[str | None, typer.Option(help="USD an hour of the whole instance the claim was made with.")]
+
+
+def reprice(
+    workload: Annotated[str | None, typer.Argument(help="A workload of ours, or a part of its name.")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Day whose prices are taken, as 2026-08-01.")] = None,
+    claim: Annotated[str | None, typer.Option("--claim", help="A stated saving instead: 46.3% or 0.463.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="GPU instance type of the claim.")] = None,
+    trainium: Annotated[str | None, typer.Option("--trainium", help="Trainium instance type of the claim.")] = None,
+    then: Annotated[str | None, typer.Option("--then", help="Day whose prices the claim was made with.")] = None,
+    gpu_price: Number = None,
+    trainium_price: Number = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", help="CSV of stated prices per million: do they follow from their inputs?")
+    ] = None,
+    offer: Annotated[str, typer.Option("--offer", help="on_demand, capacity_block or reserved.")] = "on_demand",
+    region: Annotated[str, typer.Option("--region", help="Region whose prices are taken.")] = "us-east-1",
+    config: Config = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a comparison.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """What a comparison saves at the prices of another day: ours by its hours, a stated claim by its prices."""
+    from pipelines.prices.book import OFFERS
+
+    if as_json and as_csv:
+        raise UsageError("Give --json or --csv, not both.")
+    if table is not None:
+        if workload is not None or claim is not None or at is not None:
+            raise UsageError("--table is checked alone; ask for a workload or a --claim apart from it.")
+        from pipelines.prices.table import check_table
+
+        Console().say(check_table(table))
+        return
+    if at is None:
+        raise UsageError("Give --at the day whose prices are taken, such as 2026-08-01.")
+    if (workload is None) == (claim is None):
+        raise UsageError("Give either a workload of ours or --claim, such as 46.3%.")
+    if offer not in OFFERS:
+        raise UsageError(f"--offer {offer} is none; choose one of {', '.join(OFFERS)}.")
+    day = _day("--at", at)
+    if workload is not None:
+        stated = {
+            "--gpu": gpu,
+            "--trainium": trainium,
+            "--then": then,
+            "--gpu-price": gpu_price,
+            "--trainium-price": trainium_price,
+        }
+        for option, value in stated.items():
+            if value is not None:
+                raise UsageError(f"{option} belongs to --claim; what {workload} ran on, its bill says.")
+        found = _own(config, workload, day, offer, region)
+    else:
+        found = [_claimed(claim or "", (gpu, trainium), then, (gpu_price, trainium_price), day, offer, region)]
+    _print(found, as_json, as_csv)
+
+
+def _own(config: Path | None, workload: str, at: date, offer: str, region: str):  # type: ignore[no-untyped-def]
+    from pipelines import commands
+    from pipelines.prices.book import published_book
+    from pipelines.prices.reprice import reprice_workload
+    from pipelines.settings import load_settings
+    from pipelines.warehouse import Warehouse
+
+    warehouse = Warehouse(load_settings(config))
+    with commands.open_marts(warehouse, commands.published_of(warehouse)) as marts:
+        return reprice_workload(marts, published_book(marts), workload, at, offer, region)
+
+
+def _claimed(  # type: ignore[no-untyped-def]
+    claim: str,
+    types: tuple[str | None, str | None],
+    then: str | None,
+    prices: tuple[str | None, str | None],
+    at: date,
+    offer: str,
+    region: str,
+):
+    """A claim is somebody else's: priced by the reviewed list, which everybody has, not by our own bill."""
+    from pipelines.prices.book import reviewed_book
+    from pipelines.prices.reprice import parse_saving, reprice_claim
+
+    saving, book = parse_saving(claim), reviewed_book()
+    options = ("--gpu", "--trainium")
+    before = []
+    now = []
+    for option, instance_type, price in zip(options, types, prices, strict=True):
+        if instance_type is None:
+            raise UsageError(f"Give {option} the instance type the claim is about.")
+        now.append(book.at(instance_type, at, offer, region))
+        if price is not None:
+            before.append(book.given(instance_type, _usd(f"{option}-price", price), f"{option}-price"))
+        elif then is not None:
+            before.append(book.at(instance_type, _day("--then", then), offer, region))
+        else:
+            raise UsageError(f"Give --then the day whose prices the claim was made with, or {option}-price.")
+    _refuse_sides(book, now)
+    return reprice_claim(saving, (before[0], before[1]), (now[0], now[1]), at, region)
+
+
+def _refuse_sides(book, now) -> None:  # type: ignore[no-untyped-def]
+    for option, price, wanted in zip(("--gpu", "--trainium"), now, ("gpu", "trainium"), strict=True):
+        family = book.family(price.instance_type)
+        if family != wanted:
+            raise UsageError(
+                f"{option} {price.instance_type} is of the family {family}; swap the two, or name another type."
+            )
+
+
+def _day(option: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text} is no day; write one such as 2026-08-01.") from None
+
+
+def _usd(option: str, text: str) -> Decimal:
+    try:
+        price = Decimal(text.removeprefix("$"))
+    except InvalidOperation:
+        price = Decimal(0)
+    if not price.is_finite() or price <= 0:
+        raise UsageError(f"{option} {text} is no price; write USD an hour of the whole instance, such as 21.50.")
+    return price
+
+
+def _print(found, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
+    from pipelines.prices.shown import as_rows, frame_of, show
+
+    if as_json:
+        sys.stdout.write(json.dumps(as_rows(found), indent=1, default=str) + "\n")
+    elif as_csv:
+        sys.stdout.write(frame_of(found).write_csv())
+    else:
+        show(found, Console())

@@ -1,0 +1,183 @@
+"""A comparison at the prices of another day: our own by the hours its runs took, a stated one by its prices' ratios."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from pipelines.engine import Engine
+from pipelines.engine.duckdb import quoted
+from pipelines.errors import CheckError, UsageError
+from pipelines.prices.book import Price, PriceBook
+from pipelines.proof.repricing import break_even_gpu_price, repriced_saving
+
+SIDES = ("gpu", "trainium")
+
+
+@dataclass(frozen=True)
+class Repriced:
+    """One comparison at the prices of a day; ratios below 1, costs in USD a unit, None where nothing measures it."""
+
+    subject: str
+    at: date
+    region_id: str
+    gpu: Price
+    trainium: Price
+    saving_before: Decimal
+    before: str
+    saving: Decimal
+    low: Decimal | None = None
+    high: Decimal | None = None
+    unit_measure: str | None = None
+    hours: tuple[Decimal, Decimal] | None = None
+    run_counts: tuple[int, int] | None = None
+    unit_costs: tuple[Decimal, Decimal] | None = None
+    then: tuple[Price, Price] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def break_even_gpu_usd(self) -> Decimal:
+        """USD an hour of the GPU instance at which neither is cheaper."""
+        return break_even_gpu_price(self.saving, self.gpu.usd_per_hour)
+
+
+def parse_saving(text: str) -> Decimal:
+    """A stated saving, `46.3%` or `0.463`; UsageError for what could be either."""
+    found = re.fullmatch(r"\s*([+-]?[0-9]*\.?[0-9]+)\s*(%?)\s*", text)
+    if not found:
+        raise UsageError(f"--claim {text} is no saving; write it as 46.3% or 0.463.")
+    saving = Decimal(found[1]) / (100 if found[2] else 1)
+    if not found[2] and abs(saving) > 1:
+        raise UsageError(f"--claim {text} is no ratio; write {text.strip()}% if it is a percentage.")
+    if saving >= 1:
+        raise UsageError(f"--claim {text} would make Trainium free; a saving is below 100%.")
+    return saving
+
+
+def reprice_claim(
+    saving: Decimal, then: tuple[Price, Price], now: tuple[Price, Price], at: date, region: str
+) -> Repriced:
+    """A stated saving at other prices of the same two instance types."""
+    (gpu_then, trainium_then), (gpu, trainium) = then, now
+    return Repriced(
+        subject=f"{gpu.instance_type} and {trainium.instance_type}",
+        at=at,
+        region_id=region,
+        gpu=gpu,
+        trainium=trainium,
+        saving_before=saving,
+        before="as claimed",
+        saving=repriced_saving(
+            saving, gpu_then.usd_per_hour, gpu.usd_per_hour, trainium_then.usd_per_hour, trainium.usd_per_hour
+        ),
+        then=then,
+    )
+
+
+def reprice_workload(
+    marts: Engine, book: PriceBook, workload: str, at: date, offer: str, region: str
+) -> list[Repriced]:
+    """Every pair of a workload, by the instance-hours its runs took for a unit of work."""
+    workload_id = _workload(marts, workload)
+    pairs = marts.query(
+        "select workload_id, gpu_instance_type, trainium_instance_type, billing_currency, unit_measure, "
+        "max(saving_ratio) filter (where cost_basis = 'effective') as effective_saving, "
+        "max(saving_ratio) filter (where cost_basis = 'list') as list_saving, "
+        "max(saving_low_ratio) filter (where cost_basis = 'list') as low, "
+        "max(saving_high_ratio) filter (where cost_basis = 'list') as high "
+        f"from mart_silicon_comparison where workload_id = {quoted(workload_id)} and unit_measure <> 'none' "
+        "group by all order by all"
+    )
+    if pairs.is_empty():
+        raise CheckError(f"{workload_id} cannot be priced again: {_one_sided(marts, workload_id)}.")
+    return [_pair(marts, book, pair, at, offer, region) for pair in pairs.iter_rows(named=True)]
+
+
+def _pair(marts: Engine, book: PriceBook, pair: dict[str, Any], at: date, offer: str, region: str) -> Repriced:
+    gpu, trainium = (book.at(pair[f"{side}_instance_type"].removeprefix("ml."), at, offer, region) for side in SIDES)
+    measured = [_hours(marts, pair, pair[f"{side}_instance_type"]) for side in SIDES]
+    hours = measured[0][0], measured[1][0]
+    costs = hours[0] * gpu.usd_per_hour, hours[1] * trainium.usd_per_hour
+    saving = 1 - costs[1] / costs[0]
+    before = pair["list_saving"]
+    # Prices scale all runs of a side alike, so an interval moves with its saving.
+    moved = None if before is None or before >= 1 else (1 - saving) / (1 - before)
+    low, high = (None if moved is None or pair[end] is None else 1 - (1 - pair[end]) * moved for end in ("low", "high"))
+    notes = [
+        f"{pair[f'{side}_instance_type']} is SageMaker's; it is priced as {price.instance_type} of EC2"
+        for side, price in zip(SIDES, (gpu, trainium), strict=True)
+        if pair[f"{side}_instance_type"] != price.instance_type
+    ]
+    if before is None:
+        notes.append(
+            "the bill gives no list price of all its runs, so no saving at the list prices paid, nor an interval"
+        )
+    return Repriced(
+        subject=pair["workload_id"],
+        at=at,
+        region_id=region,
+        gpu=gpu,
+        trainium=trainium,
+        saving_before=pair["effective_saving"] if before is None else before,
+        before="measured on the bill, effective" if before is None else "measured on the bill, list",
+        saving=saving,
+        low=low,
+        high=high,
+        unit_measure=pair["unit_measure"],
+        hours=hours,
+        run_counts=(measured[0][1], measured[1][1]),
+        unit_costs=costs,
+        notes=tuple(notes),
+    )
+
+
+def _hours(marts: Engine, pair: dict[str, Any], instance_type: str) -> tuple[Decimal, int]:
+    """Geometric mean of the instance-hours a unit took, and the runs it is of: all completed ones."""
+    row = marts.query(
+        "select count(*) as runs, count(unit_instance_hours) filter (where unit_instance_hours > 0) as told, "
+        "exp(avg(ln(unit_instance_hours) order by run_id) filter (where unit_instance_hours > 0)) "
+        "as hours "
+        f"from mart_run_unit_cost where workload_id = {quoted(pair['workload_id'])} and status = 'completed' "
+        f"and instance_type = {quoted(instance_type)} and unit_measure = {quoted(pair['unit_measure'])} "
+        f"and billing_currency = {quoted(pair['billing_currency'])}"
+    ).row(0, named=True)
+    if row["told"] == 0 or row["told"] != row["runs"]:
+        raise CheckError(
+            f"{pair['workload_id']} cannot be priced again: the bill tells the instance-hours of {row['told']} of its "
+            f"{row['runs']} completed runs on {instance_type}."
+        )
+    return Decimal(repr(row["hours"])).quantize(Decimal("1e-15")), row["runs"]
+
+
+def _workload(marts: Engine, asked: str) -> str:
+    """The workload named, whole or by a part that only it has."""
+    known: list[str] = marts.query("select distinct workload_id from mart_run_cost order by 1")["workload_id"].to_list()
+    if asked in known:
+        return asked
+    found = [name for name in known if asked.lower() in name.lower()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{asked} names {len(found)} workloads, such as {found[0]} and {found[1]}; write more of it.")
+    raise UsageError(
+        f"There is no workload {asked}; `trainledger query` of mart_silicon_comparison lists those compared."
+    )
+
+
+def _one_sided(marts: Engine, workload_id: str) -> str:
+    runs: pl.DataFrame = marts.query(
+        "select accelerator_family, instance_type, count(*) filter (where status = 'completed' and is_billed) as runs "
+        f"from mart_run_cost where workload_id = {quoted(workload_id)} group by all order by all"
+    )
+    counts = dict(runs.group_by("accelerator_family").agg(pl.col("runs").sum()).iter_rows())
+    told = " and ".join(
+        f"{counts.get(family) or 'no'} on {name}" for family, name in (("gpu", "GPU"), ("trainium", "Trainium"))
+    )
+    if all(counts.get(family) for family in SIDES):
+        return f"it has {told}, but no unit of work that every run of both sides measured"
+    return f"of its completed runs the bill has {told}"

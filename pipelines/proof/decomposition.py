@@ -1,0 +1,98 @@
+"""Why one side's unit of work costs less: the difference of two costs as a sum over their factors (LMDI, additive).
+
+Each cost is a product of factors. With L(a, b) = (a - b) / (ln a - ln b), the logarithmic mean, a factor's part of the
+difference is L(GPU's cost, Trainium's cost) x ln(GPU's factor / Trainium's factor): no residual, and the same whichever
+side comes first. One factor is not given but what remains of each cost once the given ones are divided out.
+
+- A given factor that a side lacks, or that is not above zero while the costs are, is not measured: its part is None and
+  what it did stands in the remaining factor's.
+- A cost of zero has no logarithm; in the limit the whole difference is that of the factor that made it zero: of the
+  given ones that are zero on that side, in equal parts, else of the remaining one. Every part of 0 and 0 is zero.
+- Parts are rounded to ten places and the remaining factor takes the rounding, so they sum to the last decimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite, log
+
+PLACES = Decimal("1e-10")
+# Costs further apart than a double's digits have the mean of a limit.
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one factor did: its value a side, its share of ln(GPU / Trainium), its USD of the difference."""
+
+    factor: str
+    gpu: float | None
+    trainium: float | None
+    log_ratio: float | None
+    usd: Decimal | None
+
+
+def decompose(
+    gpu_cost: Decimal, trainium_cost: Decimal, factors: Mapping[str, tuple[float | None, float | None]], remaining: str
+) -> list[Part]:
+    """The parts of `gpu_cost` - `trainium_cost`, in the order of `factors`, then `remaining`.
+
+    ValueError for a cost below zero or not finite, and for a `remaining` that is also given.
+    """
+    if not (gpu_cost.is_finite() and trainium_cost.is_finite() and gpu_cost >= 0 and trainium_cost >= 0):
+        raise ValueError(f"{gpu_cost} and {trainium_cost} are no costs to decompose; both must be zero or more")
+    if remaining in factors:
+        raise ValueError(f"{remaining} is what remains, so it cannot be given")
+    difference = gpu_cost - trainium_cost
+    if not gpu_cost or not trainium_cost:
+        return _of_nothing(difference, factors, remaining)
+    costs = float(gpu_cost), float(trainium_cost)
+    mean = _logarithmic_mean(*costs)
+    parts, rest, rest_log = [], list(costs), _log_ratio(*costs)
+    for name, (gpu, trainium) in factors.items():
+        if not (_is_measured(gpu) and _is_measured(trainium)):
+            parts.append(Part(name, gpu, trainium, None, None))
+            continue
+        assert gpu is not None and trainium is not None
+        ratio = _log_ratio(gpu, trainium)
+        rest, rest_log = [rest[0] / gpu, rest[1] / trainium], rest_log - ratio
+        parts.append(Part(name, gpu, trainium, ratio, Decimal(repr(mean * ratio)).quantize(PLACES)))
+    told = sum((part.usd for part in parts if part.usd is not None), Decimal(0))
+    return [*parts, Part(remaining, rest[0], rest[1], rest_log, difference - told)]
+
+
+def _of_nothing(
+    difference: Decimal, factors: Mapping[str, tuple[float | None, float | None]], remaining: str
+) -> list[Part]:
+    """The limit where a cost is zero."""
+    side = 1 if difference > 0 else 0
+    zero = [name for name, values in factors.items() if values[side] == 0] if difference else []
+    share = (difference / len(zero)).quantize(PLACES) if zero else Decimal(0)
+    parts = [
+        Part(
+            name,
+            gpu,
+            trainium,
+            None,
+            None if gpu is None or trainium is None else share if name in zero else Decimal(0),
+        )
+        for name, (gpu, trainium) in factors.items()
+    ]
+    told = sum((part.usd for part in parts if part.usd is not None), Decimal(0))
+    return [*parts, Part(remaining, None, None, None, difference - told)]
+
+
+def _is_measured(value: float | None) -> bool:
+    return value is not None and isfinite(value) and value > 0
+
+
+def _log_ratio(one: float, other: float) -> float:
+    # Not of the quotient, which may leave the range of doubles.
+    return log(one) - log(other)
+
+
+def _logarithmic_mean(one: float, other: float) -> float:
+    ratio = _log_ratio(one, other)
+    return (one + other) / 2 if abs(ratio) < _CLOSE else (one - other) / ratio

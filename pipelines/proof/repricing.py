@@ -1,0 +1,46 @@
+"""What a saving measured at one day's prices is at another day's (facts training-runs 6); prices are of instance-hours.
+
+A saving is 1 - Trainium's cost / GPU's cost of the same work. Hours do not change with a price, so each side's cost
+scales by its own price, and nothing else may change: both prices of one side are of the same offer.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+
+def repriced_saving(
+    saving: Decimal, gpu_then: Decimal, gpu_now: Decimal, trainium_then: Decimal, trainium_now: Decimal
+) -> Decimal:
+    """The saving, below 1; negative where Trainium is dearer. ValueError for a saving of 1 or a price of 0."""
+    if saving >= 1:
+        raise ValueError(f"a saving of {saving} would make Trainium free")
+    if min(gpu_then, gpu_now, trainium_then, trainium_now) <= 0:
+        raise ValueError("a price is not above zero")
+    return 1 - (1 - saving) * (gpu_then * trainium_now) / (gpu_now * trainium_then)
+
+
+def break_even_gpu_price(saving: Decimal, gpu_now: Decimal) -> Decimal:
+    """The GPU's price at which the saving would be zero, all else equal."""
+    return (1 - saving) * gpu_now
+
+
+def price_of_what(given: Decimal, instance: Decimal, accelerators: int, cores: int) -> str:
+    """What a price given for an instance-hour is really of, if within 2 % of a well-known mistake; else "instance".
+
+    `instance` is the book's price, `cores` those of one accelerator (1 where it has no cores of its own).
+    """
+    mistakes = {
+        "accelerator": instance / accelerators,
+        "core": instance / (accelerators * cores),
+        "instance times accelerators": instance * accelerators,
+    }
+    if accelerators > 1 and not _near(given, instance):
+        for name, price in mistakes.items():
+            if _near(given, price):
+                return name
+    return "instance"
+
+
+def _near(one: Decimal, other: Decimal) -> bool:
+    return abs(one - other) * 50 <= other

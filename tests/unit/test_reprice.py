@@ -1,0 +1,161 @@
+"""`trainledger reprice` and its arithmetic: what it refuses, and in which words."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
+from support.commands import run_command
+from support.ledgers import build_warehouse
+
+from pipelines.proof.repricing import break_even_gpu_price, price_of_what, repriced_saving
+
+CLAIM = {
+    "--claim": "46.3%",
+    "--gpu": "p4d.24xlarge",
+    "--trainium": "trn1.32xlarge",
+    "--then": "2024-11-20",
+    "--at": "2026-08-01",
+}
+Captured = pytest.CaptureFixture[str]
+prices = st.decimals("0.01", "500", places=4)
+savings = st.decimals("-5", "0.99", places=4)
+
+
+@given(savings, prices, prices, prices, prices)
+def test_pricing_there_and_back_is_no_change(saving: Decimal, a: Decimal, b: Decimal, c: Decimal, d: Decimal) -> None:
+    there = repriced_saving(saving, a, b, c, d)
+    assert abs(repriced_saving(there, b, a, d, c) - saving) < Decimal("1e-15")
+
+
+@given(savings, prices, prices, prices)
+def test_at_its_break_even_price_a_gpu_costs_as_much(
+    saving: Decimal, gpu: Decimal, trn: Decimal, more: Decimal
+) -> None:
+    """The saving is of 1 - 1 = 0 there, and above it where the GPU costs more."""
+    even = break_even_gpu_price(saving, gpu)
+    assert abs(repriced_saving(saving, gpu, even, trn, trn)) < Decimal("1e-20")
+    assert repriced_saving(saving, gpu, even + more, trn, trn) > 0
+
+
+@pytest.mark.parametrize(
+    ("given_usd", "of"),
+    [
+        ("21.50", "instance"),
+        ("21.4", "instance"),
+        # 21.50 / 16 chips, / 32 cores, x 16.
+        ("1.34375", "accelerator"),
+        ("0.671875", "core"),
+        ("344", "instance times accelerators"),
+        # A price of its own: far from any of these.
+        ("15.49", "instance"),
+    ],
+)
+def test_a_price_is_told_what_it_is_of(given_usd: str, of: str) -> None:
+    assert price_of_what(Decimal(given_usd), Decimal("21.50"), 16, 2) == of
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"--claim": "46.3"}, "--claim 46.3 is no ratio; write 46.3% if it is a percentage."),
+        ({"--claim": "half"}, "--claim half is no saving; write it as 46.3% or 0.463."),
+        ({"--claim": "100%"}, "--claim 100% would make Trainium free; a saving is below 100%."),
+        ({"--gpu": None}, "Give --gpu the instance type the claim is about."),
+        ({"--then": None}, "Give --then the day whose prices the claim was made with, or --gpu-price."),
+        ({"--at": "August"}, "--at August is no day; write one such as 2026-08-01."),
+        ({"--offer": "spot"}, "--offer spot is none; choose one of on_demand, capacity_block, reserved."),
+        (
+            {"--gpu": "H100"},
+            "H100 is an accelerator, not an instance type; name one of p5.48xlarge, p5.4xlarge.",
+        ),
+        (
+            {"--trainium": "NeuronCore-v2"},
+            "NeuronCore-v2 is part of an accelerator, not an instance type; name one such as trn1.32xlarge.",
+        ),
+        ({"--gpu": "p4d"}, "The price book does not have p4d; it has p4d.24xlarge."),
+        (
+            {"--gpu": "ml.p4d.24xlarge"},
+            "ml.p4d.24xlarge is SageMaker's, whose prices the book does not have; name the type of EC2, p4d.24xlarge.",
+        ),
+        (
+            {"--gpu": "trn1.32xlarge", "--trainium": "p4d.24xlarge"},
+            "--gpu trn1.32xlarge is of the family trainium; swap the two, or name another type.",
+        ),
+        (
+            {"--then": "2022-01-01"},
+            "The price book has no on_demand price of p4d.24xlarge in us-east-1 before 2022-10-01; ask for that day "
+            "or a later one.",
+        ),
+        (
+            {"--gpu": "p5e.48xlarge"},
+            "The price book has no on_demand price of p5e.48xlarge in us-east-1; it has capacity_block.",
+        ),
+        (
+            {"--gpu": "g6.xlarge", "--region": "eu-west-1"},
+            "The price book has no on_demand price of g6.xlarge in eu-west-1; other regions are us-east-1.",
+        ),
+        (
+            {"--gpu-price": "4.0966"},
+            "--gpu-price 4.0966 is the price of one accelerator of p4d.24xlarge (the book: 32.7726 an hour of the "
+            "whole instance, 8 × A100); give that of one whole instance.",
+        ),
+        (
+            {"--trainium-price": "0.67"},
+            "--trainium-price 0.67 is the price of one core of trn1.32xlarge (the book: 21.5 an hour of the whole "
+            "instance, 16 × Trainium); give that of one whole instance.",
+        ),
+        (
+            {"--gpu-price": "free"},
+            "--gpu-price free is no price; write USD an hour of the whole instance, such as 21.50.",
+        ),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_what_cannot_be_priced_is_one_sentence(changed: dict[str, str | None], error: str, capsys: Captured) -> None:
+    words = [word for pair in (CLAIM | changed).items() if pair[1] is not None for word in pair]
+    said = run_command(capsys, "reprice", *words)
+    assert (said.code, said.error) == (2, error)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--at", "2026-08-01"], "Give either a workload of ours or --claim, such as 46.3%."),
+        (["llama"], "Give --at the day whose prices are taken, such as 2026-08-01."),
+        (
+            ["llama", "--at", "2026-08-01", "--gpu", "p5.48xlarge"],
+            "--gpu belongs to --claim; what llama ran on, its bill says.",
+        ),
+    ],
+)
+def test_what_is_not_asked_rightly(words: list[str], error: str, capsys: Captured) -> None:
+    said = run_command(capsys, "reprice", *words)
+    assert (said.code, said.error) == (2, error)
+
+
+def test_a_workload_of_one_side_or_of_none(tmp_path: Path, capsys: Captured) -> None:
+    """An hour of one GPU node: there is nothing to set beside it."""
+    start = datetime(2026, 7, 14, 10)
+    lines = [instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")]
+    events = one_attempt("run-a", ["i-0a"], "p5.48xlarge", start, timedelta(hours=1), model="llama", dataset="c4")
+    config = write_config(
+        tmp_path, billing=write_export(tmp_path, {"2026-07": lines}), runs=write_events(tmp_path / "runs", events)
+    )
+    build_warehouse(config)
+    own = ("--at", "2026-08-01", "--config", str(config))
+    said = run_command(capsys, "reprice", "llama", *own)
+    assert said.code == 1
+    assert said.error.endswith(
+        "cannot be priced again: of its completed runs the bill has 1 on GPU and no on Trainium."
+    )
+    said = run_command(capsys, "reprice", "bert", *own)
+    assert (said.code, said.error) == (
+        2,
+        "There is no workload bert; `trainledger query` of mart_silicon_comparison lists those compared.",
+    )
