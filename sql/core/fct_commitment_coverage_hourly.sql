@@ -27,9 +27,9 @@ select
     sum(case when part = 'covered' then coalesce(list_cost_usd, 0) else 0 end) as covered_list_cost_usd,
     sum(case when part = 'other' then coalesce(list_cost_usd, 0) else 0 end) as other_covered_list_cost_usd,
     sum(case when part = 'open' then effective_cost_usd else 0 end) as on_demand_cost_usd,
-    sum(case when part <> 'other' then coalesce(coverable_hours, 0) else 0 end) as eligible_hours,
-    sum(case when part = 'covered' then coalesce(coverable_hours, 0) else 0 end) as covered_hours,
-    sum(case when part = 'other' then coalesce(coverable_hours, 0) else 0 end) as other_covered_hours,
+    sum(case when part <> 'other' then coalesce(instance_hours, 0) else 0 end) as eligible_hours,
+    sum(case when part = 'covered' then coalesce(instance_hours, 0) else 0 end) as covered_hours,
+    sum(case when part = 'other' then coalesce(instance_hours, 0) else 0 end) as other_covered_hours,
     sum(case when part <> 'other' then normalized_units end) as eligible_normalized_units,
     sum(case when part = 'covered' then normalized_units when part = 'open' and normalized_units is not null then 0 end)
         as covered_normalized_units,

@@ -52,7 +52,7 @@ covered as (
         effective_rule,
         known_sum(list_cost_usd) as covered_list_cost_usd,
         sum(amortised_cost_usd) as covered_cost_usd,
-        sum(coverable_hours) as covered_hours
+        sum(instance_hours) as covered_hours
     from fct_charge
     where effective_rule in ('savings_plan', 'reservation')
     group by all

@@ -14,7 +14,7 @@ use as (
         case when effective_rule in ('savings_plan', 'reservation') then coalesce(commitment_discount_id, '') end as commitment_discount_id,
         sum(line_count) as line_count,
         sum(unpriced_line_count) as unpriced_line_count,
-        sum(coverable_hours) as coverable_hours,
+        sum(instance_hours) as instance_hours,
         sum(normalized_units) as normalized_units,
         sum(list_cost_usd) as list_cost_usd,
         sum(amortised_cost_usd) as amortised_cost_usd,
@@ -33,7 +33,7 @@ select
         when use.covered_by = 'savings_plan' then coalesce(commitment.commitment_kind,
             case when use.commitment_eligibility = 'sagemaker_instance' then 'sagemaker_savings_plan' else 'compute_savings_plan' end)
         end as covering_kind,
-    use.line_count, use.unpriced_line_count, use.coverable_hours, use.normalized_units,
+    use.line_count, use.unpriced_line_count, use.instance_hours, use.normalized_units,
     use.list_cost_usd, use.amortised_cost_usd, use.effective_cost_usd
 from use
 left join commitment
