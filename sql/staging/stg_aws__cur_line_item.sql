@@ -108,7 +108,8 @@ select
         capacity_reservation_id(reservation_reservation_a_r_n),
         case when line_class <> 'instance' then capacity_reservation_id(line_item_resource_id) end) end as capacity_reservation_id,
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
-    coalesce(line_item_usage_amount, 0) as usage_quantity,
+    coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units,
+    coalesce(savings_plan_savings_plan_a_r_n, case when effective_rule in ('reservation', 'reservation_unused') then reservation_reservation_a_r_n end) as commitment_discount_id,
     case when line_item_product_code like 'AmazonBedrock%' or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end as million_tokens,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,

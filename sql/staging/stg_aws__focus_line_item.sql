@@ -109,7 +109,7 @@ select
     end as market,
     nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id), '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at, cast(charge_period_start as date) as usage_date,
-    coalesce(consumed_quantity, pricing_quantity, 0) as usage_quantity,
+    coalesce(consumed_quantity, pricing_quantity, 0) as usage_quantity, cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
     case when service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
     cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
