@@ -10,11 +10,13 @@ from pipelines.sources.run_event_fields import (
     FIELDS,
     MOMENT,
     PASSED_OVER,
+    PLACE,
     REQUIRED,
     SPELLINGS,
     TARGET,
     TEXT,
     Form,
+    any_machine,
 )
 
 # What JSONDecoder itself reads with; its stub leaves it out.
@@ -62,12 +64,21 @@ def parse_event(line: bytes) -> Event:
                 values[name] = form.read(value)
             except ValueError:
                 raise _refused(key, form, value) from None
+    if kind == "resource_joined" and "resource" not in values:
+        _describe_machine(values)
     for key in REQUIRED.get(kind, ()):
         if values.get(key) is None:
             raise Wrong(f"is `{kind}` without `{key}`; add it.")
     if kind == "run_started":
         _check_whole(values)
     return Event(kind, run_id, attempt, at, values, strange)
+
+
+def _describe_machine(values: dict[str, Any]) -> None:
+    """A machine that nobody can name is told by its kind; the bill must then have one such, and no other."""
+    if missing := " and ".join(f"`{key}`" for key in PLACE if not values.get(key)):
+        raise Wrong(f"is `resource_joined` without `resource`; add it, or else {missing} to say what kind it was.")
+    values |= {"resource": any_machine(values["instance_type"], values.get("node_rank")), "evidence": "type_match"}
 
 
 def _check_whole(values: dict[str, Any]) -> None:

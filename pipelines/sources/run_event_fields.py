@@ -117,6 +117,8 @@ _RUN_TEXTS = (
     "experiment",
     "team",
 )
+# What a machine that is not named must be described by, all of it.
+PLACE = ("instance_type", "account_id", "region")
 TARGET = ("target_metric", "target_value", "target_direction")
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
@@ -191,6 +193,11 @@ PASSED_OVER = frozenset(
     )
     for name in names.split()
 )
+
+
+def any_machine(instance_type: str, node_rank: int | None) -> str:
+    """The name of a machine of which only its kind is known; those of one gang differ by their rank."""
+    return f"any {instance_type}" if not node_rank else f"any {instance_type} {node_rank}"
 
 
 def clock(at: int) -> str:

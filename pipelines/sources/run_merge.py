@@ -6,6 +6,7 @@ a label, a folder). Each fact then comes from the source nearest to the machines
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,6 +40,7 @@ _MOMENT = {
     "tracker_checkpoint": "durable_at",
     "tracker_evaluation": "evaluated_at",
 }
+_INSTANCE = re.compile("i-|arn:")
 _Rows = list[dict[str, Any]]
 
 
@@ -138,9 +140,11 @@ def _coalesced(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _first_by(sources: Sequence[_Rows], key: str) -> _Rows:
-    """The rows of each thing from the first source that knows it."""
+    """The rows of each thing from the first source that knows it; a machine of a kind only where none is named."""
     kept: _Rows = []
     known: set[Any] = set()
+    if any(_INSTANCE.match(str(row[key])) for own in sources for row in own):
+        sources = [[row for row in own if not str(row[key]).startswith("any ")] for own in sources]
     for own in sources:
         kept += [row for row in own if row[key] not in known]
         known |= {row[key] for row in own}

@@ -13,12 +13,16 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from pipelines.sources.run_event_fields import any_machine
+
 # Point of a history: when, at which step (if known), and the values then.
 Point = tuple[datetime, int | None, Mapping[str, float]]
 
 # Silence that ends an attempt: longer than any pause between the run's own points by so much, and at least so long.
 _PAUSES, _SILENCE = 20, timedelta(minutes=15)
 _EVALUATED = ("val", "valid", "validation", "test", "eval")
+# More machines than any one run has: what claims more has its figure wrong.
+_MOST_MACHINES = 100_000
 _TOKENS = ("tokens_seen", "num_input_tokens_seen", "train/num_input_tokens_seen", "consumed_tokens")
 _EPOCHS = ("epoch", "train/epoch", "trainer/epoch")
 _NAMES = {
@@ -66,6 +70,11 @@ def described(said: Mapping[str, Any], run_id: str, warnings: list[str]) -> tupl
         "instance_type": said.get("aws.instance_type") or None,
         "evidence": "imds",
     }
+    if not ids and all(place.values()):
+        # Who names no machine may say of which kind it was (facts 1.13, the last rung).
+        count = _number(said.get("aws.instance_count") or None, "aws.instance_count", run_id, warnings, whole=True) or 1
+        ids = [any_machine(str(place["instance_type"]), rank) for rank in range(min(int(count), _MOST_MACHINES))]
+        place["evidence"] = "type_match"
     return facts, [{"resource_id": name, "node_rank": rank, **place} for rank, name in enumerate(ids)]
 
 

@@ -2,7 +2,16 @@
 -- partition: billing_period
 -- Accelerator-hours; machine-hours where there is no accelerator. Clocks differ by seconds: up to a minute a stay is no gap.
 with told as (
-    select * from fct_resource_claim_monthly where evidence not in ('tag', 'type_match')
+    select billing_period, resource_id, run_id, started_ms, ended_ms, accelerators_used, 1 as machine_count
+    from fct_resource_claim_monthly
+    where evidence not in ('tag', 'type_match')
+
+    union all
+
+    -- Machines of a type that the bill does not have then.
+    select billing_period, resource_id, run_id, started_ms, ended_ms, accelerators_used, machine_count - fit_count
+    from fct_type_match_monthly
+    where match_kind = 'missing'
 ),
 
 billed as (
@@ -15,8 +24,9 @@ billed as (
 claimed as (
     select
         told.billing_period, told.resource_id, told.run_id,
-        sum((told.ended_ms - told.started_ms) * coalesce(told.accelerators_used, billed.capacity_count, 1)) as claimed_units,
-        sum(60000 * coalesce(told.accelerators_used, billed.capacity_count, 1)) as tolerated_units,
+        sum((told.ended_ms - told.started_ms) * coalesce(told.accelerators_used, billed.capacity_count, 1) * told.machine_count)
+            as claimed_units,
+        sum(60000 * coalesce(told.accelerators_used, billed.capacity_count, 1) * told.machine_count) as tolerated_units,
         max(billed.instance_type) as instance_type, max(billed.accelerator_family) as accelerator_family
     from told
     left join billed on billed.resource_id = told.resource_id

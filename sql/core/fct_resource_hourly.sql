@@ -8,6 +8,8 @@ with resource_hour as (
         unix_ms(usage_started_at) as hour_ms,
         -- Several lines share an instance-hour (part Savings Plan, part on demand): sum them first.
         cast(round(sum(usage_quantity) * 3600000) as bigint) as billed_ms,
+        max(account_id) as account_id,
+        max(region_id) as region_id,
         max(instance_type) as instance_type,
         nullif(min(instance_type), max(instance_type)) as other_instance_type,
         max(accelerator_family) as accelerator_family,
@@ -32,7 +34,7 @@ neighbour as (
 -- it (facts training-runs 4); a lone short hour could lie anywhere, so its window is the whole hour.
 select
     billing_period, resource_id, hour_started_at, hour_ms, billed_ms,
-    instance_type, other_instance_type, accelerator_family, capacity_count, billed_ms * capacity_count as billed_units,
+    account_id, region_id, instance_type, other_instance_type, accelerator_family, capacity_count, billed_ms * capacity_count as billed_units,
     capacity_reservation_id, tag_run_id, is_job,
     case when coalesce(has_hour_after, false) and not coalesce(has_hour_before, false)
         then hour_ms + 3600000 - least(billed_ms, 3600000) else hour_ms end as window_started_ms,

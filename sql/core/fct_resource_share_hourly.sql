@@ -1,7 +1,17 @@
 -- One row per resource, hour and user of it: each run's stay, and last the rest that no run used.
 -- partition: billing_period
 -- Units are accelerator-milliseconds (milliseconds where there is no accelerator); cuts run from 0 to billed_units.
-with stay as (
+with claim as (
+    select resource_id, run_id, attempt_no, evidence, started_ms, ended_ms, accelerators_used from fct_resource_claim_monthly
+
+    union all
+
+    select resource_id, run_id, attempt_no, 'type_match', started_ms, ended_ms, accelerators_used
+    from fct_type_match_monthly
+    where match_kind = 'match'
+),
+
+stay as (
     select
         hour.resource_id, hour.hour_ms, hour.billed_units, hour.capacity_count, hour.accelerator_family, hour.is_job,
         claim.run_id, claim.attempt_no, claim.evidence,
@@ -10,7 +20,7 @@ with stay as (
         -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
         coalesce(claim.accelerators_used, hour.capacity_count * greatest((hour.billed_ms + 3590000) // 3600000, 1)) as used_count
     from fct_resource_hourly as hour
-    join fct_resource_claim_monthly as claim
+    join claim
         on claim.resource_id = hour.resource_id
         and claim.started_ms < hour.window_ended_ms
         and claim.ended_ms > hour.window_started_ms
@@ -85,7 +95,7 @@ rest as (
     from fct_resource_hourly as hour
     left join (select resource_id, hour_ms, max(upper_units) as taken from used group by resource_id, hour_ms) as used
         on used.resource_id = hour.resource_id and used.hour_ms = hour.hour_ms
-    left join (select distinct resource_id from fct_resource_claim_monthly) as known on known.resource_id = hour.resource_id
+    left join (select distinct resource_id from claim) as known on known.resource_id = hour.resource_id
 )
 
 select

@@ -14,27 +14,6 @@ with line as (
     group by all
 ),
 
-seen as (
-    select
-        line.claim_key, line.usage_date, run.owner, run.team,
-        cast(stay.joined_at as date) <= line.usage_date and cast(stay.left_at as date) >= line.usage_date as is_same_day,
-        date_trunc('month', stay.joined_at) <= line.usage_date
-            and date_trunc('month', line.usage_date) <= date_trunc('month', stay.left_at) as is_same_month,
-        unix_ms(stay.left_at) - unix_ms(stay.joined_at) as stay_ms
-    from (select distinct claim_key, usage_date from line) as line
-    join stg_tracker__resource as stay on stay.resource_id = line.claim_key
-    join dim_run as run on run.run_id = stay.run_id
-),
-
--- The nearest run wins; of several the one that stayed longest, then by name, so that a rebuild guesses alike.
-seen_run as (
-    select
-        *,
-        row_number() over (partition by claim_key, usage_date
-            order by is_same_day desc, is_same_month desc, stay_ms desc, team, owner) as rank_no
-    from seen
-),
-
 used as (
     select date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id, ledger.billing_currency, ledger.instance_type,
         run.owner, run.team, sum(ledger.effective_cost_usd) as effective_cost_usd
@@ -61,20 +40,22 @@ told as (
         line.*,
         named.run_id is not null as is_tagged_run_known,
         named.owner as named_owner, named.team as named_team,
-        seen.claim_key is not null as is_seen, coalesce(seen.is_same_month, false) as is_seen_in_month,
-        coalesce(seen.is_same_day, false) as is_seen_on_day, seen.owner as seen_owner, seen.team as seen_team,
+        coalesce(likely.is_seen, false) as is_seen, coalesce(likely.is_seen_in_month, false) as is_seen_in_month,
+        coalesce(likely.is_seen_on_day, false) as is_seen_on_day, likely.seen_owner, likely.seen_team,
+        likely.fitting_run_id, likely.fitting_owner, likely.fitting_team, likely.match_kind, likely.machine_count, likely.fit_count,
         usual.owner as usual_owner, usual.team as usual_team,
         case
             when coalesce(line.tagged_owner, line.tagged_team) is not null then 'tag'
             when coalesce(named.owner, named.team) is not null then 'run of the tag'
-            when seen.is_same_month and coalesce(seen.owner, seen.team) is not null then 'run seen'
+            when likely.is_seen_in_month and coalesce(likely.seen_owner, likely.seen_team) is not null then 'run seen'
+            when coalesce(likely.fitting_owner, likely.fitting_team) is not null then 'run that fits'
             when coalesce(usual.owner, usual.team) is not null then 'usual user'
             else 'nobody'
         end as rung
     from line
     left join dim_run as named on named.run_id = line.tagged_run_id
-    left join (select * from seen_run where rank_no = 1) as seen
-        on seen.claim_key = line.claim_key and seen.usage_date = line.usage_date
+    left join fct_likely_run_daily as likely
+        on likely.claim_key = line.claim_key and likely.usage_date = line.usage_date
     left join (select * from usual where rank_no = 1) as usual
         on usual.usage_month = line.usage_month and usual.payer_account_id = line.payer_account_id
         and usual.account_id = line.account_id and usual.billing_currency = line.billing_currency
@@ -86,14 +67,15 @@ select
     coalesce(resource_id, 'no resource id') as resource_id, instance_type, accelerator_family, region_id,
     tagged_run_id, tagged_owner, tagged_team,
     case rung when 'tag' then tagged_owner when 'run of the tag' then named_owner when 'run seen' then seen_owner
-        when 'usual user' then usual_owner end as likely_owner,
+        when 'run that fits' then fitting_owner when 'usual user' then usual_owner end as likely_owner,
     case rung when 'tag' then tagged_team when 'run of the tag' then named_team when 'run seen' then seen_team
-        when 'usual user' then usual_team end as likely_team,
+        when 'run that fits' then fitting_team when 'usual user' then usual_team end as likely_team,
     case
         when rung = 'tag' then 'the tags of the line itself'
         when rung = 'run of the tag' then 'the run that the tag names'
         when rung = 'run seen' and is_seen_on_day then 'a run seen on this resource that day'
         when rung = 'run seen' then 'a run seen on this resource that month'
+        when rung = 'run that fits' then 'a run that day that describes such a machine and names none'
         when rung = 'usual user' then 'most of the run cost on this instance type in this account that month'
         else 'no guess: no tag, no run on this resource and none on its type in this account that month'
     end as owner_guess_basis,
@@ -101,6 +83,9 @@ select
         when resource_id is null then 'the bill names no resource: switch on resource ids in the export'
         when is_tagged_run_known then 'the tag names a run that was not alive then: the clocks do not overlap'
         when tagged_run_id is not null then 'the tag names a run nobody recorded: record its run events'
+        when match_kind = 'rivals' then 'run ' || fitting_run_id || ' and others describe such a machine, and none names it: record its id'
+        when match_kind = 'too_many' then 'run ' || fitting_run_id || ' describes ' || cast(machine_count as varchar) || ' such, and '
+            || cast(fit_count as varchar) || ' fit: record the ids it used'
         when is_seen_in_month then 'a run names this resource, but the bill has no hours to share: ask for an hourly export'
         when is_seen then 'a run names this resource, but not in this month: the clocks do not overlap'
         when coalesce(tagged_owner, tagged_team) is not null then 'no run names this resource: ask the tagged owner'

@@ -7,6 +7,8 @@ select
             or (resource.instance_type like 'ml.%' and not regexp_matches(resource.resource_id, ':|^i-'))
         then lower(regexp_extract(resource.resource_id, '([^/]+)$', 1))
         else resource.resource_id end as resource_id,
+    -- A run that names no machine tells which kind it was: any such of its account, which the bill must find.
+    resource.resource_id like 'any %' as is_any_machine,
     resource.joined_at,
     greatest(resource.joined_at, coalesce(resource.left_at, attempt.ended_at, resource.joined_at)) as left_at,
     resource.left_at is null as is_left_inferred,

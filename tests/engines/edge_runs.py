@@ -44,6 +44,11 @@ STAYS = (
     ("run-h", 1, "i-0d", 0.0, 90.0, None), ("run-d", 1, "vol-1", 31.0, 199.0, None),
     ("run-e", 1, "vol-1", 0.0, None, None),
 )  # fmt: skip
+# run, type, from, to: who names no machine. One fits, two describe the same, and nothing is billed for the last.
+DESCRIBED = (
+    ("run-tagged", "p4d.24xlarge", 345.0, 358.0), ("run-d", "p4d.24xlarge", 380.0, 418.0),
+    ("run-h", "p4d.24xlarge", 381.0, 417.0), ("run-c", "trn2.48xlarge", 70.0, 90.0),
+)  # fmt: skip
 # Epoch unit and size, tokens' unit and count, parameters in all and active, layers, heads, their width.
 UNITS = {
     "run-a": (None, None, None, None, 8.03e9, None, 32, 32, 128),
@@ -92,6 +97,12 @@ def _tracker() -> dict[str, pl.DataFrame]:
                 "cr-0b10c" if machine == "i-0e" else None, 0, "spot", at(begin), moment_or_none(end), "imds",
             )
             for run_id, no, machine, begin, end, used in STAYS
+        ] + [
+            (
+                run_id, 1, f"any {kind}", kind, "000033334444", "us-west-2", None, None, 0, None, at(begin), at(end),
+                "type_match",
+            )
+            for run_id, kind, begin, end in DESCRIBED
         ],
         run_id=text, attempt_no=whole, resource_id=text, instance_type=text, account_id=text, region_id=text,
         accelerators_used=whole, reservation_id=text, node_rank=whole, market=text, joined_at=moment, left_at=moment,
