@@ -19,7 +19,7 @@ from pipelines.doctor.command import doctor
 from pipelines.errors import TrainledgerError, UsageError
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
-from pipelines.options import Config
+from pipelines.options import AsOf, Config
 from pipelines.prices.command import reprice
 from pipelines.settings import DEMO_FOLDER, Settings, load_settings
 
@@ -59,7 +59,12 @@ def demo(
 def build(
     config: Config = None,
     as_of: Annotated[
-        str | None, typer.Option("--as-of", help="Moment an open month is cut at, where later than its newest use.")
+        str | None,
+        typer.Option(
+            "--as-of",
+            help="Moment an open month's fees are cut at, where later than its newest use. (`report --as-of` and "
+            "`query --as-of` are another thing: they read an earlier publication.)",
+        ),
     ] = None,
 ) -> None:
     """Read what changed, bring every table up to date, check it and publish."""
@@ -79,15 +84,17 @@ def check(config: Config = None) -> None:
 def report(
     config: Config = None,
     out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("report.html"),
+    as_of: AsOf = None,
 ) -> None:
-    """Write the report of the current publication as one HTML page."""
-    commands.report(_settings(config), out, Console())
+    """Write the report of the current publication, or of the one of a date, as one HTML page."""
+    commands.report(_settings(config), out, Console(), as_of)
 
 
 @app.command()
 def query(
     sql: Annotated[str | None, typer.Argument(help="A SELECT over the marts; without it the marts are listed.")] = None,
     config: Config = None,
+    as_of: AsOf = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a row.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
@@ -95,7 +102,7 @@ def query(
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
     form = "json" if as_json else "csv" if as_csv else "table"
-    commands.query(_settings(config), sql, form, Console())
+    commands.query(_settings(config), sql, form, Console(), as_of)
 
 
 def _settings(config: Path | None) -> Settings:

@@ -15,7 +15,8 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.lake import Publication
 from pipelines.models.catalog import load_catalog
-from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
+from pipelines.models.publish import DATABASE, code_revision, is_copied, mart_files, plan, write_copy
+from pipelines.publication import moment_of
 from pipelines.quality.told import doubts, first_row, warnings
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
@@ -150,12 +151,12 @@ def check(settings: Settings, console: Console) -> None:
         raise CheckError(f"{len(errors)} error checks failed, first: {errors[0][1].title} of {errors[0][0]}.")
 
 
-def report(settings: Settings, out: Path, console: Console) -> None:
-    """Render the report of the current publication to `out`."""
+def report(settings: Settings, out: Path, console: Console, as_of: str | None = None) -> None:
+    """Render the report of the current publication, or of the one that was on a date, to `out`."""
     from pipelines.reports.render import ReportFacts, render_report
 
     warehouse = Warehouse(settings)
-    published = published_of(warehouse)
+    published = published_of(warehouse, as_of)
     months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
     with open_marts(warehouse, published) as engine:
         facts = ReportFacts(
@@ -165,7 +166,15 @@ def report(settings: Settings, out: Path, console: Console) -> None:
             billing_months=tuple(months),
             checks=published.checks,
         )
-        page = render_report("training_cost", engine.query, facts)
+        try:
+            page = render_report("training_cost", engine.query, facts)
+        except EngineError as error:
+            if published.code_revision == code_revision():
+                raise
+            raise UsageError(
+                f"Publication {published.number} was made by revision {published.code_revision}, and this is "
+                f"{code_revision()}, whose report its marts do not fill ({error}); report on it with that version."
+            ) from None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page, encoding="utf-8")
@@ -174,10 +183,10 @@ def report(settings: Settings, out: Path, console: Console) -> None:
     console.say(f"Wrote {out} ({len(page.encode()) // 1024:,} KiB) from publication {published.number}.")
 
 
-def query(settings: Settings, sql: str | None, form: Form, console: Console) -> None:
-    """Answer a SELECT over the published marts, or list them."""
+def query(settings: Settings, sql: str | None, form: Form, console: Console, as_of: str | None = None) -> None:
+    """Answer a SELECT over the published marts, those of now or of a date, or list them."""
     warehouse = Warehouse(settings)
-    published = published_of(warehouse)
+    published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
         if sql is None:
             frame = _mart_list(engine, published)
@@ -201,12 +210,19 @@ def query(settings: Settings, sql: str | None, form: Form, console: Console) -> 
     sys.stdout.write(text)
 
 
-def published_of(warehouse: Warehouse) -> Publication:
-    published = warehouse.lake.current()
-    if published is None:
-        place = warehouse.settings.warehouse.location
+def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
+    """The newest publication, or the one that was on a date (`moment_of`); UsageError where there is none."""
+    published = warehouse.lake.as_of(moment_of(as_of)) if as_of is not None else warehouse.lake.current()
+    if published:
+        return published
+    place = warehouse.settings.warehouse.location
+    first = next(iter(warehouse.lake.publications()), None)
+    if first is None:
         raise UsageError(f"{place} holds no publication yet; run `trainledger build` first.")
-    return published
+    raise UsageError(
+        f"{place} held no publication yet on {as_of}; the first was published at "
+        f"{first.published_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}."
+    )
 
 
 def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]:

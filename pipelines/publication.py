@@ -6,14 +6,15 @@ import json
 import re
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NoReturn
 
-from pipelines.errors import CheckError, SourceError
+from pipelines.errors import CheckError, SourceError, UsageError
 from pipelines.storage import Store
 
 # What else lies in the folder is none of ours.
 _KEY = re.compile(r"publications/\d{6,}\.json")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,21 @@ class Publications:
             return Publication(**record)
         except (ValueError, KeyError, TypeError) as error:
             raise SourceError(f"{self._store.uri(key)} is no publication record ({error}); restore it.") from None
+
+
+def moment_of(as_of: str) -> datetime:
+    """The moment `--as-of` means: the end of a day in UTC, or a time with its zone. UsageError for anything else."""
+    try:
+        if _DAY.fullmatch(as_of):
+            return datetime.combine(date.fromisoformat(as_of), time.max, UTC)
+        at = datetime.fromisoformat(as_of)
+        # A time of the first or last day may have none in UTC.
+        return at.astimezone(UTC) if at.tzinfo else _refuse(as_of)
+    except (ValueError, OverflowError):
+        return _refuse(as_of)
+
+
+def _refuse(as_of: str) -> NoReturn:
+    raise UsageError(
+        f"--as-of {as_of} is neither a day nor a time with its zone; write 2026-08-31 or 2026-08-31T12:00:00Z."
+    )

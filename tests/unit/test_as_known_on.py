@@ -1,0 +1,102 @@
+"""`report --as-of` and `query --as-of`: the figures as they were known on a date, and the same page each time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.ledgers import build_warehouse
+from support.small_company import AUGUST, Company
+
+from pipelines import commands
+from pipelines.console import Console
+from pipelines.errors import UsageError
+from pipelines.settings import Settings, load_settings
+
+COST = "select sum(effective_cost_usd) as cost from mart_run_cost"
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def settings(built_company: Company, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Published on 3 September at 10:00 UTC as delivered, 110.08 + 4 x 21.50 = 196.08 USD of runs; restated to
+    110.08 + 4 x 20.00 = 190.08 USD on the 5th at 23:30."""
+    company = built_company.copy(tmp_path_factory.mktemp("restated"))
+    company.deliver(AUGUST, "20.00")
+    build_warehouse(company.config)
+    for number, moment in ((1, "2026-09-03T10:00:00+00:00"), (2, "2026-09-05T23:30:00+00:00")):
+        record = company.warehouse / "publications" / f"{number:06d}.json"
+        record.write_text(json.dumps({**json.loads(record.read_text()), "published_at": moment}))
+    return load_settings(company.config)
+
+
+@pytest.mark.parametrize(
+    ("as_of", "cost"),
+    [
+        # A day holds to its last moment, in UTC.
+        ("2026-09-03", "196.08"),
+        ("2026-09-04", "196.08"),
+        ("2026-09-05", "190.08"),
+        ("2030-01-01", "190.08"),
+        # A moment is taken as it is: 23:00 in UTC, then 23:30.
+        ("2026-09-05T23:00:00Z", "196.08"),
+        ("2026-09-06T01:30:00+02:00", "190.08"),
+        (None, "190.08"),
+    ],
+)
+def test_a_query_answers_as_of_a_date(settings: Settings, capsys: Captured, as_of: str | None, cost: str) -> None:
+    commands.query(settings, COST, "csv", Console(), as_of)
+    assert capsys.readouterr().out == f"cost\n{cost}00000000\n"
+
+
+def test_a_report_of_a_date_shows_the_publication_of_that_date(settings: Settings, tmp_path: Path) -> None:
+    for as_of, page in (("2026-09-04", "then.html"), (None, "now.html")):
+        commands.report(settings, tmp_path / page, Console(), as_of)
+    then, now = ((tmp_path / page).read_text() for page in ("then.html", "now.html"))
+    # The Trainium run: 4 hours at 21.50, restated to 20.00.
+    assert "$86.00" in then and "$80.00" not in then
+    assert "$80.00" in now and "$86.00" not in now
+
+
+def test_reports_made_twice_of_one_publication_are_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
+    pages = [tmp_path / "a.html", tmp_path / "b.html"]
+    for page in pages:
+        commands.report(settings, page, Console(), "2026-09-04")
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+
+
+def test_a_date_before_the_first_publication_is_told_with_the_first(settings: Settings) -> None:
+    with pytest.raises(
+        UsageError,
+        match=r"held no publication yet on 2026-09-02; the first was published at 2026-09-03T10:00:00Z\.$",
+    ):
+        commands.query(settings, COST, "csv", Console(), "2026-09-02")
+
+
+@pytest.mark.parametrize(
+    "as_of", ["yesterday", "2026-02-30", "2026-09-04T10:00:00", "", "1756", "0001-01-01T00:00+14:00"]
+)
+def test_what_is_no_date_is_refused_with_one(settings: Settings, as_of: str) -> None:
+    with pytest.raises(UsageError, match=r"^--as-of .* is neither a day nor a time with its zone; write 2026-08-31"):
+        commands.query(settings, COST, "csv", Console(), as_of)
+
+
+def test_marts_that_an_older_version_made_otherwise_are_told_with_both_versions(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """As where the column `run_id` was called otherwise: one mart's file stands in for another's."""
+    record = Path(settings.warehouse.location) / "publications" / "000001.json"
+    before = record.read_text()
+    told = json.loads(before)
+    folder = Path(settings.warehouse.location) / "tables" / "marts"
+    epochs = folder / "mart_epoch_cost" / told["tables"]["marts/mart_epoch_cost"]["files"][0]
+    (folder / "mart_run_cost" / "renamed.parquet").write_bytes(epochs.read_bytes())
+    told["tables"]["marts/mart_run_cost"]["files"] = ["renamed.parquet"]
+    told["code_revision"] = "0.0.9+older"
+    try:
+        record.write_text(json.dumps(told))
+        with pytest.raises(UsageError, match=r"^Publication 1 was made by revision 0\.0\.9\+older, and this is 0\.1"):
+            commands.report(settings, tmp_path / "old.html", Console(), "2026-09-04")
+    finally:
+        record.write_text(before)
