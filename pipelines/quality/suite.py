@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
@@ -65,6 +65,16 @@ def suite(table: str, checks: Iterable[Check]) -> ExpectationSuite:
     """The suite of a table: one expectation for each check but `columns`, which needs no data."""
     expectations = [_expectation(check) for check in checks if check.kind != "columns"]
     return great_expectations().ExpectationSuite(name=table, expectations=expectations)
+
+
+def nowhere_null(checks: Sequence[Check]) -> list[Check]:
+    """One check that holds where all these `not_null` checks do; none where there are none."""
+    if not checks:
+        return []
+    columns = [column for check in checks for column in check.columns]
+    any_null = " or ".join(f'"{column}" is null' for column in columns)
+    title = f"{', '.join(columns)} are never null"
+    return [Check("nowhere_null", title, "rows", "error", query=f"select 1 from {{batch}} where {any_null}")]
 
 
 def query_of(check: Check) -> str:

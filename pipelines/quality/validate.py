@@ -21,7 +21,7 @@ from pipelines.errors import CheckError, UsageError
 from pipelines.quality.bridge import serve
 from pipelines.quality.checks import Check, Severity
 from pipelines.quality.contract import Contract
-from pipelines.quality.suite import query_of, quiet_project, suite
+from pipelines.quality.suite import nowhere_null, query_of, quiet_project, suite
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -98,14 +98,24 @@ class _Run:
         # Of no row every check of rows holds; only a query may find that some are missing.
         is_empty = self._connection.rows(f'select count(*) as row_count from "{self._view}"')[0]["row_count"] == 0
         asked = [check for check in checks if check.kind == "rows"] if is_empty else checks
-        outcomes = self._outcomes(asked, {"result_format": "BOOLEAN_ONLY"})
-        failed = [check for check in checks if check.name in outcomes and not outcomes[check.name].success]
+        failed = self._failed(asked)
         rows = self._failing_rows(failed)
         shown = {check.name: self._shown(check.shows) for check in checks if check.shows}
         return [
             _result(check, check not in failed, *rows.get(check.name, (0, [])), shown.get(check.name, []))
             for check in checks
         ]
+
+    def _failed(self, asked: Sequence[Check]) -> list[Check]:
+        """The checks that do not hold. Most promise no nulls and do: asked as one, they take a fourth of the time."""
+        filled = [check for check in asked if check.kind == "not_null"]
+        together = nowhere_null(filled)
+        single = [check for check in asked if check not in filled]
+        form = {"result_format": "BOOLEAN_ONLY"}
+        outcomes = self._outcomes([*single, *together], form)
+        if not all(outcomes[check.name].success for check in together):
+            outcomes |= self._outcomes(filled, form)
+        return [check for check in asked if check.name in outcomes and not outcomes[check.name].success]
 
     def _shown(self, query: str) -> list[dict[str, Any]]:
         """The first of the figures a check is about."""
