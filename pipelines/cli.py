@@ -1,4 +1,4 @@
-"""The `trainledger` command: demo, build, check, report, query, reprice, explain, export, doctor.
+"""The `trainledger` command: demo, build, check, report, query, compare, reprice, explain, export, doctor.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
 plain sentence; a traceback only with --debug.
@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from pipelines import commands
+from pipelines.compare.command import compare
 from pipelines.console import Console
 from pipelines.doctor.command import doctor
 from pipelines.errors import TrainledgerError, UsageError
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 
 app.add_typer(explain_app, name="explain")
+app.command()(compare)
 app.command()(doctor)
 app.command()(reprice)
 app.add_typer(export_app, name="export")

@@ -6,14 +6,15 @@ ln(Trainium) and ln(GPU), the saving 1 - exp(d), and its interval that of d carr
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import exp, log, sinh, sqrt
 from typing import Any, Literal
 
 import numpy as np
-from scipy import special, stats
 
 Method = Literal["welch", "paired", "bootstrap"]
 LEVEL = 0.95
@@ -86,6 +87,8 @@ def _more(d: float, x: Any, y: Any) -> tuple[int | None, int | None]:
 def _runs_wanted(d: float, variances: Sequence[float]) -> int:
     """The least runs a side whose t interval of d would be ±5 points wide, if the costs go on varying as they did."""
 
+    from scipy import special
+
     def is_enough(runs: int) -> bool:
         parts = [variance / runs for variance in variances]
         freedom = sum(parts) ** 2 / sum(part**2 / (runs - 1) for part in parts)
@@ -97,6 +100,16 @@ def _runs_wanted(d: float, variances: Sequence[float]) -> int:
     return 2 + bisect_left(range(2, MOST_RUNS), True, key=is_enough)
 
 
+@contextmanager
+def _statistics() -> Iterator[Any]:
+    """scipy.stats, which takes a second to import; that a side may not vary is known without its warning."""
+    from scipy import stats
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield stats
+
+
 def _varies(*samples: Any) -> bool:
     """Whether values differ by more than what a cost is rounded by."""
     return any(float(np.ptp(sample)) > 1e-6 * max(1.0, float(np.abs(sample).max())) for sample in samples)
@@ -105,14 +118,16 @@ def _varies(*samples: Any) -> bool:
 def _welch(x: Any, y: Any) -> tuple[float, float] | None:
     if min(len(x), len(y)) < 2 or not _varies(x, y):
         return None
-    found = stats.ttest_ind(y, x, equal_var=False).confidence_interval(LEVEL)
+    with _statistics() as stats:
+        found = stats.ttest_ind(y, x, equal_var=False).confidence_interval(LEVEL)
     return float(found.low), float(found.high)
 
 
 def _paired(difference: Any) -> tuple[float, float] | None:
     if len(difference) < 2 or not _varies(difference):
         return None
-    found = stats.ttest_1samp(difference, 0).confidence_interval(LEVEL)
+    with _statistics() as stats:
+        found = stats.ttest_1samp(difference, 0).confidence_interval(LEVEL)
     return float(found.low), float(found.high)
 
 
@@ -123,9 +138,10 @@ def _bootstrap(x: Any, y: Any) -> tuple[float, float] | None:
     def difference(gpu: Any, trainium: Any, axis: int = -1) -> Any:
         return trainium.mean(axis=axis) - gpu.mean(axis=axis)
 
-    found = stats.bootstrap(
-        (x, y), difference, n_resamples=RESAMPLES, method="BCa", vectorized=True, rng=np.random.default_rng(SEED)
-    ).confidence_interval
+    with _statistics() as stats:
+        found = stats.bootstrap(
+            (x, y), difference, n_resamples=RESAMPLES, method="BCa", vectorized=True, rng=np.random.default_rng(SEED)
+        ).confidence_interval
     return float(found.low), float(found.high)
 
 
@@ -152,7 +168,9 @@ def not_inferior(
     sign = 1.0 if direction == "min" else -1.0
     x, y = sign * np.asarray(gpu, float), sign * np.asarray(trainium, float)
     if _varies(x, y):
-        worst = float(stats.ttest_ind(y, x, equal_var=False, alternative="less").confidence_interval(LEVEL).high)
+        with _statistics() as stats:
+            found = stats.ttest_ind(y, x, equal_var=False, alternative="less").confidence_interval(LEVEL)
+        worst = float(found.high)
     else:
         worst = float(y.mean() - x.mean())
     return worst, worst <= margin

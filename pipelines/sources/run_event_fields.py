@@ -122,7 +122,9 @@ PLACE = ("instance_type", "account_id", "region")
 TARGET = ("target_metric", "target_value", "target_direction")
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
-        **dict.fromkeys((*_RUN_TEXTS, "owner", "parent_run_id", "base_checkpoint_id", "compile_run_id"), TEXT),
+        **dict.fromkeys(
+            (*_RUN_TEXTS, "workload_id", "owner", "parent_run_id", "base_checkpoint_id", "compile_run_id"), TEXT
+        ),
         **dict.fromkeys(("dataset_tokens", "dataset_samples", "epoch_unit_size"), AMOUNT),
         **dict.fromkeys(("params_total", "params_active"), AMOUNT),
         **dict.fromkeys(("seq_len", "global_batch_samples", "n_layers", "n_heads", "head_dim"), COUNT),

@@ -36,6 +36,7 @@ _NAMES = {
     "base_checkpoint_id": ("base_checkpoint_id", "resume_from_checkpoint"),
     "code_revision": ("code_revision", "mlflow.source.git.commit", "git_commit"),
     "compile_run_id": ("compile_run_id",),
+    "workload_id": ("workload_id",),
     "target_metric": ("target_metric",),
     "target_direction": ("target_direction",),
 }

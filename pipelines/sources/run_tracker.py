@@ -61,6 +61,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
         "parent_run_id": _TEXT,
         "base_checkpoint_id": _TEXT,
         "compile_run_id": _TEXT,
+        "workload_id": _TEXT,
         "status": _TEXT,
         "started_at": _AT,
         "ended_at": _AT,
@@ -154,11 +155,9 @@ class RunReader(Protocol):
 
     def read(self, source: RunSource) -> RunRecords:
         """Everything the source recorded. Raises SourceError for what is not what it claims to be."""
-        ...
 
     def state(self, source: RunSource) -> str:
         """A text that changes when what the source recorded may have; as cheap as one listing."""
-        ...
 
 
 # The modules are imported when a source of their kind is read.

@@ -22,13 +22,13 @@ attempt as (
 
 select
     run.run_id,
-    coalesce(run.model, '?') || ' / ' || coalesce(run.dataset, '?')
+    coalesce(run.declared_workload_id, coalesce(run.model, '?') || ' / ' || coalesce(run.dataset, '?')
         || ' / seq ' || coalesce(cast(run.seq_len as varchar), '?')
         || ' / batch ' || coalesce(cast(run.global_batch_samples as varchar), '?')
         || ' / ' || coalesce(run.precision, 'any precision')
         || ' / ' || case when run.target_metric is null then 'no target' else run.target_metric
             || case when run.target_direction = 'max' then ' >= ' else ' <= ' end || cast(run.target_value as varchar)
-            || coalesce(' ' || cast(run.target_passes as varchar) || ' times in a row', '') end
+            || coalesce(' ' || cast(run.target_passes as varchar) || ' times in a row', '') end)
         as workload_id,
     coalesce(hardware.accelerator_family, 'none') as accelerator_family,
     coalesce(hardware.instance_type, 'unknown') as instance_type,

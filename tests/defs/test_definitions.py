@@ -31,7 +31,8 @@ def test_asset_keys_are_the_ones_known(graph) -> None:
 
 
 def test_every_table_is_an_asset(graph) -> None:
-    tables = {model.key for model in MODELS} | {f"raw/{name}" for name in (*RAW_TABLES, RESERVATIONS, *PROOF_TABLES, *BILLS)}
+    given = (*RAW_TABLES, RESERVATIONS, *PROOF_TABLES, *BILLS)
+    tables = {model.key for model in MODELS} | {f"raw/{name}" for name in given}
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == tables | {"publication"}
 
 

@@ -20,6 +20,27 @@ cr-0b10c,capacity_block,p5.48xlarge,2026-07-14T19:17:00Z,2026-07-15T02:30:00.250
 """
 
 
+# A comparison said of beforehand, with a run of each table's kind.
+REGISTERED = """[[registration]]
+name = "edge"
+workload_id = "llama-8b / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss >= 2.05"
+registered_on = 2026-07-01
+target_metric = "eval_loss"
+target_direction = "max"
+target_value = 2.05
+quality_margin = 0.0371
+planned_runs = 3
+cost_basis = "effective"
+pairs = [{gpu = "run-a", trainium = "run-b"}]
+
+[[exclusion]]
+registration = "edge"
+run_id = "run-d"
+reason = "its node was bad"
+excluded_on = 2026-07-20
+"""
+
+
 @pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def opened(request: pytest.FixtureRequest) -> Callable[[], Engine]:
     return lambda: open_engine(Warehouse(engine=request.param))
@@ -37,7 +58,10 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     root = tmp_path_factory.mktemp("edge")
     held = root / "held.csv"
     held.write_text(HELD)
-    config = write_config(root, billing=write_bill(root), reservations=held)
+    registered = root / "registered"
+    registered.mkdir()
+    (registered / "edge.toml").write_text(REGISTERED)
+    config = write_config(root, billing=write_bill(root), reservations=held, registrations=registered)
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
     House(config, write_runs(root / "tracker")).publish()
     # The month restated: other lines on the same machines, and runs whose cost is not what it was.

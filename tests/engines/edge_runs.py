@@ -73,7 +73,7 @@ def _tracker() -> dict[str, pl.DataFrame]:
                 run_id, "events", "llama-8b", "corp-v3", 9.1e9, None, *UNITS.get(run_id, UNITS["run-a"]),
                 8192, 256, "bf16", "3f2c1", "eval_loss", target, "min" if target != 2.05 else "max",
                 1 if run_id == "run-e" else None, "compile_only" if run_id == "run-d" else None, "exp-1", "nlp",
-                None, None, None, "run-d" if run_id == "run-e" else None, status,
+                None, None, None, "run-d" if run_id == "run-e" else None, None, status,
                 at(0), moment_or_none(ended), at(470),
             )
             for run_id, target, status, ended in RUNS
@@ -83,8 +83,8 @@ def _tracker() -> dict[str, pl.DataFrame]:
         params_active=real, n_layers=whole, n_heads=whole, head_dim=whole,
         seq_len=whole, global_batch_samples=whole, precision=text, code_revision=text, target_metric=text,
         target_value=real, target_direction=text, target_passes=whole, purpose=text, experiment=text, team=text,
-        owner=text, parent_run_id=text, base_checkpoint_id=text, compile_run_id=text, status=text, started_at=moment,
-        ended_at=moment, last_seen_at=moment,
+        owner=text, parent_run_id=text, base_checkpoint_id=text, compile_run_id=text, workload_id=text, status=text,
+        started_at=moment, ended_at=moment, last_seen_at=moment,
     )  # fmt: skip
     attempt = frame(
         [(run_id, no, at(begin), moment_or_none(end), reason, at(465)) for run_id, no, begin, end, reason in ATTEMPTS],

@@ -1,0 +1,87 @@
+"""One row per kind of GPU run × kind of Trainium run that differ in one field alone: which it is, and both values.
+
+Runs of one declared workload are compared whatever else they say, and code is no part of what must be equal: a port
+has code of its own. Such pairs are listed with `is_compared`, for a reader to judge.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+INPUTS = ("dim_run", "fct_run")
+FIELDS = (
+    "model",
+    "dataset",
+    "seq_len",
+    "global_batch_samples",
+    "precision",
+    "target",
+    "target_passes",
+    "billing_currency",
+)
+UNTOLD = "not told"
+_KEY = ["gpu_workload_id", "trainium_workload_id", "differing_field", "gpu_value", "trainium_value"]
+_SCHEMA = {
+    "gpu_workload_id": pl.String,
+    "trainium_workload_id": pl.String,
+    "differing_field": pl.String,
+    "gpu_value": pl.String,
+    "trainium_value": pl.String,
+    "gpu_run_count": pl.Int64,
+    "trainium_run_count": pl.Int64,
+    "is_compared": pl.Boolean,
+}
+
+
+def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
+    """Every such pair, by the workloads of both sides; a field that a side leaves out is `not told`."""
+    target = pl.concat_str("target_metric", "target_direction", pl.col("target_value").cast(pl.String), separator=" ")
+    told = (
+        dim_run.filter(pl.col("purpose") != "compile_only")
+        .with_columns(target=target)
+        .join(fct_run.select("run_id", "billing_currency"), on="run_id")
+        .with_columns(pl.col(name).cast(pl.String).fill_null(UNTOLD) for name in FIELDS)
+        .group_by("workload_id", "accelerator_family", *FIELDS)
+        .agg(run_count=pl.len().cast(pl.Int64), code=pl.col("code_revision").drop_nulls().unique().sort())
+    )
+    gpu, trainium = (told.filter(pl.col("accelerator_family") == family) for family in ("gpu", "trainium"))
+    found = [_differing(gpu, trainium, field) for field in FIELDS]
+    other_code = gpu.join(trainium, on=FIELDS, suffix="_right").filter(
+        (pl.col("code").list.len() > 0)
+        & (pl.col("code_right").list.len() > 0)
+        & (pl.col("code").list.set_intersection("code_right").list.len() == 0)
+    )
+    codes = [_code(name).alias(as_name) for name, as_name in (("code", "gpu_value"), ("code_right", "trainium_value"))]
+    found.append(_rows(other_code.with_columns(*codes, differing_field=pl.lit("code_revision"))))
+    # One declared workload may hold several kinds of run.
+    return (
+        pl.concat([pl.DataFrame(schema=_SCHEMA), *found])
+        .group_by(_KEY)
+        .agg(pl.col("gpu_run_count", "trainium_run_count").sum(), pl.col("is_compared").any())
+        .sort(_KEY)
+    )
+
+
+def _differing(gpu: pl.DataFrame, trainium: pl.DataFrame, field: str) -> pl.DataFrame:
+    others = [name for name in FIELDS if name != field]
+    pair = gpu.join(trainium, on=others, suffix="_right").filter(pl.col(field) != pl.col(f"{field}_right"))
+    return _rows(pair.with_columns(gpu_value=field, trainium_value=f"{field}_right", differing_field=pl.lit(field)))
+
+
+def _rows(pair: pl.DataFrame) -> pl.DataFrame:
+    same = (pl.col("workload_id") == pl.col("workload_id_right")) & (pl.col("differing_field") != "billing_currency")
+    return pair.with_columns(
+        gpu_workload_id="workload_id",
+        trainium_workload_id="workload_id_right",
+        gpu_run_count="run_count",
+        trainium_run_count="run_count_right",
+        is_compared=same,
+    ).select(list(_SCHEMA))
+
+
+def _code(name: str) -> pl.Expr:
+    return (
+        pl.when(pl.col(name).list.len() == 1)
+        .then(pl.col(name).list.first())
+        .otherwise(pl.format("{} revisions", pl.col(name).list.len()))
+    )

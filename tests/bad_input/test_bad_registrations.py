@@ -1,0 +1,133 @@
+"""Pre-registrations that say too little, contradict each other, or were changed after the fact."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from support.bills import instance_hour, write_config, write_export
+from support.ledgers import build_warehouse
+
+from pipelines.errors import SourceError
+from pipelines.settings import ProofSource
+from pipelines.sources.proof_registration import REGISTRATION, RUN, read_registrations
+
+GOOD = """
+[[registration]]
+name = "first"
+workload_id = "llama"
+registered_on = 2026-06-20
+target_metric = "eval_loss"
+target_direction = "min"
+quality_margin = 0.02
+planned_runs = 3
+cost_basis = "effective"
+"""
+LATER = GOOD.replace('"first"', '"second"').replace("06-20", "06-25")
+EXCLUDED = """
+[[exclusion]]
+registration = "first"
+run_id = "run-7"
+reason = "bad node"
+excluded_on = 2026-07-02
+"""
+
+
+def read(folder: Path, *texts: str, recorded: dict[str, str] | None = None):
+    folder.mkdir(exist_ok=True)
+    for number, text in enumerate(texts):
+        (folder / f"{number}.toml").write_text(text)
+    return read_registrations(ProofSource(registrations=str(folder)), recorded or {})
+
+
+def test_a_registration_is_read_with_its_pairs_and_exclusions(tmp_path: Path) -> None:
+    pair = 'pairs = [{gpu = "g-1", trainium = "t-1"}]\n'
+    tables = read(tmp_path / "told", GOOD + pair, EXCLUDED)
+    row = tables[REGISTRATION].row(0, named=True)
+    assert (row["registration"], row["registered_on"], row["quality_margin"]) == ("first", date(2026, 6, 20), 0.02)
+    runs = tables[RUN].select("run_id", "pair_no", "accelerator_family", "reason").rows()
+    assert runs == [("g-1", 1, "gpu", None), ("run-7", None, None, "bad node"), ("t-1", 1, "trainium", None)]
+
+
+def test_nothing_is_registered_where_nothing_is_configured() -> None:
+    assert all(table.is_empty() for table in read_registrations(ProofSource(), {}).values())
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentences"),
+    [
+        pytest.param([GOOD.replace("planned_runs = 3\n", "")], ["'planned_runs' is missing"], id="missing field"),
+        pytest.param([GOOD + "marign = 1\n"], ["[[registration]] first", "unknown key 'marign'"], id="misspelt field"),
+        pytest.param([GOOD.replace("0.02", "-0.02")], ["'quality_margin'", "greater than or equal to 0"], id="margin"),
+        pytest.param([GOOD.replace("0.02", "nan")], ["'quality_margin'", "finite"], id="margin that is no number"),
+        pytest.param([GOOD.replace('"effective"', '"net"')], ["'cost_basis'", "'list', 'effective'"], id="basis"),
+        pytest.param([GOOD.replace("2026-06-20", '"soon"')], ["'registered_on'", "day such as"], id="date in words"),
+        pytest.param([GOOD.replace("2026-06-20", "20260620")], ["'registered_on'", "day such as"], id="date as number"),
+        pytest.param([GOOD.replace("= 3", "= 0")], ["'planned_runs'"], id="no runs planned"),
+        pytest.param(["[registration]\nname = 1\n"], ["'registration'", "double brackets"], id="single brackets"),
+        pytest.param(["[[registration"], ["not valid TOML"], id="not TOML"),
+        pytest.param([GOOD, GOOD], ["first stands in", "as well"], id="twice the same name"),
+        pytest.param([GOOD, LATER], ["first and second", "workload llama", "contradict"], id="two of one workload"),
+        pytest.param(
+            [LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis')],
+            ["supersedes first, which no file holds"],
+            id="supersedes nothing",
+        ),
+        pytest.param(
+            [GOOD, LATER.replace("06-25", "06-20").replace("cost_basis", 'supersedes = "first"\ncost_basis')],
+            ["of a later registered_on"],
+            id="supersedes one of the same day",
+        ),
+        pytest.param([GOOD, EXCLUDED.replace('"first"', '"third"')], ["run-7 cites registration third"], id="uncited"),
+        pytest.param(
+            [EXCLUDED.replace('registration = "first"\n', "")], ["'registration' is missing"], id="cites none"
+        ),
+        pytest.param([GOOD, EXCLUDED.replace('"bad node"', '""')], ["[[exclusion]] run-7", "'reason'"], id="no reason"),
+        pytest.param([GOOD, EXCLUDED.replace("07-02", "06-02")], ["before the registration"], id="excluded before"),
+        pytest.param([GOOD, EXCLUDED, EXCLUDED], ["run-7 is told twice"], id="excluded twice"),
+        pytest.param(
+            [GOOD + 'pairs = [{gpu = "g", trainium = "t"}, {gpu = "g", trainium = "u"}]\n'],
+            ["names run g in two pairs"],
+            id="run in two pairs",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, texts: list[str], sentences: list[str]) -> None:
+    with pytest.raises(SourceError) as refused:
+        read(tmp_path / "told", *texts)
+    for sentence in sentences:
+        assert sentence in str(refused.value)
+
+
+def test_the_seal_is_of_what_is_said_not_of_how_the_file_writes_it(tmp_path: Path) -> None:
+    seal = read(tmp_path / "a", GOOD)[REGISTRATION]["seal"][0]
+    other = "# a note\n" + GOOD.replace("0.02", "2e-2")
+    assert read(tmp_path / "b", other, EXCLUDED, recorded={"first": seal})[REGISTRATION]["seal"][0] == seal
+
+
+def test_a_new_one_supersedes_the_old_that_stays(tmp_path: Path) -> None:
+    seal = read(tmp_path / "a", GOOD)[REGISTRATION]["seal"][0]
+    newer = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis').replace("0.02", "0.05")
+    assert read(tmp_path / "a", GOOD, newer, recorded={"first": seal})[REGISTRATION].height == 2
+
+
+def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path: Path) -> None:
+    """The first build records the seal; a margin loosened after the runs, or a file deleted, is refused by name."""
+    folder = tmp_path / "told"
+    folder.mkdir()
+    file = folder / "july.toml"
+    file.write_text(GOOD)
+    export = write_export(tmp_path, {"2026-07": [instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")]})
+    config = write_config(tmp_path, billing=export, registrations=folder)
+    builder = build_warehouse(config)
+    published = builder.lake.current()
+    file.write_text(GOOD.replace("0.02", "0.2"))
+    with pytest.raises(SourceError, match="registration first was changed after it was recorded"):
+        build_warehouse(config)
+    file.unlink()
+    with pytest.raises(SourceError, match="first was recorded and is gone"):
+        build_warehouse(config)
+    assert builder.lake.current() == published
+    file.write_text(GOOD)
+    build_warehouse(config)

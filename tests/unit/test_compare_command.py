@@ -1,0 +1,94 @@
+"""`trainledger compare`: the side-by-side of the golden portfolio, in the words of its mart and its report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from html import unescape
+from pathlib import Path
+
+import pytest
+from support.ledgers import ask_published
+from support.stories import build_story
+from typer.testing import CliRunner
+
+from pipelines.cli import app
+from pipelines.errors import UsageError
+from pipelines.models.build import Builder
+
+STORY = Path(__file__).parents[1] / "golden" / "wins_ties_and_losses"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Builder, Path]:
+    root = tmp_path_factory.mktemp("compared")
+    return build_story(STORY, root), root / "trainledger.toml"
+
+
+def told(config: Path, *words: str, width: int = 100) -> str:
+    result = CliRunner().invoke(
+        app, ["compare", *words, "--config", str(config)], env={"COLUMNS": str(width)}, catch_exceptions=False
+    )
+    assert result.exit_code == 0
+    return result.output
+
+
+def refused(config: Path, *words: str) -> str:
+    result = CliRunner().invoke(app, ["compare", *words, "--config", str(config)])
+    assert isinstance(result.exception, UsageError)
+    return str(result.exception)
+
+
+def test_side_by_side_says_both_sides_the_saving_and_the_verdict(built: tuple[Builder, Path]) -> None:
+    """Figures as the story's README derives them."""
+    text = told(built[1], "win")
+    for words in ("p5.48xlarge", "trn1.32xlarge", "$11.00", "$5.50", "50.0% (37.9% to 59.7%)", "2.01", "2.02"):
+        assert words in text
+    assert "win-2026 of 20 June 2026, effective basis" in text
+
+
+def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path], tmp_path: Path) -> None:
+    builder, config = built
+    rows = ask_published(
+        builder,
+        "select verdict, verdict_reason, would_flip from mart_silicon_comparison where cost_basis = 'effective'",
+    )
+    page = tmp_path / "report.html"
+    result = CliRunner().invoke(app, ["report", "--config", str(config), "--out", str(page)], catch_exceptions=False)
+    assert result.exit_code == 0
+    report = " ".join(unescape(page.read_text()).split())
+    text = " ".join(told(config).split())
+    assert rows.height == 6
+    for verdict, reason, flips in rows.rows():
+        assert f"{verdict}: {reason}." in text
+        assert reason in report
+        assert flips is None or (flips in text and flips in report)
+
+
+def test_another_basis_is_asked_for(built: tuple[Builder, Path]) -> None:
+    text = told(built[1], "win", "--basis", "list")
+    assert "inconclusive: the 95% interval of the saving is -24.1% to 19.4%" in " ".join(text.split())
+
+
+def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
+    rows = json.loads(told(built[1], "win", "--json"))
+    assert [row["cost_basis"] for row in rows] == ["effective", "list", "billed"]
+    assert [row["verdict"] for row in rows] == ["proven", "inconclusive", "proven"]
+    assert [row["verdict"] for row in csv.DictReader(io.StringIO(told(built[1], "lose", "--csv")))] == ["disproven"] * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param(["alone"], "runs completed on GPU are 1 and on Trainium 0", id="one-sided"),
+        pytest.param(["nobody"], "No run is of a workload 'nobody'", id="unknown"),
+        pytest.param(["corp-v3"], "part of several workloads: free / corp-v3", id="ambiguous"),
+        pytest.param(
+            ["win", "--basis", "net"], "--basis net is none; write one of effective, list, billed", id="basis"
+        ),
+        pytest.param(["win", "--json", "--csv"], "not both", id="two forms"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(built: tuple[Builder, Path], words: list[str], sentence: str) -> None:
+    assert sentence in refused(built[1], *words)
