@@ -83,6 +83,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "deliveries": deliveries,
         "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
         "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
+        "decisions": warehouse.settings.decisions.told(),
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
     }
@@ -96,7 +97,10 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
     if publication is None:
         return months
     before = publication.inputs
-    if any(before.get(part) != inputs[part] for part in ("code_revision", "policy", "runs", "reservations", "tags")):
+    if any(
+        before.get(part) != inputs[part]
+        for part in ("code_revision", "decisions", "policy", "runs", "reservations", "tags")
+    ):
         return months
     known = {(d["source"], d["billing_period"]): d["fingerprint"] for d in before["deliveries"]}
     return tuple(
