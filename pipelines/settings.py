@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from pipelines.decisions import Decisions
 from pipelines.errors import UsageError
 from pipelines.policy import Policy
 from pipelines.settings_mistake import SOURCES, first_mistake
@@ -139,6 +140,7 @@ class Settings(BaseSettings):
     reservations: tuple[ReservationSource, ...] = ()
     proof: ProofSource = ProofSource()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
+    decisions: Decisions = Decisions()
     policy: Policy = Policy()
     schedule: Schedule = Schedule()
 
@@ -213,6 +215,7 @@ def load_settings(config: Path | None = None) -> Settings:
             "runs": tuple(_anchored(source, base) for source in settings.runs),
             "reservations": tuple(_anchored(source, base) for source in settings.reservations),
             "proof": _anchored(settings.proof, base, "registrations"),
+            "decisions": settings.decisions.read(path),
         }
     )
 

@@ -25,6 +25,8 @@ _PATTERN_WORDS = {
     "first_month": "write a month such as 2026-07",
     "last_month": "write a month such as 2026-07",
     "empty_months": "write months such as 2026-07",
+    "sha256": "write the 64 hex digits that `sha256sum` gives of the file",
+    "month": "write a month such as 2026-07",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 

@@ -21,6 +21,7 @@ from pipelines.models import records
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
 from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.published import view_published
+from pipelines.models.stated import STATED, stated_select
 from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.told import first_row
@@ -171,6 +172,8 @@ class Builder:
             engine.view_sql(name, argument_select(name, period, self.warehouse.settings.policy))
         elif name == DELIVERIES:
             engine.view_sql(name, delivery_select(self.warehouse.bill.deliveries))
+        elif name in STATED:
+            engine.view_sql(name, stated_select(name, self.warehouse.settings.decisions))
         elif name in PUBLISHED:
             view_published(engine, self.lake, name, PUBLISHED[name])
         elif name in self.catalog and not self.catalog[name].stored:
@@ -204,6 +207,8 @@ class Builder:
                 parts = [argument_select(name, period, self.warehouse.settings.policy)]
             elif name == DELIVERIES:
                 parts = [delivery_select(self.warehouse.bill.deliveries)]
+            elif name in STATED:
+                parts = [stated_select(name, self.warehouse.settings.decisions)]
             elif name in PUBLISHED:
                 parts = []  # what was published before is no reason to build again
             elif name in self.catalog and not self.catalog[name].stored:

@@ -85,6 +85,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
         "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
         "registrations": registrations_fingerprint(warehouse.settings.proof),
+        "decisions": warehouse.settings.decisions.told(),
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
     }
@@ -100,7 +101,7 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
     before = publication.inputs
     if any(
         before.get(part) != inputs[part]
-        for part in ("code_revision", "policy", "runs", "reservations", "registrations", "tags")
+        for part in ("code_revision", "decisions", "policy", "runs", "reservations", "registrations", "tags")
     ):
         return months
     known = {(d["source"], d["billing_period"]): d["fingerprint"] for d in before["deliveries"]}

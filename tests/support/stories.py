@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 import polars as pl
@@ -71,11 +72,19 @@ def build_story(story: Path, root: Path) -> Builder:
     builder = None
     for number, months in enumerate(read_bills(story), start=1):
         export = writer_of(months)(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
-        builder = build_warehouse(
-            write_config(root, billing=export, runs=runs, reservations=held, registrations=registered)
-        )
+        config = write_config(root, billing=export, runs=runs, reservations=held, registrations=registered)
+        _add_decisions(story, config)
+        builder = build_warehouse(config)
     assert builder is not None, f"{story} has no bill_YYYY-MM.csv"
     return builder
+
+
+def _add_decisions(story: Path, config: Path) -> None:
+    """What people decided: `decisions.toml` as part of the configuration, frozen baselines beside it."""
+    for frozen in story.glob("baseline*.toml"):
+        copy(frozen, config.parent)
+    if (story / "decisions.toml").is_file():
+        config.write_text(config.read_text() + "\n" + (story / "decisions.toml").read_text())
 
 
 def writer_of(months: Mapping[str, Sequence[Mapping[str, str]]]) -> Callable[..., Path]:

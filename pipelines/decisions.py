@@ -1,0 +1,157 @@
+"""What people decided and the configuration tells: frozen baselines, adjustments of savings, ports.
+
+A baseline is a file of its own that is never edited: the configuration names it with its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+
+from pipelines.errors import UsageError
+
+Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
+Text = Annotated[str, Field(min_length=1)]
+Usd = Annotated[Decimal, Field(max_digits=20, decimal_places=10, allow_inf_nan=False)]
+Positive = Annotated[Decimal, Field(gt=0, le=1_000_000_000, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Baseline(_Frozen):
+    """What a unit of work took on the GPU before anything was saved: instance-hours, with their interval, and the
+    share of the list price that was paid. Its cost in a month is hours x that month's list price x the share."""
+
+    name: Text
+    version: int = Field(ge=1)
+    frozen_on: date
+    workload_id: Text
+    gpu_instance_type: Text
+    region_id: Text = "us-east-1"
+    unit_measure: Literal["cost_to_target", "cost_per_epoch", "cost_per_million_tokens"]
+    hours_per_unit: Positive
+    hours_low_per_unit: Positive
+    hours_high_per_unit: Positive
+    paid_ratio: Positive = Decimal(1)
+    sha256: str = ""
+
+    @model_validator(mode="after")
+    def _interval_holds_it(self) -> Baseline:
+        if not self.hours_low_per_unit <= self.hours_per_unit <= self.hours_high_per_unit:
+            raise ValueError("hours_per_unit must lie between hours_low_per_unit and hours_high_per_unit")
+        return self
+
+
+class BaselineFile(_Frozen):
+    """Where a frozen baseline lies, and what its bytes must come to."""
+
+    file: Text
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Adjustment(_Frozen):
+    """A change of a month's savings that is no routine: positive adds to what was avoided."""
+
+    baseline: Text
+    month: Month
+    amount_usd: Usd
+    reason: Text
+    decided_on: date
+
+
+class Port(_Frozen):
+    """A port of a workload to Trainium: what it was to cost, what it was to bring."""
+
+    name: Text
+    workload_id: Text
+    started_on: date
+    engineer_days: Annotated[float, Field(ge=0, le=1_000_000)]
+    day_rate_usd: Usd
+    spike_run_ids: tuple[Text, ...] = ()
+    validation_run_ids: tuple[Text, ...] = ()
+    other_cost_usd: Usd = Decimal(0)
+    upkeep_usd_per_month: Usd = Decimal(0)
+    planned_saving_usd_per_run: Usd | None = None
+    runs_per_month: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    horizon_months: int = Field(default=12, ge=1, le=120)
+    discount_ratio: Share = 0.1
+    gpu_price_fall_ratio: Share = 0.2
+    success_ratio: Share = 1.0
+
+
+class Decisions(_Frozen):
+    """The `[decisions]` section."""
+
+    baselines: tuple[BaselineFile, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+    ports: tuple[Port, ...] = ()
+    _frozen: tuple[Baseline, ...] = PrivateAttr(default=())
+
+    @property
+    def frozen(self) -> tuple[Baseline, ...]:
+        """The baselines as read from their files."""
+        return self._frozen
+
+    def told(self) -> dict[str, Any]:
+        """All of it, as a publication records it."""
+        return {"baselines": [one.model_dump(mode="json") for one in self._frozen]} | self.model_dump(
+            mode="json", include={"adjustments", "ports"}
+        )
+
+    def read(self, path: Path) -> Decisions:
+        """These with their baselines, whose files lie beside the configuration `path`.
+
+        UsageError for a file that is not what was frozen, and for what contradicts another.
+        """
+        frozen = tuple(_read(path.parent / one.file, one.sha256) for one in self.baselines)
+        _refuse_twice(path, "baselines", [f"{one.name} version {one.version}" for one in frozen])
+        _refuse_twice(path, "baselines", [f"{one.workload_id} frozen on {one.frozen_on}" for one in frozen])
+        _refuse_twice(path, "ports", [one.name for one in self.ports])
+        names = {one.name for one in frozen}
+        for number, adjustment in enumerate(self.adjustments, start=1):
+            if adjustment.baseline not in names:
+                raise UsageError(
+                    f"{path}, [[decisions.adjustments]] number {number}: key 'baseline': there is no baseline "
+                    f"{adjustment.baseline}; name one of {', '.join(sorted(names)) or 'those you freeze first'}."
+                )
+        whole = self.model_copy()
+        whole._frozen = frozen
+        return whole
+
+
+def _read(file: Path, sha256: str) -> Baseline:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}; put the frozen baseline back.") from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise UsageError(
+            f"{file} is not the baseline that was frozen: its SHA-256 is {found}, not {sha256}; restore it, or freeze "
+            "a new version in a file of its own."
+        )
+    try:
+        told = tomllib.loads(content.decode())
+        return Baseline(**{**told, "sha256": found})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is not valid TOML: {error}.") from None
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        key = ".".join(map(str, mistake["loc"]))
+        said = mistake["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{file}: {f'key {key!r}: ' if key else ''}{said[0].lower()}{said[1:]}.") from None
+
+
+def _refuse_twice(path: Path, kind: str, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"{path}: [[decisions.{kind}]] tell {twice[0]} twice; remove one.")

@@ -1,0 +1,107 @@
+"""Decisions in the configuration that contradict themselves, or a baseline edited after it was frozen."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import UsageError
+from pipelines.settings import load_settings
+
+BASELINE = """name = "llama8b"
+version = 1
+frozen_on = 2026-06-30
+workload_id = "llama-8b"
+gpu_instance_type = "p5.48xlarge"
+unit_measure = "cost_per_epoch"
+hours_per_unit = 2.0
+hours_low_per_unit = 1.8
+hours_high_per_unit = 2.3
+"""
+ADJUSTMENT = '[[decisions.adjustments]]\nbaseline = "llama8b"\nmonth = "2026-07"\namount_usd = "-1"\nreason = "r"\n'
+
+
+def seal(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def entry(file: str, sha256: str) -> str:
+    return f'[[decisions.baselines]]\nfile = "{file}"\nsha256 = "{sha256}"\n'
+
+
+def refused(root: Path, decisions: str, **files: str) -> str:
+    for name, text in files.items():
+        (root / f"{name}.toml").write_text(text)
+    (root / "trainledger.toml").write_text(decisions)
+    with pytest.raises(UsageError) as refusal:
+        load_settings(root / "trainledger.toml")
+    return str(refusal.value)
+
+
+def test_a_baseline_edited_after_the_fact(tmp_path: Path) -> None:
+    """Frozen at 2.0 hours, 3.0 now: half as much again would be saved."""
+    edited = BASELINE.replace("hours_per_unit = 2.0", "hours_per_unit = 2.2")
+    said = refused(tmp_path, entry("one.toml", seal(BASELINE)), one=edited)
+    assert said == (
+        f"{tmp_path}/one.toml is not the baseline that was frozen: its SHA-256 is {seal(edited)}, not "
+        f"{seal(BASELINE)}; restore it, or freeze a new version in a file of its own."
+    )
+
+
+def test_a_baseline_that_is_gone(tmp_path: Path) -> None:
+    said = refused(tmp_path, entry("one.toml", seal(BASELINE)))
+    assert said == f"{tmp_path}/one.toml cannot be read: No such file or directory; put the frozen baseline back."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        (
+            "hours_low_per_unit = 1.8",
+            "hours_low_per_unit = 2.1",
+            "hours_per_unit must lie between hours_low_per_unit and ",
+        ),
+        ("hours_per_unit = 2.0", "hours_per_unit = 0", "key 'hours_per_unit': input should be greater than 0."),
+        ("version = 1", "version = 1\nhours = 2", "key 'hours': extra inputs are not permitted."),
+        ('name = "llama8b"', "name = ", "is not valid TOML"),
+        (
+            "cost_per_epoch",
+            "cost_per_step",
+            "key 'unit_measure': input should be 'cost_to_target', 'cost_per_epoch' or ",
+        ),
+    ],
+)
+def test_a_baseline_that_says_too_little(tmp_path: Path, old: str, new: str, error: str) -> None:
+    text = BASELINE.replace(old, new)
+    said = refused(tmp_path, entry("one.toml", seal(text)), one=text)
+    assert said.startswith(f"{tmp_path}/one.toml") and error in said
+
+
+def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
+    other = BASELINE.replace("version = 1", "version = 2")
+    said = refused(
+        tmp_path, entry("one.toml", seal(BASELINE)) + entry("two.toml", seal(other)), one=BASELINE, two=other
+    )
+    assert said == (
+        f"{tmp_path}/trainledger.toml: [[decisions.baselines]] tell llama-8b frozen on 2026-06-30 twice; remove one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("decisions", "error"),
+    [
+        (ADJUSTMENT + "decided_on = 2026-08-01\n", "there is no baseline llama8b; name one of those you freeze first."),
+        (ADJUSTMENT, "key 'decisions.adjustments.0.decided_on': it is missing; add it."),
+        (ADJUSTMENT.replace("2026-07", "July"), "'decisions.adjustments.0.month': write a month such as 2026-07."),
+        (
+            ADJUSTMENT.replace('"-1"', '"NaN"'),
+            "key 'decisions.adjustments.0.amount_usd': Input should be a finite number.",
+        ),
+        (entry("one.toml", "abc"), "write the 64 hex digits that `sha256sum` gives of the file."),
+    ],
+)
+def test_decisions_that_are_none(tmp_path: Path, decisions: str, error: str) -> None:
+    said = refused(tmp_path, decisions)
+    assert said.startswith(f"{tmp_path}/trainledger.toml") and error in said
