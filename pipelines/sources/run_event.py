@@ -23,6 +23,10 @@ from pipelines.sources.run_event_fields import (
 _SCAN = json.JSONDecoder().scan_once  # pyright: ignore[reportAttributeAccessIssue]
 
 
+# What reads each field, told by its own name.
+_READERS = {kind: {name: form.read for name, form in forms.items()} for kind, forms in FIELDS.items()}
+
+
 class Wrong(ValueError):
     """What a line has wrong and the mend, to be said after its place."""
 
@@ -52,7 +56,14 @@ def parse_event(line: bytes) -> Event:
     strange: list[str] = []
     if (forms := FIELDS.get(kind)) is None:
         return Event(kind, run_id, attempt, at, values, strange)
+    readers = _READERS[kind]
     for key, value in body.items():
+        if value is not None and (read := readers.get(key)) is not None:
+            try:
+                values[key] = read(value)
+            except ValueError:
+                raise _refused(key, forms[key], value) from None
+            continue
         if (form := forms.get(name := key)) is None:
             if key in PASSED_OVER:
                 continue
@@ -77,7 +88,7 @@ def parse_event(line: bytes) -> Event:
 def _describe_machine(values: dict[str, Any]) -> None:
     """A machine that nobody can name is told by its kind; the bill must then have one such, and no other."""
     if missing := " and ".join(f"`{key}`" for key in PLACE if not values.get(key)):
-        raise Wrong(f"is `resource_joined` without `resource`; add it, or else {missing} to say what kind it was.")
+        raise Wrong(f"is `resource_joined` without `resource`; add it, or {missing} where nobody knows it.")
     values |= {"resource": any_machine(values["instance_type"], values.get("node_rank")), "evidence": "type_match"}
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -32,8 +33,9 @@ _RFC3339 = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK}:[0-9]{{2}
 def _text(value: Any) -> str | None:
     if type(value) is not str:
         raise ValueError
-    # Half a surrogate pair is legal JSON but no text that a table can hold.
-    value.encode()
+    if not value.isascii():
+        # Half a surrogate pair is legal JSON but no text that a table can hold.
+        value.encode()
     return value or None
 
 
@@ -52,6 +54,8 @@ def _passes(value: Any) -> int:
 
 
 def _number(value: Any) -> float:
+    if type(value) is float and -1e300 < value < 1e300:
+        return value
     if type(value) not in (int, float) or abs(value) > 1e300 or math.isnan(value):
         raise ValueError
     return float(value)
@@ -83,9 +87,17 @@ def _flag(value: Any) -> bool:
 
 
 def _moment(value: Any) -> int:
-    if type(value) is not str or not _RFC3339.fullmatch(value):
+    if type(value) is not str:
         raise ValueError
-    return (datetime.fromisoformat(value.upper()) - EPOCH) // MS
+    return _parsed(value)
+
+
+# What happens at once is told with one time: a phase ends and the next begins, every rank saves.
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> int:
+    if not _RFC3339.fullmatch(text):
+        raise ValueError
+    return (datetime.fromisoformat(text.upper()) - EPOCH) // MS
 
 
 def _one_of(*words: str) -> Form:

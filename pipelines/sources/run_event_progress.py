@@ -71,13 +71,15 @@ def checkpoints(log: EventLog, warnings: list[str]) -> pl.DataFrame:
 
 def _identified(saves: pl.DataFrame) -> pl.DataFrame:
     """Saves with `name`: the id they give, or one made from run, step and place, the same on every rank."""
-    places = saves["uri"].unique().drop_nulls().to_list()
+    places = saves["uri"].unique().drop_nulls()
     digests = [hashlib.sha256(place.encode()).hexdigest()[:12] for place in places]
-    place = pl.col("uri").replace_strict(places, digests, default="", return_dtype=pl.String)
+    digest = pl.DataFrame({"uri": places, "place": digests}, schema={"uri": pl.String, "place": pl.String})
+    place = pl.col("place").fill_null("")
     # Without a step or a place, only its time tells a save from the next.
     step = pl.coalesce(pl.col("step").cast(pl.String), pl.when(pl.col("uri").is_null()).then("at").cast(pl.String))
     made = pl.concat_str("run_id", pl.lit(":"), step.fill_null(""), pl.lit(":"), place)
-    return saves.with_columns(name=pl.coalesce("checkpoint_id", made))
+    named = saves.join(digest, on="uri", how="left", maintain_order="left")
+    return named.with_columns(name=pl.coalesce("checkpoint_id", made)).drop("place")
 
 
 def evaluations(log: EventLog) -> pl.DataFrame:

@@ -11,6 +11,8 @@ else `lost_work`, `replay`, the `restart` before a later attempt trains again, o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from pipelines.transforms.attempt_time import durable_checkpoints, ms, timed_phases, working_time
@@ -90,7 +92,7 @@ def build(
         .filter(pl.col("ended_ms") > pl.col("started_ms"))
     )
     facts = attempt.select(*ATTEMPT, "is_failed", "is_later")
-    return _touching(_swept(inside).join(facts, on=ATTEMPT).with_columns(waste_cause=_cause()))
+    return _touching(_swept(inside).join(facts, on=ATTEMPT, maintain_order="left").with_columns(waste_cause=_cause()))
 
 
 def _spans(run: pl.DataFrame, work: pl.DataFrame, resource: pl.DataFrame) -> pl.DataFrame:
@@ -185,15 +187,17 @@ def _swept(claims: pl.DataFrame) -> pl.DataFrame:
             claims.select(*ATTEMPT, "claim", pl.col("ended_ms").alias("started_ms"), pl.lit(-1).alias("change")),
         ]
     )
-    changes = [pl.col("change").filter(pl.col("claim") == name).sum().alias(name) for name in CLAIMS]
+    changes = [pl.when(pl.col("claim") == name).then("change").otherwise(0).alias(name) for name in CLAIMS]
     order = [*ATTEMPT, "started_ms"]
     return (
-        bounds.group_by(order)
-        .agg(changes)
+        bounds.with_columns(pl.col("claim").cast(pl.Enum(list(CLAIMS))))
+        .select(*order, *changes)
         .sort(order)
-        .with_columns(pl.col(list(CLAIMS)).cum_sum().over(ATTEMPT))
+        # Every claim closes within its attempt, so that a running sum over all of them is one of each.
+        .with_columns(pl.col(list(CLAIMS)).cum_sum())
+        .filter(_differs(order, -1))
         .with_columns(
-            ended_ms=pl.col("started_ms").shift(-1).over(ATTEMPT),
+            ended_ms=pl.when(~_differs(ATTEMPT, -1)).then(pl.col("started_ms").shift(-1)),
             claim=pl.coalesce(pl.when(pl.col(name) > 0).then(pl.lit(name)) for name in CLAIMS),
         )
         .drop_nulls(["ended_ms", "claim"])
@@ -215,11 +219,15 @@ def _cause() -> pl.Expr:
 
 def _touching(stretch: pl.DataFrame) -> pl.DataFrame:
     """Neighbours of one phase and cause as one stretch."""
-    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1).over(ATTEMPT) for name in ("phase", "waste_cause"))
     return (
-        stretch.with_columns(part_no=(~same.fill_null(False)).cast(pl.Int64).cum_sum().over(ATTEMPT))
-        .group_by(*ATTEMPT, "part_no", "phase", "waste_cause")
-        .agg(pl.col("started_ms").min(), pl.col("ended_ms").max())
-        .sort(*ATTEMPT, "part_no")
+        stretch.with_columns(part=_differs([*ATTEMPT, "phase", "waste_cause"], 1).cast(pl.Int64).cum_sum())
+        .group_by("part", maintain_order=True)
+        .agg(pl.col(*ATTEMPT, "phase", "waste_cause", "started_ms").first(), pl.col("ended_ms").last())
+        .with_columns(part_no=pl.int_range(pl.len()).over(ATTEMPT) + 1)
         .select(*ATTEMPT, "part_no", "phase", "waste_cause", "started_ms", "ended_ms")
     )
+
+
+def _differs(columns: Sequence[str], rows: int) -> pl.Expr:
+    """Whether a row differs in any of the columns from the one so many rows before it; the outermost does."""
+    return pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(rows)) for name in columns)

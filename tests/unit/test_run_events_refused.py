@@ -78,7 +78,11 @@ def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, said: str) -> None
         ("run_started", {"target_value": math.nan}, f"has `target_value` NaN; {NUMBER}"),
         ("evaluation", {"metric": "loss"}, "is `evaluation` without `value`; add it."),
         ("resource_joined", {"resource": "i", "account_id": 1111}, f"has `account_id` 1111; {TEXT}"),
-        ("resource_joined", {}, "is `resource_joined` without `resource`; add it."),
+        (
+            "resource_joined",
+            {},
+            "is `resource_joined` without `resource`; add it, or `instance_type` and `account_id` and `region`",
+        ),
         ("resource_joined", {"resource": "i", "evidence": "guess"}, 'has `evidence` "guess"; write one of imds'),
         ("run_ended", {"status": "done"}, 'has `status` "done"; write one of completed, failed, killed,'),
         (
