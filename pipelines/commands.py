@@ -16,10 +16,10 @@ from pipelines.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.lake import Publication
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import DATABASE, code_revision, is_copied, mart_files, plan, write_copy
-from pipelines.publication import moment_of
 from pipelines.quality.told import doubts, first_row, warnings
 from pipelines.settings import Settings, load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.spreadsheet import csv_text
+from pipelines.warehouse import Warehouse, published_of
 
 Form = Literal["table", "json", "csv"]
 
@@ -204,25 +204,10 @@ def query(settings: Settings, sql: str | None, form: Form, console: Console, as_
             raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
         return
     try:
-        text = frame.write_json() + "\n" if form == "json" else frame.write_csv()
+        text = frame.write_json() + "\n" if form == "json" else csv_text(frame)
     except pl.exceptions.PolarsError as error:
         raise UsageError(f"--{form} cannot hold a column ({error}); cast it to varchar.") from None
     sys.stdout.write(text)
-
-
-def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
-    """The newest publication, or the one that was on a date (`moment_of`); UsageError where there is none."""
-    published = warehouse.lake.as_of(moment_of(as_of)) if as_of is not None else warehouse.lake.current()
-    if published:
-        return published
-    place = warehouse.settings.warehouse.location
-    first = next(iter(warehouse.lake.publications()), None)
-    if first is None:
-        raise UsageError(f"{place} holds no publication yet; run `trainledger build` first.")
-    raise UsageError(
-        f"{place} held no publication yet on {as_of}; the first was published at "
-        f"{first.published_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}."
-    )
 
 
 def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]:

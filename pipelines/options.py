@@ -11,8 +11,8 @@ AsOf = Annotated[
     str | None,
     typer.Option(
         "--as-of",
-        help="As known on a date: read the publication that was the newest when this day (UTC) ended, or at this moment "
-        "with its zone; without it the newest of all.",
+        help="As known on a date: read the publication that was the newest when this day (UTC) ended, or at this "
+        "moment with its zone; without it the newest of all.",
     ),
 ]
 Config = Annotated[

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import shutil
 from copy import copy
+from datetime import UTC
 from pathlib import Path
 
 from pipelines.errors import UsageError
 from pipelines.lake import Lake
-from pipelines.publication import Publication
+from pipelines.publication import Publication, moment_of
 from pipelines.settings import Settings
 from pipelines.sources.published_bill import PublishedBill
 from pipelines.sources.raw_bill import RawBill
@@ -63,6 +64,21 @@ class Warehouse:
     def sweep(self) -> None:
         """Remove what a killed build left half made; only the build that holds the lock may."""
         shutil.rmtree(self.staging, ignore_errors=True)
+
+
+def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
+    """The newest publication, or the one that was on a date (`moment_of`); UsageError where there is none."""
+    published = warehouse.lake.as_of(moment_of(as_of)) if as_of is not None else warehouse.lake.current()
+    if published:
+        return published
+    place = warehouse.settings.warehouse.location
+    first = next(iter(warehouse.lake.publications()), None)
+    if first is None:
+        raise UsageError(f"{place} holds no publication yet; run `trainledger build` first.")
+    raise UsageError(
+        f"{place} held no publication yet on {as_of}; the first was published at "
+        f"{first.published_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}."
+    )
 
 
 def work_folder(location: str, endpoint_url: str | None) -> Path:

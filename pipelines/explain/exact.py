@@ -8,6 +8,7 @@ from typing import Any
 
 from pipelines.explain.asked import RECONCILIATION
 from pipelines.explain.lines import Explanation
+from pipelines.spreadsheet import csv_text
 
 
 def as_json(explanation: Explanation) -> str:
@@ -36,7 +37,7 @@ def as_json(explanation: Explanation) -> str:
 
 def write_csv(explanation: Explanation) -> None:
     """Every line with all its columns, amounts with every digit, to standard output."""
-    sys.stdout.write(explanation.lines().write_csv())
+    sys.stdout.write(csv_text(explanation.lines()))
 
 
 def _plain(value: Any) -> str:
