@@ -49,7 +49,7 @@ GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *PROOF_TABLES, *MADE_UP})
 LAYERS = ("reference", "staging", "core", "marts")
 
 # How a module of pipelines/transforms is called that makes a table.
-_TABLES = ("fct_", "dim_", "mart_")
+_TABLES = ("fct_", "dim_")
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
 
 
@@ -183,5 +183,4 @@ def _transform(name: str) -> Model | None:
     shared = sorted(file for file in path.parent.glob("*.py") if not file.name.startswith((*_TABLES, "__")))
     shared += sorted(Path(pipelines.proof.__path__[0]).glob("*.py"))
     text = "\n".join(file.read_text(encoding="utf-8") for file in (path, *shared))
-    layer = "marts" if name.startswith("mart_") else "core"
-    return Model(layer, name, "transform", path, text, tuple(module.INPUTS), "whole")
+    return Model("core", name, "transform", path, text, tuple(module.INPUTS), "whole")

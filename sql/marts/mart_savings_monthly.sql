@@ -80,7 +80,7 @@ lined as (
 
 -- No more is stranded than was displaced; workloads share it by what each displaced.
 stranded as (
-    select *, piece_usd(least(unused_cost_usd, all_displaced_usd), displaced_so_far_usd - displaced_usd, displaced_so_far_usd, all_displaced_usd) as stranded_cost_usd
+    select *, piece_usd(least(unused_cost_usd, all_displaced_usd), displaced_so_far_usd - displaced_usd, displaced_so_far_usd, all_displaced_usd) as displaced_commitment_cost_usd
     from lined
 )
 
@@ -92,8 +92,8 @@ select
     baseline_cost_usd - actual_cost_usd + adjustment_usd as avoided_cost_usd,
     baseline_low_cost_usd - actual_cost_usd + adjustment_usd as avoided_low_cost_usd,
     baseline_high_cost_usd - actual_cost_usd + adjustment_usd as avoided_high_cost_usd,
-    stranded_cost_usd,
-    baseline_cost_usd - actual_cost_usd + adjustment_usd - stranded_cost_usd as cash_avoided_cost_usd,
+    displaced_commitment_cost_usd,
+    baseline_cost_usd - actual_cost_usd + adjustment_usd - displaced_commitment_cost_usd as cash_avoided_cost_usd,
     restated_cost_usd,
     case when baseline_cost_usd is null then 'the price book has no price of the baseline for every run, or the bill is not in USD' end as missing_evidence
 from stranded

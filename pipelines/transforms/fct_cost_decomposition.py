@@ -16,7 +16,7 @@ import polars as pl
 
 from pipelines.proof.decomposition import Part, decompose
 
-INPUTS = ("mart_silicon_comparison", "fct_run_unit", "dim_list_price")
+INPUTS = ("fct_silicon_comparison", "fct_run_unit", "dim_list_price")
 HOURS = "silicon_hours"
 # As they are told: the chip first, then what is not the chip's.
 FACTORS = ("silicon_price", HOURS, "rate", "operations", "convergence", "price_change")
@@ -43,13 +43,13 @@ Prices = dict[tuple[str, str], list[tuple[date, float]]]
 
 
 def build(
-    mart_silicon_comparison: pl.DataFrame, fct_run_unit: pl.DataFrame, dim_list_price: pl.DataFrame
+    fct_silicon_comparison: pl.DataFrame, fct_run_unit: pl.DataFrame, dim_list_price: pl.DataFrame
 ) -> pl.DataFrame:
     """The factors of every pair that has a unit cost on both sides."""
     prices = _prices(dim_list_price)
     runs = fct_run_unit.filter(status="completed").sort("run_id")
     both = pl.all_horizontal(pl.col("gpu_unit_cost_usd", "trainium_unit_cost_usd") >= 0)
-    measured = mart_silicon_comparison.filter(both).sort(_KEY)
+    measured = fct_silicon_comparison.filter(both).sort(_KEY)
     rows = [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
