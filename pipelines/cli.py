@@ -87,9 +87,11 @@ def report(
     config: Config = None,
     out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("report.html"),
     as_of: AsOf = None,
+    kind: Annotated[str, typer.Option("--kind", help="training_cost or savings.")] = "training_cost",
+    month: Annotated[str | None, typer.Option("--month", help="YYYY-MM of a monthly report; else the newest.")] = None,
 ) -> None:
-    """Write the report of the current publication, or of the one of a date, as one HTML page."""
-    commands.report(_settings(config), out, Console(), as_of)
+    """Write a report of the current publication, or of the one of a date, as one HTML page."""
+    commands.report(_settings(config), out, Console(), as_of, kind, month)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from datetime import UTC
+from datetime import UTC, date
 from pathlib import Path
 from typing import Literal
 
@@ -151,8 +151,18 @@ def check(settings: Settings, console: Console) -> None:
         raise CheckError(f"{len(errors)} error checks failed, first: {errors[0][1].title} of {errors[0][0]}.")
 
 
-def report(settings: Settings, out: Path, console: Console, as_of: str | None = None) -> None:
-    """Render the report of the current publication, or of the one that was on a date, to `out`."""
+def report(
+    settings: Settings,
+    out: Path,
+    console: Console,
+    as_of: str | None = None,
+    kind: str = "training_cost",
+    month: str | None = None,
+) -> None:
+    """Render a report of the current publication, or of the one that was on a date, to `out`.
+
+    `month` (YYYY-MM) is the one a monthly report is about; else the newest delivered.
+    """
     from pipelines.reports.render import ReportFacts, render_report
 
     warehouse = Warehouse(settings)
@@ -165,9 +175,10 @@ def report(settings: Settings, out: Path, console: Console, as_of: str | None = 
             code_revision=published.code_revision,
             billing_months=tuple(months),
             checks=published.checks,
+            month=_month_of(month, months),
         )
         try:
-            page = render_report("training_cost", engine.query, facts)
+            page = render_report(kind, engine.query, facts)
         except EngineError as error:
             if published.code_revision == code_revision():
                 raise
@@ -181,6 +192,14 @@ def report(settings: Settings, out: Path, console: Console, as_of: str | None = 
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --out.") from None
     console.say(f"Wrote {out} ({len(page.encode()) // 1024:,} KiB) from publication {published.number}.")
+
+
+def _month_of(month: str | None, delivered: list[str]) -> date:
+    """The month asked for, or the newest; UsageError for one that nobody delivered."""
+    if month is not None and month not in delivered:
+        known = f"{delivered[0]} to {delivered[-1]}" if delivered else "none"
+        raise UsageError(f"--month {month} is not a delivered billing month; they are {known}.")
+    return date.fromisoformat(f"{month or delivered[-1]}-01")
 
 
 def query(settings: Settings, sql: str | None, form: Form, console: Console, as_of: str | None = None) -> None:

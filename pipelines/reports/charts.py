@@ -118,6 +118,37 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
     return _figure(draw, label)
 
 
+def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) -> Markup:
+    """From the GPU's unit cost to Trainium's, one floating bar a factor.
+
+    Each step has `name`, `from_usd`, `to_usd` and `kind`: gpu and trainium stand on the axis, less and more float.
+    """
+    bars = [
+        {
+            "name": row["name"],
+            "low": _plain(min(row["from_usd"], row["to_usd"])),
+            "high": _plain(max(row["from_usd"], row["to_usd"])),
+            "kind": row["kind"],
+            "told": row["told"],
+        }
+        for row in steps
+    ]
+    kinds = {"gpu": PALETTE["gpu"], "trainium": PALETTE["trainium"], "less": PALETTE["used"], "more": PALETTE["unused"]}
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        names = alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
+        down = alt.Y("name:N", title=None, sort=[row["name"] for row in bars], axis=names)
+        ticks = alt.Axis(format=_symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
+        across = alt.X("low:Q", title=unit, axis=ticks)
+        colour = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
+        bar = alt.Chart(_values(bars)).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=colour)
+        told = alt.Chart(_values(bars)).mark_text(align="left", dx=6, fontSize=12, color=PALETTE["ink"])
+        said = told.encode(x=alt.X("high:Q"), y=down, text="told:N")
+        return (bar + said).properties(width=width - 160 - 70, height=30 * len(bars))
+
+    return _figure(draw, label)
+
+
 def _figure(draw: Any, label: str) -> Markup:
     wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)

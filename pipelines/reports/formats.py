@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -143,7 +143,59 @@ def unit_usd(value: Number | None, currency: str) -> str:
     return money(value, currency, 0 if value is None else places_of(value))
 
 
+def figure(value: Number | None) -> str:
+    """A number of no unit of its own, to four figures."""
+    if value is None:
+        return UNKNOWN
+    size = abs(Decimal(str(value)))
+    places = 0 if size >= 1000 or size == 0 else min(max(3 - size.adjusted(), 0), 10)
+    return f"{MINUS if value < 0 else ''}{rounded(value, places)}"
+
+
+def waterfall(
+    pair: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], names: Mapping[str, str], currency: str
+) -> list[dict[str, Any]]:
+    """The steps from the GPU's unit cost to Trainium's; a factor not measured apart has none."""
+    at = pair["gpu_unit_cost_usd"]
+    steps = [
+        {"name": pair["gpu_instance_type"], "from_usd": 0, "to_usd": at, "kind": "gpu", "told": unit_usd(at, currency)}
+    ]
+    for part in parts:
+        made = part["cost_part_usd"]
+        if made is None:
+            continue
+        # What makes Trainium cheaper goes down.
+        steps.append(
+            {
+                "name": names.get(part["factor"], part["factor"]),
+                "from_usd": at,
+                "to_usd": at - made,
+                "kind": "less" if made > 0 else "more",
+                "told": unit_usd(-made, currency),
+            }
+        )
+        at -= made
+    end = pair["trainium_unit_cost_usd"]
+    name = pair["trainium_instance_type"]
+    return [*steps, {"name": name, "from_usd": 0, "to_usd": end, "kind": "trainium", "told": unit_usd(end, currency)}]
+
+
 def formats() -> dict[str, Callable[..., Any]]:
     """The filters of a template. Money is never written without its currency."""
-    shared = (whole, hours, large, percent, day, short_day, month, moment, month_span, span, plural, listing)
+    shared = (
+        whole,
+        hours,
+        large,
+        figure,
+        percent,
+        waterfall,
+        day,
+        short_day,
+        month,
+        moment,
+        month_span,
+        span,
+        plural,
+        listing,
+    )
     return {function.__name__: function for function in (usd, cents, unit_usd, *shared)}

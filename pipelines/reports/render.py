@@ -1,14 +1,15 @@
 """Turns a folder of dashboards/ and the published marts into one self-contained page.
 
-`report.yml` holds the queries, `report.html.j2` the words and the layout, `page.css` the looks. This module
-runs the queries and hands their rows to the template; it computes no figure.
+`report.yml` holds the queries, `report.html.j2` the words and the layout; `page.css` and `macros.html.j2` beside the
+folders are the looks and the pieces all share. This module runs the queries and hands their rows to the template; it
+computes no figure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import jinja2
@@ -27,6 +28,8 @@ Query = Callable[[str], pl.DataFrame]
 Row = dict[str, Any]
 
 TEMPLATE = "report.html.j2"
+# Stands in a query for the month a monthly report is about.
+_MONTH = "{month}"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,13 @@ class ReportFacts:
     code_revision: str
     billing_months: tuple[str, ...]
     checks: Sequence[Mapping[str, Any]]
+    month: date | None = None
+    """First day of the billing month a monthly report is about."""
+
+
+def known_reports() -> list[str]:
+    """What `render_report` can render."""
+    return sorted(path.parent.name for path in house.DASHBOARDS.glob("*/report.yml"))
 
 
 def render_report(report: str, query: Query, facts: ReportFacts) -> str:
@@ -54,13 +64,13 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     """
     folder = house.DASHBOARDS / report
     if not (folder / "report.yml").is_file():
-        known = ", ".join(sorted(path.parent.name for path in house.DASHBOARDS.glob("*/report.yml")))
-        raise UsageError(f"There is no report {report}; choose one of {known}.")
+        raise UsageError(f"There is no report {report}; choose one of {', '.join(known_reports())}.")
     plan = yaml.safe_load((folder / "report.yml").read_text(encoding="utf-8"))
-    rows, missing = _answers(report, plan["queries"], query)
+    queries = {name: sql.replace(_MONTH, f"date '{facts.month}'") for name, sql in plan["queries"].items()}
+    rows, missing = _answers(report, queries, query)
     currencies = [row["currency"] for row in rows["totals"]]
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
+        loader=jinja2.FileSystemLoader([folder, house.DASHBOARDS]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -77,6 +87,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
         errors=failed_checks(facts.checks, "error"),
         pair_chart=charts.pair_chart,
         ledger_chart=charts.ledger_chart,
+        waterfall_chart=charts.waterfall_chart,
         **rows,
     )
     return page.strip() + "\n"
