@@ -31,7 +31,7 @@ target_value = 2.05
 quality_margin = 0.0371
 planned_runs = 3
 cost_basis = "effective"
-pairs = [{gpu = "run-a", trainium = "run-b"}]
+pairs = [{gpu = "run-f", trainium = "run-b"}]
 
 [[exclusion]]
 registration = "edge"

@@ -28,13 +28,14 @@ def at(minutes: float) -> datetime:
 RUNS = (
     ("run-a", 2.05, "completed", 300.0), ("run-b", 2.05, "completed", 310.0), ("run-c", 0.0005, None, None),
     ("run-d", 1e-05, "failed", 200.0), ("run-e", 12345678.5, "completed", 400.0), ("run-tagged", None, None, None),
-    ("run-h", 1e22, "killed", 90.0),
+    ("run-h", 1e22, "killed", 90.0), ("run-f", 2.05, "completed", 330.0),
 )  # fmt: skip
 # run, attempt, from, to, end reason.
 ATTEMPTS = (
     ("run-a", 1, 5.0, 120.0, "spot_interruption"), ("run-a", 2, 125.0, 300.0, "completed"),
     ("run-b", 1, 10.0, 310.0, "completed"), ("run-c", 1, 3.3, None, None), ("run-c", 2, 61.0, None, None),
-    ("run-d", 1, 30.0, 200.0, "oom"), ("run-e", 1, 100.0, 400.0, "completed"), ("run-tagged", 1, 240.0, 470.0, None),
+    ("run-d", 1, 30.0, 200.0, "oom"), ("run-e", 1, 100.0, 400.0, "completed"), ("run-f", 1, 10.0, 330.0, "completed"),
+    ("run-tagged", 1, 240.0, 470.0, None),
 )  # fmt: skip
 # run, attempt, resource, from, to, accelerators.
 STAYS = (
@@ -42,7 +43,7 @@ STAYS = (
     ("run-b", 1, "i-0c", 9.0, 310.2, 16), ("run-c", 1, "i-0b", 2.0, None, 3), ("run-c", 2, "i-0b", 60.0, None, 3),
     ("run-d", 1, "i-0b", 31.0, 199.0, 7), ("run-e", 1, "i-0e", 101.0, 401.0, 8), ("run-e", 1, "i-0a", 300.5, 333.3, 8),
     ("run-h", 1, "i-0d", 0.0, 90.0, None), ("run-d", 1, "vol-1", 31.0, 199.0, None),
-    ("run-e", 1, "vol-1", 0.0, None, None),
+    ("run-e", 1, "vol-1", 0.0, None, None), ("run-f", 1, "i-0b", 11.0, 329.0, 1),
 )  # fmt: skip
 # run, type, from, to: who names no machine. One fits, two describe the same, and nothing is billed for the last.
 DESCRIBED = (

@@ -1,0 +1,317 @@
+"""Each gate of a verdict, and a test that tries to get past it (pure rows; the golden portfolio has the ledger's)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.proof.comparison import Context, compare
+from pipelines.proof.quality import Margin
+from pipelines.proof.registration import Registration
+from pipelines.quality.contract import load_contract
+from pipelines.quality.validate import validate
+
+GPU, TRAINIUM = "p5.48xlarge", "trn1.32xlarge"
+BASE, HALF = (10, 11, 12.1), (5, 5.5, 6.05)
+TARGET = ("eval_loss", "min", 2.05)
+
+
+def run(name: str, instance_type: str, cost: float | None, **more: Any) -> dict[str, Any]:
+    at = datetime(2026, 7, 14, 10)
+    told = {
+        "run_id": name,
+        "cost_basis": "effective",
+        "billing_currency": "USD",
+        "instance_type": instance_type,
+        "status": "completed",
+        "started_at": at,
+        "ended_at": at.replace(hour=11),
+        "whole_cost_usd": cost if cost is None else Decimal(str(cost)),
+        "unit_cost_to_target_usd": cost if cost is None else Decimal(str(cost)),
+        "unit_cost_per_epoch_usd": None,
+        "unit_cost_per_million_tokens_usd": None,
+        **dict.fromkeys((f"{kind}_cost_usd" for kind in ("api", "nodemap", "tag", "type_match")), Decimal(0)),
+        "imds_cost_usd": Decimal(str(cost or 0)),
+        "first_billing_month": date(2026, 7, 1),
+        "last_billing_month": date(2026, 7, 1),
+        "open_billing_month": None,
+        "newest_usage_date": date(2026, 7, 31),
+        "is_impossible": False,
+    }
+    return {**told, **more}
+
+
+def side(instance_type: str, costs: Sequence[float], **more: Any) -> list[dict[str, Any]]:
+    return [run(f"{instance_type[:3]}-{number}", instance_type, cost, **more) for number, cost in enumerate(costs, 1)]
+
+
+def context(
+    targets: Mapping[str, tuple[str, str, float]] | None = None, final: Mapping[str, float | None] | None = None
+) -> Context:
+    return Context(
+        target=lambda name: TARGET if targets is None else targets.get(name),
+        final=lambda metric, names: dict(final or {}),
+        residual=lambda row: 0.0,
+    )
+
+
+def registered(**more: Any) -> Registration:
+    told: dict[str, Any] = {
+        "name": "july",
+        "registered_on": date(2026, 7, 1),
+        "seal": "0" * 64,
+        "target_value": None,
+        "planned_runs": 3,
+        "cost_basis": "effective",
+        "margin": Margin("eval_loss", "min", 0.03),
+        "excluded": {},
+        "pairs": (),
+    }
+    return Registration(**{**told, **more})
+
+
+FINAL = {"p5.-1": 2.00, "p5.-2": 2.01, "p5.-3": 2.02, "trn-1": 2.00, "trn-2": 2.01, "trn-3": 2.02}
+
+
+def judged(gpu: list[dict[str, Any]], trainium: list[dict[str, Any]], **more: Any) -> tuple[str, str]:
+    row = compare(gpu, trainium, more.get("context") or context(final=FINAL), more.get("registration"))
+    return row["verdict"], row["verdict_reason"]
+
+
+def test_half_the_cost_thrice_is_proven() -> None:
+    """What the gates below take away: without it they would prove nothing."""
+    assert judged(side(GPU, BASE), side(TRAINIUM, HALF))[0] == "proven"
+    assert judged(side(GPU, BASE), side(TRAINIUM, HALF), registration=registered())[0] == "proven"
+
+
+def test_two_runs_a_side_prove_nothing_however_alike() -> None:
+    verdict, reason = judged(side(GPU, (10, 10.0001)), side(TRAINIUM, (1, 1.0001)))
+    assert verdict == "indicative"
+    assert "2 runs on GPU and 2 runs on Trainium, where 3 a side are needed" in reason
+
+
+def test_fewer_runs_than_planned_prove_nothing() -> None:
+    verdict, reason = judged(side(GPU, BASE), side(TRAINIUM, HALF), registration=registered(planned_runs=5))
+    assert (verdict, "where 5 a side are planned" in reason) == ("indicative", True)
+
+
+def test_planning_fewer_than_three_lowers_no_floor() -> None:
+    plan = registered(planned_runs=1)
+    assert judged(side(GPU, BASE[:1]), side(TRAINIUM, HALF[:1]), registration=plan)[0] == "indicative"
+
+
+def test_runs_that_all_cost_the_same_have_no_interval() -> None:
+    verdict, reason = judged(side(GPU, (10, 10, 10)), side(TRAINIUM, (5, 5, 5)))
+    assert (verdict, "nothing tells how costs vary" in reason) == ("indicative", True)
+
+
+@pytest.mark.parametrize("cost", [0, -3.5])
+def test_a_run_that_cost_nothing_or_less_saves_nothing(cost: float) -> None:
+    """Else the saving would be all of the spend, or more."""
+    verdict, reason = judged(side(GPU, BASE), side(TRAINIUM, (5, 5.5, cost)))
+    assert verdict == "not comparable"
+    assert f"run trn-3 has a cost to target of {cost:.2f} on the effective basis" in reason
+
+
+def test_a_refund_to_failed_runs_makes_no_saving() -> None:
+    failed = run("trn-9", TRAINIUM, -20, status="failed", unit_cost_to_target_usd=None)
+    verdict, reason = judged(side(GPU, BASE), [*side(TRAINIUM, HALF), failed])
+    assert (verdict, "less than nothing" in reason) == ("not comparable", True)
+
+
+def test_failed_runs_are_not_left_out_of_one_side() -> None:
+    """16.55 spent well and 16.55 in vain: each Trainium run bears twice its cost, so it is no cheaper than GPU."""
+    failed = run("trn-9", TRAINIUM, 16.55, status="failed", unit_cost_to_target_usd=None)
+    row = compare(side(GPU, BASE), [*side(TRAINIUM, HALF), failed], context(), None)
+    assert row["saving_ratio"] == pytest.approx(0)
+    assert (row["trainium_failed_run_count"], row["verdict"]) == (1, "inconclusive")
+
+
+def test_an_open_month_is_not_reconciled() -> None:
+    gpu = side(GPU, BASE)
+    gpu[1]["open_billing_month"] = date(2026, 7, 1)
+    verdict, reason = judged(gpu, side(TRAINIUM, HALF))
+    assert (verdict, "July 2026 is not reconciled" in reason) == ("indicative", True)
+
+
+def test_a_price_of_last_year_is_stale() -> None:
+    """The GPU side ran in December 2025, 230 days before the last use: its price may have fallen since."""
+    at = datetime(2025, 12, 13, 10)
+    gpu = side(GPU, BASE, started_at=at, ended_at=at)
+    verdict, reason = judged(gpu, side(TRAINIUM, HALF))
+    assert verdict == "indicative"
+    assert "the prices of p5.48xlarge are of 2025-12-13, over 183 days before the last use" in reason
+
+
+def test_quality_that_nobody_registered_or_reached_claims_nothing() -> None:
+    by_epoch = {"unit_cost_to_target_usd": None, "unit_cost_per_epoch_usd": Decimal(7)}
+    gpu = [row | by_epoch | {"unit_cost_per_epoch_usd": row["whole_cost_usd"]} for row in side(GPU, BASE)]
+    trainium = [row | by_epoch | {"unit_cost_per_epoch_usd": row["whole_cost_usd"]} for row in side(TRAINIUM, HALF)]
+    verdict, reason = judged(gpu, trainium, context=context(targets={}))
+    assert (verdict, "no quality margin is registered and no target" in reason) == ("indicative", True)
+
+
+def test_a_missing_final_metric_is_named() -> None:
+    known = context(final=FINAL | {"trn-2": None})
+    verdict, reason = judged(side(GPU, BASE), side(TRAINIUM, HALF), context=known, registration=registered())
+    assert (verdict, reason) == ("not comparable", "the final eval_loss of run trn-2 is not recorded")
+
+
+def test_a_worse_model_saves_nothing() -> None:
+    """Worse by 0.04 with the same spread: beyond the margin of 0.03 before any doubt is added."""
+    known = context(final=FINAL | {"trn-1": 2.04, "trn-2": 2.05, "trn-3": 2.06})
+    row = compare(side(GPU, BASE), side(TRAINIUM, HALF), known, registered())
+    assert (row["verdict"], row["quality_status"]) == ("not comparable", "missed")
+    assert "saving_ratio" not in row
+
+
+def test_a_registration_of_after_the_runs_counts_for_nothing() -> None:
+    """Its wide margin and its exclusion of the dear run would have made a proof."""
+    late = registered(registered_on=date(2026, 7, 20), excluded={"trn-4": "too dear"})
+    trainium = [*side(TRAINIUM, HALF), run("trn-4", TRAINIUM, 90)]
+    row = compare(side(GPU, BASE), trainium, context(final=FINAL), late)
+    assert (row["verdict"], row["excluded_run_count"], row["trainium_run_count"]) == ("indicative", 0, 4)
+    assert "registration july of 2026-07-20 came after the first run and counts for nothing" in row["verdict_reason"]
+
+
+def test_a_declared_workload_does_not_make_unlike_targets_alike() -> None:
+    targets = {"p5.-1": TARGET, "p5.-2": TARGET, "p5.-3": TARGET} | dict.fromkeys(
+        ("trn-1", "trn-2", "trn-3"), ("eval_loss", "min", 2.5)
+    )
+    verdict, reason = judged(side(GPU, BASE), side(TRAINIUM, HALF), context=context(targets=targets))
+    assert verdict == "not comparable"
+    assert "declare different targets: eval_loss <= 2.05 and eval_loss <= 2.5" in reason
+
+
+def test_a_registered_target_must_be_the_runs_own() -> None:
+    verdict, reason = judged(side(GPU, BASE), side(TRAINIUM, HALF), registration=registered(target_value=1.9))
+    assert verdict == "not comparable"
+    assert "registration july has the target eval_loss <= 1.9 and its runs eval_loss <= 2.05" in reason
+
+
+def test_tokens_of_a_core_taken_for_the_jobs_are_caught_by_the_chips_peak() -> None:
+    def by_tokens(rows: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+        return [
+            row | {"unit_cost_to_target_usd": None, "unit_cost_per_million_tokens_usd": row["whole_cost_usd"], **more}
+            for row in rows
+        ]
+
+    cheap = by_tokens(side(TRAINIUM, (0.005, 0.0055, 0.006)), is_impossible=True)
+    verdict, reason = judged(by_tokens(side(GPU, BASE)), cheap, registration=registered())
+    assert verdict == "not comparable"
+    assert "run trn-1 tells more tokens than the peak of its chips allows" in reason
+
+
+def test_a_basis_without_a_price_is_not_filled_from_another() -> None:
+    gpu = side(GPU, BASE)
+    gpu[0] |= {"cost_basis": "list", "whole_cost_usd": None, "unit_cost_to_target_usd": None}
+    assert judged(gpu, side(TRAINIUM, HALF)) == ("not comparable", "the list cost of run p5.-1 is not known")
+
+
+def test_runs_still_going_are_left_out_and_said() -> None:
+    going = run("trn-9", TRAINIUM, 1, status="running")
+    verdict, reason = judged(side(GPU, BASE), [*side(TRAINIUM, HALF), going])
+    assert (verdict, "1 without a recorded end left out" in reason) == ("proven", True)
+
+
+def test_pairs_are_used_where_they_were_registered() -> None:
+    pairs = [("p5.-1", "trn-1"), ("p5.-2", "trn-2"), ("p5.-3", "trn-3")]
+    row = compare(
+        side(GPU, (10, 100, 1000)), side(TRAINIUM, (5, 52, 490)), context(final=FINAL), registered(pairs=pairs)
+    )
+    assert (row["interval_method"], row["verdict"]) == ("paired", "proven")
+
+
+# What a mistake of our own would have to get past before it is published: the contract of the table.
+FORGED = {
+    "saving greater than spend": ({"saving_ratio": 1.2}, "saving_is_not_less_than_what_was_spent"),
+    "cost below nothing": ({"trainium_unit_cost_usd": -1.0}, "saving_is_not_less_than_what_was_spent"),
+    "too few runs": ({"gpu_run_count": 2}, "verdict_rests_on_too_few_runs_or_no_interval"),
+    "no interval": ({"saving_low_ratio": None}, "verdict_rests_on_too_few_runs_or_no_interval"),
+    "quality missed": ({"quality_status": "missed"}, "verdict_rests_on_too_few_runs_or_no_interval"),
+    "verdict against its interval": ({"saving_low_ratio": -0.1}, "verdict_is_not_what_its_interval_says"),
+    "costs of another basis": ({"trainium_unit_cost_usd": 2.0}, "unit_cost_is_of_another_basis_than_its_runs"),
+    "open month": ({"workload_id": "open"}, "verdict_of_a_month_that_is_not_closed"),
+}
+SOUND = {
+    "workload_id": "closed",
+    "gpu_instance_type": GPU,
+    "trainium_instance_type": TRAINIUM,
+    "cost_basis": "effective",
+    "billing_currency": "USD",
+    "gpu_run_count": 3,
+    "trainium_run_count": 3,
+    "excluded_run_count": 0,
+    "unit_measure": "cost_per_epoch",
+    "gpu_unit_cost_usd": 11.0,
+    "trainium_unit_cost_usd": 5.5,
+    "saving_ratio": 0.5,
+    "saving_low_ratio": 0.37,
+    "saving_high_ratio": 0.6,
+    "quality_status": "met",
+    "verdict": "proven",
+    "verdict_reason": "as forged",
+    "price_date": date(2026, 7, 14),
+}
+
+
+def failing(folder: Path, row: Mapping[str, Any]) -> set[str]:
+    contract = load_contract("core/fct_silicon_comparison")
+    files = {}
+    for table, rows in {"fct_silicon_comparison": [row], "fct_run_unit_cost": unit_costs()}.items():
+        files[table] = folder / f"{table}.parquet"
+        typed(f"core/{table}", rows).write_parquet(files[table])
+    for table in ("staging/stg_proof__registration", "staging/stg_proof__run", "core/dim_run"):
+        files[table] = folder / f"{table.rpartition('/')[2]}.parquet"
+        typed(table, []).write_parquet(files[table])
+    extra = {table.rpartition("/")[2]: [file] for table, file in files.items() if table != "fct_silicon_comparison"}
+    checks = validate("core/fct_silicon_comparison", [files["fct_silicon_comparison"]], contract, extra=extra)
+    return {check.check for check in checks if not check.passed and check.severity == "error"}
+
+
+def unit_costs() -> list[dict[str, Any]]:
+    costs = {GPU: BASE, TRAINIUM: HALF}
+    return [
+        {
+            "run_id": f"{workload} {kind} {number}",
+            "cost_basis": "effective",
+            "workload_id": workload,
+            "billing_currency": "USD",
+            "instance_type": kind,
+            "status": "completed",
+            "unit_cost_per_epoch_usd": cost,
+            "open_billing_month": date(2026, 7, 1) if workload == "open" else None,
+        }
+        for workload in ("closed", "open")
+        for kind, of_side in costs.items()
+        for number, cost in enumerate(of_side)
+    ]
+
+
+TYPES = {"VARCHAR": pl.String, "BIGINT": pl.Int64, "DOUBLE": pl.Float64, "BOOLEAN": pl.Boolean, "DATE": pl.Date}
+
+
+def typed(table: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    columns = {column.name: column.type for column in load_contract(table).columns}
+    loose = {
+        name: TYPES.get(type_, pl.Datetime if type_ == "TIMESTAMP" else pl.Float64) for name, type_ in columns.items()
+    }
+    frame = pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], schema=loose)
+    exact = {name: type_[8:-1].split(",") for name, type_ in columns.items() if type_.startswith("DECIMAL")}
+    return frame.with_columns(pl.col(name).cast(pl.Decimal(int(w), int(s))) for name, (w, s) in exact.items())
+
+
+def test_a_sound_row_passes_its_contract(tmp_path: Path) -> None:
+    assert failing(tmp_path, SOUND) == set()
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_forged_row_is_not_published(tmp_path: Path, forged: str) -> None:
+    change, check = FORGED[forged]
+    assert check in failing(tmp_path, SOUND | change)
