@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from edge_bill import write_bill
+from edge_decisions import decisions
 from edge_focus import write_focus_bill
 from edge_runs import write_runs
 from reference_house import House
@@ -39,4 +40,5 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     held.write_text(HELD)
     config = write_config(root, billing=write_bill(root), reservations=held)
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
+    config.write_text(config.read_text() + decisions(root))
     return House(config, write_runs(root / "tracker"))
