@@ -78,9 +78,11 @@ class Port(_Frozen):
     day_rate_usd: Usd
     spike_run_ids: tuple[Text, ...] = ()
     validation_run_ids: tuple[Text, ...] = ()
-    other_cost_usd: Usd = Decimal(0)
+    failed_pair_run_ids: tuple[Text, ...] = ()
+    further_cost_usd: Usd = Decimal(0)
     upkeep_usd_per_month: Usd = Decimal(0)
-    planned_saving_usd_per_run: Usd | None = None
+    planned_gpu_cost_usd_per_run: Usd | None = None
+    planned_saving_ratio: Annotated[float, Field(lt=1, ge=-100)] | None = None
     runs_per_month: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
     horizon_months: int = Field(default=12, ge=1, le=120)
     discount_ratio: Share = 0.1

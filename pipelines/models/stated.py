@@ -37,9 +37,10 @@ STATED: Mapping[str, Mapping[str, str]] = {
         "started_date": "date",
         "engineer_days": "double",
         "day_rate_usd": "decimal(20, 10)",
-        "other_cost_usd": "decimal(20, 10)",
+        "further_cost_usd": "decimal(20, 10)",
         "upkeep_usd_per_month": "decimal(20, 10)",
-        "planned_saving_usd_per_run": "decimal(20, 10)",
+        "planned_gpu_cost_usd_per_run": "decimal(20, 10)",
+        "planned_saving_ratio": "double",
         "runs_per_month": "double",
         "horizon_months": "bigint",
         "discount_ratio": "double",
@@ -79,16 +80,20 @@ def _rows(name: str, decisions: Decisions) -> list[tuple[Any, ...]]:
     if name == "stated_port":
         return [
             (
-                one.name, one.workload_id, one.started_on, one.engineer_days, one.day_rate_usd, one.other_cost_usd,
-                one.upkeep_usd_per_month, one.planned_saving_usd_per_run, one.runs_per_month, one.horizon_months,
-                one.discount_ratio, one.gpu_price_fall_ratio, one.success_ratio,
+                one.name, one.workload_id, one.started_on, one.engineer_days, one.day_rate_usd, one.further_cost_usd,
+                one.upkeep_usd_per_month, one.planned_gpu_cost_usd_per_run, one.planned_saving_ratio,
+                one.runs_per_month, one.horizon_months, one.discount_ratio, one.gpu_price_fall_ratio, one.success_ratio,
             )
             for one in decisions.ports
         ]  # fmt: skip
     return [
         (port.name, run_id, kind)
         for port in decisions.ports
-        for kind, runs in (("spike", port.spike_run_ids), ("validation", port.validation_run_ids))
+        for kind, runs in (
+            ("spike", port.spike_run_ids),
+            ("validation", port.validation_run_ids),
+            ("failed_pair", port.failed_pair_run_ids),
+        )
         for run_id in runs
     ]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from edge_bill import write_bill
+from edge_decisions import decisions
 from edge_focus import write_focus_bill
 from edge_runs import write_runs
 from reference_house import House
@@ -63,6 +64,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     (registered / "edge.toml").write_text(REGISTERED)
     config = write_config(root, billing=write_bill(root), reservations=held, registrations=registered)
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
+    config.write_text(config.read_text() + decisions(root))
     House(config, write_runs(root / "tracker")).publish()
     # The month restated: other lines on the same machines, and runs whose cost is not what it was.
     write_bill(root, seed=8, execution="20260802T000000Z-exec-2")

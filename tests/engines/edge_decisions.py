@@ -1,0 +1,49 @@
+"""Decisions about the made-up month's workloads: a frozen baseline, adjustments of it, ports with and without a pair."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+# Run b trains on Trainium, run a on a GPU.
+WORKLOAD = "llama-8b / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss >= 2.05"
+BASELINE = f"""name = "b"
+version = 1
+frozen_on = 2026-07-01
+workload_id = "{WORKLOAD}"
+gpu_instance_type = "p5.48xlarge"
+unit_measure = "cost_per_million_tokens"
+hours_per_unit = 0.0123456789
+hours_low_per_unit = 0.0111111111
+hours_high_per_unit = 0.0133333333
+paid_ratio = 0.7
+"""
+PORT = f"""
+[[decisions.ports]]
+workload_id = "{WORKLOAD}"
+started_on = 2026-07-02
+engineer_days = 3.3
+day_rate_usd = "799.99"
+spike_run_ids = ["run-c"]
+validation_run_ids = ["run-a", "gone"]
+planned_gpu_cost_usd_per_run = "333.33"
+planned_saving_ratio = 0.123
+runs_per_month = 3.3
+success_ratio = 0.9
+"""
+
+
+def decisions(root: Path) -> str:
+    """The `[decisions]` section; its baseline is written below `root`."""
+    (root / "baseline.toml").write_text(BASELINE)
+    adjustments = "".join(
+        f'\n[[decisions.adjustments]]\nbaseline = "b"\nmonth = "{month}"\namount_usd = "{usd}"\nreason = "it\'s so"\n'
+        "decided_on = 2026-09-01\n"
+        for month, usd in (("2026-07", "-0.12345678905"[:13]), ("2026-08", "1.3"))
+    )
+    seal = hashlib.sha256(BASELINE.encode()).hexdigest()
+    return (
+        f'\n[[decisions.baselines]]\nfile = "baseline.toml"\nsha256 = "{seal}"\n{adjustments}'
+        + PORT.replace("workload_id", 'name = "one"\nworkload_id')
+        + PORT.replace(WORKLOAD, "nobody's").replace("workload_id", 'name = "other"\nworkload_id')
+    )

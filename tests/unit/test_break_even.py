@@ -1,0 +1,111 @@
+"""Break-even of a port: figures of facts training-runs 8, a case by hand, and laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.proof.break_even import (
+    INPUTS,
+    Case,
+    break_even_value,
+    payback_probability,
+    runs_to_break_even,
+    tornado,
+)
+
+# Two engineer-weeks at $8k; a run of $6,000 on the GPU, 40 % less on Trainium.
+FACTS = Case(port=16_000, gpu=6_000, trainium=3_600, runs_per_month=1, months=12)
+usd = st.floats(1, 1e6)
+share = st.floats(0, 0.95)
+cases = st.builds(
+    Case, port=usd, gpu=usd, trainium=usd, runs_per_month=st.floats(0.1, 100), months=st.integers(1, 60),
+    upkeep=st.floats(0, 1e4), discount=st.floats(0, 1), gpu_fall=share, success=st.floats(0.05, 1),
+)  # fmt: skip
+
+
+def test_the_example_of_the_facts() -> None:
+    """16,000 / 2,400 = 6.67: the seventh run pays it back."""
+    assert FACTS.saving == 2_400
+    assert runs_to_break_even(FACTS.port, FACTS.saving) == 7
+
+
+@pytest.mark.parametrize(
+    ("port", "saving", "runs"),
+    [(100.0, 10.0, 10), (0.3, 0.1, 3), (100.0, 0.0, None), (100.0, -5.0, None), (0.0, -5.0, 0)],
+)
+def test_runs_to_break_even(port: float, saving: float, runs: int | None) -> None:
+    """0.3 / 0.1 is 2.9999999999999996 as doubles; without a saving it is never, without a cost at once."""
+    assert runs_to_break_even(port, saving) == runs
+
+
+def test_net_present_value_by_hand() -> None:
+    """Two months of one run at 2,400 less 100 of upkeep, undiscounted: 4,600 - 16,000 = -11,400."""
+    case = replace(FACTS, months=2, upkeep=100)
+    assert case.npv == pytest.approx(-11_400)
+    # Of the twelfth month alone, at 21 % a year: a run every month, prices 19 % lower after a year.
+    late = replace(FACTS, discount=0.21, gpu_fall=0.19)
+    month = (6_000 * 0.81 - 3_600) / 1.21
+    assert late.benefit - replace(late, months=11).benefit == pytest.approx(month)
+
+
+def test_half_the_ports_fail() -> None:
+    """E = 0.5 x (12,800 + 16,000) - 16,000 = -1,600, with 12 x 2,400 - 16,000 = 12,800 if it succeeds."""
+    assert FACTS.npv == pytest.approx(12_800)
+    assert replace(FACTS, success=0.5).expected == pytest.approx(-1_600)
+
+
+def test_probability_without_an_interval_is_that_of_enough_runs() -> None:
+    """Two runs needed, one expected: 1 - P(0) - P(1) = 1 - 2/e; half of it where half of ports fail."""
+    case = Case(port=20, gpu=20, trainium=10, runs_per_month=0.5, months=2)
+    assert payback_probability(case, None, None) == pytest.approx(1 - 2 / exp(1))
+    assert payback_probability(replace(case, success=0.5), None, None) == pytest.approx(0.5 - 1 / exp(1))
+
+
+def test_probability_with_an_interval() -> None:
+    """Of very many runs a saving about 0 pays in half the cases; one far from 0 in all or none."""
+    case = Case(port=1, gpu=100, trainium=100, runs_per_month=1e4, months=12)
+    assert payback_probability(case, -10, 10) == pytest.approx(0.5, abs=1e-3)
+    assert payback_probability(replace(case, trainium=50), 45, 55) == pytest.approx(1)
+    assert payback_probability(replace(case, trainium=150), -55, -45) == pytest.approx(0)
+
+
+@given(cases, st.sampled_from(INPUTS))
+def test_at_its_break_even_value_a_port_brings_what_it_costs(case: Case, name: str) -> None:
+    value = break_even_value(case, name)
+    if value is None:
+        return
+    field = {"port_cost": "port", "success_ratio": "success", "gpu_price_fall_ratio": "gpu_fall"}.get(name, name)
+    at = case.with_saving(value) if name == "saving_per_run" else replace(case, **{field: value})
+    size = case.months * (at.runs_per_month * (at.gpu + abs(at.trainium)) + at.upkeep) + at.port
+    assert abs(at.expected) <= 1e-6 * size
+
+
+@given(cases)
+def test_a_saving_that_is_larger_brings_more(case: Case) -> None:
+    assert case.with_saving(case.saving + 1).expected > case.expected
+    needed = runs_to_break_even(case.port, case.saving)
+    more = runs_to_break_even(case.port, case.saving + 1)
+    assert needed is None or (more is not None and more <= needed)
+
+
+@given(cases)
+def test_bars_are_sorted_and_hold_their_base(case: Case) -> None:
+    bars = tornado(case, case.saving - 1, case.saving + 1)
+    assert [bar.swing for bar in bars] == sorted((bar.swing for bar in bars), reverse=True)
+    assert {bar.input for bar in bars} == set(INPUTS)
+    assert all(bar.low <= bar.base <= bar.high for bar in bars)
+
+
+def test_bars_by_hand() -> None:
+    """A quarter more port cost takes 4,000; the port breaks even at 28,800, at 6.67 / 12 runs a month, at 55.6 %."""
+    bars = {bar.input: bar for bar in tornado(FACTS)}
+    assert (bars["port_cost"].at_low, bars["port_cost"].at_high) == pytest.approx((16_800, 8_800))
+    assert bars["port_cost"].break_even == pytest.approx(28_800)
+    assert bars["runs_per_month"].break_even == pytest.approx(16_000 / 2_400 / 12)
+    assert bars["success_ratio"].break_even == pytest.approx(16_000 / 28_800)
+    assert bars["saving_per_run"].break_even == pytest.approx(16_000 / 12)
