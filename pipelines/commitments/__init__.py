@@ -1,0 +1,1 @@
+"""How much commitment history proves: pure functions on hourly demand, in numpy."""

@@ -1,0 +1,154 @@
+"""Recommendations from made-up histories whose best commitment is plain to see."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+
+from pipelines.transforms import fct_commitment_recommendation as recommendation
+
+START, WEEK = datetime(2026, 5, 1), 168
+PAYER = {"payer_account_id": "000011112222", "billing_currency": "USD"}
+PLAN = {"commitment_kind": "compute_savings_plan", "purchase_term": "1yr", "payment_option": "No Upfront"}
+NONE_HELD = pl.DataFrame(
+    schema={**dict.fromkeys(PAYER, pl.String), "commitment_kind": pl.String, "ended_at": pl.Datetime("us")}
+    | {"commitment_per_hour_usd": pl.Decimal(38, 10)}
+)
+
+
+def history(weeks: int, cost, kind: str = "p5.48xlarge", eligibility: str = "ec2_instance") -> pl.DataFrame:
+    """Open usage hour by hour; `cost` gives an hour's list price by its number, 0 where nothing ran."""
+    rows = [
+        PAYER
+        | {
+            "hour_started_at": START + timedelta(hours=hour),
+            "region_id": "us-west-2",
+            "commitment_eligibility": eligibility,
+            "accelerator_family": "gpu",
+            "usage_type_key": kind,
+            "told_from_at": START,
+            "told_until_at": START + timedelta(hours=weeks * WEEK - 1),
+            "list_cost_usd": float(cost(hour)),
+        }
+        for hour in range(weeks * WEEK)
+        if cost(hour)
+    ]
+    return pl.DataFrame(rows)
+
+
+def rate(paid: float, kind: str = "p5.48xlarge", **other: str) -> dict[str, object]:
+    place = {"region_id": "us-west-2", "usage_type_key": kind, "paid_ratio": paid, "rate_basis": "own bill"}
+    return PAYER | PLAN | place | other
+
+
+def advise(demand: pl.DataFrame, *rates: dict[str, object], held: pl.DataFrame = NONE_HELD) -> list[dict]:
+    return recommendation.build(demand, pl.DataFrame(list(rates)), held).to_dicts()
+
+
+def plan(rows: list[dict], kind: str = "compute_savings_plan") -> dict:
+    (row,) = (row for row in rows if row["commitment_kind"] == kind)
+    return row
+
+
+def test_what_runs_always_is_recommended_at_the_plans_price() -> None:
+    """100 an hour at list, 60 % of it under the plan: 60 an hour, all of it used; 40 saved in each of 9 x 168 hours.
+    Six weeks learned from, three scored: what was recommended was the best, no regret."""
+    row = plan(advise(history(9, lambda hour: 100), rate(0.6)))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit", 60.0)
+    assert (row["simulated_coverage_ratio"], row["simulated_utilization_ratio"]) == (1.0, 1.0)
+    assert row["simulated_savings_usd"] == 40 * 9 * WEEK
+    assert row["worst_week_savings_usd"] == 40 * WEEK
+    assert row["back_test_savings_usd"] == 40 * 3 * WEEK
+    assert row["back_test_regret_usd"] == 0
+    assert row["tranche_per_hour_usd"] == 15.0
+    assert row["upfront_cost_usd"] == 0.0
+
+
+def test_a_weekly_retrain_is_no_baseline() -> None:
+    """One day of each week: 24 of 168 hours."""
+    row = plan(advise(history(9, lambda hour: 500 if hour % WEEK < 24 else 0), rate(0.6)))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
+    assert "no baseline" in row["advice_reason"]
+    assert row["simulated_utilization_ratio"] is None
+
+
+def test_a_retrain_on_a_baseline_commits_the_baseline() -> None:
+    """50 always and 500 more on one day: the baseline is 50, 30 at the plan's price. Every week saves alike."""
+    row = plan(advise(history(9, lambda hour: 550 if hour % WEEK < 24 else 50), rate(0.6)))
+    assert row["commitment_per_hour_usd"] == 30.0
+    assert row["worst_week_savings_usd"] == 20 * WEEK
+    # The next dollar is met 24 hours of 168 and saves 1 / 0.6 of list price there.
+    assert row["next_dollar_value_usd"] == pytest.approx(24 / 168 / 0.6 - 1, abs=1e-6)
+
+
+def test_usage_that_ended_is_no_baseline() -> None:
+    """Three of nine weeks at 100, then nothing: the hours without any count."""
+    row = plan(advise(history(9, lambda hour: 100 if hour < 3 * WEEK else 0), rate(0.6)))
+    assert row["commitment_per_hour_usd"] == 0.0
+
+
+def test_three_weeks_are_too_few() -> None:
+    row = plan(advise(history(3, lambda hour: 100), rate(0.6)))
+    assert row["advice"] == "commit nothing"
+    assert row["advice_reason"] == "3 whole weeks of history; 4 are the fewest"
+
+
+def test_usage_without_a_rate_is_left_out_and_named() -> None:
+    """100 an hour has a rate, 30 an hour of another type has none."""
+    demand = pl.concat([history(8, lambda hour: 100), history(8, lambda hour: 30, "p6-b200.48xlarge")])
+    row = plan(advise(demand, rate(0.6)))
+    assert row["commitment_per_hour_usd"] == 60.0
+    assert (row["unrated_usage_types"], row["unrated_list_cost_usd"]) == ("p6-b200.48xlarge", 30 * 8 * WEEK)
+
+
+def test_no_rate_at_all_commits_nothing_and_says_why() -> None:
+    rows = advise(history(8, lambda hour: 100), rate(0.6, kind="g5.xlarge"))
+    for kind in ("compute_savings_plan", "ec2_instance_savings_plan", "reserved_instance"):
+        assert plan(rows, kind)["advice_reason"] == "no rate is known for any of the usage"
+
+
+def test_the_own_bill_comes_before_the_list() -> None:
+    listed = rate(0.9, region_id="", rate_basis="reviewed list")
+    row = plan(advise(history(8, lambda hour: 100), rate(0.6), listed))
+    assert (row["commitment_per_hour_usd"], row["rate_basis"]) == (60.0, "own bill")
+
+
+def test_sagemaker_plans_see_sagemaker_alone() -> None:
+    demand = pl.concat(
+        [
+            history(8, lambda hour: 100),
+            history(8, lambda hour: 20, "ml.trn1.32xlarge", "sagemaker_instance"),
+        ]
+    )
+    rows = advise(demand, rate(0.6), rate(0.5, kind="ml.trn1.32xlarge", commitment_kind="sagemaker_savings_plan"))
+    assert plan(rows)["commitment_per_hour_usd"] == 60.0
+    assert plan(rows, "sagemaker_savings_plan")["commitment_per_hour_usd"] == 10.0
+
+
+def test_payers_are_advised_apart() -> None:
+    demand = pl.concat(
+        [history(8, lambda hour: 100), history(8, lambda hour: 40).with_columns(payer_account_id=pl.lit("9"))]
+    )
+    rows = advise(demand, rate(0.6), rate(0.6) | {"payer_account_id": "9"})
+    found = {row["payer_account_id"]: row["commitment_per_hour_usd"] for row in rows if row["purchase_term"]}
+    assert found == {"000011112222": 60.0, "9": 24.0}
+
+
+def test_what_ends_within_the_term_is_told() -> None:
+    """History ends 26 June 2026: 12 an hour end in December, 7 an hour two years later."""
+    held = pl.DataFrame(
+        [
+            PAYER | {"commitment_kind": "compute_savings_plan", "ended_at": ended, "commitment_per_hour_usd": cost}
+            for ended, cost in ((datetime(2026, 12, 1), 12.0), (datetime(2028, 12, 1), 7.0))
+        ]
+    )
+    row = plan(advise(history(8, lambda hour: 100), rate(0.6), held=held))
+    assert (row["expiring_per_hour_usd"], row["next_expiry_at"]) == (12.0, datetime(2026, 12, 1))
+
+
+def test_three_years_all_upfront_are_paid_at_once() -> None:
+    """60 an hour for 3 x 8760 hours."""
+    row = plan(advise(history(8, lambda hour: 100), rate(0.6, purchase_term="3yr", payment_option="All Upfront")))
+    assert row["upfront_cost_usd"] == 60 * 3 * 8760
