@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from pipelines.sources.run_clean import MALFORMED
 from pipelines.storage import Object, Store
 
 # A trial of a Neuron precompile goes so far (facts training-runs 1.9).
@@ -118,7 +119,7 @@ def _by_file(folder: Folder, marker: str, *, is_resumable: bool, planned_steps: 
 def _by_trainer_state(folder: Folder, store: Store) -> Verdict:
     try:
         planned = int(json.loads(store.read(f"{folder.key}/trainer_state.json"))["max_steps"])
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         # Cut short or of another kind: no plan to compare, and the file is there all the same.
         planned = None
     names = [item.key.removeprefix(f"{folder.key}/") for item in folder.objects]

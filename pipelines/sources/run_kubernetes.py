@@ -13,6 +13,7 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.settings import RunSource
+from pipelines.sources.run_clean import MALFORMED, telling
 from pipelines.sources.run_metrics import described
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
 
@@ -54,8 +55,9 @@ def read(source: RunSource) -> RunRecords:
     jobs = {job["metadata"]["name"]: job for job in found["Job"].values()}
     rows: dict[str, list[dict[str, Any]]] = {}
     for name, held in sorted(pods.items()):
-        for table, told in _run(name, held, jobs.get(name), nodes, warnings).items():
-            rows.setdefault(table, []).extend(told)
+        with telling(f"[[runs]] {source.name}: job {name}"):
+            for table, told in _run(name, held, jobs.get(name), nodes, warnings).items():
+                rows.setdefault(table, []).extend(told)
     declared = [name for name, held in pods.items() if any(_is_declared(pod) for pod in held)]
     return records(source, rows, warnings, declared)
 
@@ -70,7 +72,7 @@ def _objects(content: bytes, where: str) -> Iterable[Mapping[str, Any]]:
         listed = told["items"] if str(told.get("kind", "")).endswith("List") else [told]
         for each in listed:
             each["metadata"]["name"]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except MALFORMED:
         raise SourceError(f"{where} holds no Kubernetes objects; write it with `kubectl get ... -o json`.") from None
     return listed
 
@@ -104,7 +106,10 @@ def _run(
     warnings: list[str],
 ) -> dict[str, list[dict[str, Any]]]:
     stays = sorted(((stay, pod) for pod in pods if (stay := _stay(pod))), key=lambda found: found[0][0])
-    told = {**((job or {}).get("metadata") or {}).get("annotations", {}), **(pods[0]["metadata"].get("labels") or {})}
+    told = {
+        **(((job or {}).get("metadata") or {}).get("annotations") or {}),
+        **(pods[0]["metadata"].get("labels") or {}),
+    }
     facts, _ = described(told, run_id, warnings)
     conditions = {
         c["type"]: c for c in ((job or {}).get("status") or {}).get("conditions") or () if c.get("status") == "True"
@@ -152,15 +157,16 @@ def _node(
     labels = ((node or {}).get("metadata") or {}).get("labels") or {}
     instance_type = labels.get("node.kubernetes.io/instance-type")
     provider = ((node or {}).get("spec") or {}).get("providerID") or ""
-    if not provider.startswith("aws:///"):
+    is_known = provider.startswith("aws:///")
+    if not is_known:
         warnings.append(f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found.")
     return {
-        "resource_id": provider.rpartition("/")[2] or name,
+        "resource_id": provider.rpartition("/")[2] if is_known else name,
         "instance_type": instance_type,
         "region_id": labels.get("topology.kubernetes.io/region"),
         "market": "spot" if labels.get("karpenter.sh/capacity-type", "").lower() == "spot" else None,
         "accelerators_used": _asked(pod, instance_type),
-        "evidence": "api" if provider else "nodemap",
+        "evidence": "api" if is_known else "nodemap",
     }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.settings import RunSource
+from pipelines.sources.run_clean import epoch_count, telling
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
 from pipelines.storage import Object, Store
 
@@ -36,8 +36,9 @@ def read(source: RunSource) -> RunRecords:
         run_id = item.key.removesuffix("metrics.csv").rstrip("/_") or source.name
         folder = item.key.rpartition("/")[0]
         beside = [other for other in listing if folder and other.key.startswith(f"{folder}/checkpoints/")]
-        for table, told in _run(run_id, item, _lines(store, item.key), beside, store).items():
-            rows.setdefault(table, []).extend(told)
+        with telling(store.uri(item.key)):
+            for table, told in _run(run_id, item, _lines(store, item.key), beside, store).items():
+                rows.setdefault(table, []).extend(told)
     warnings = [] if found else [f"{store.location} holds no metrics.csv: no run is recorded there yet."]
     return records(source, rows, warnings)
 
@@ -50,8 +51,11 @@ def _lines(store: Store, key: str) -> list[Mapping[str, Any]]:
     for number, row in enumerate(reader, start=2):
         try:
             lines.append({name: float(text) for name, text in row.items() if name and text})
-        except (TypeError, ValueError):
+            int(lines[-1]["step"])
+        except (TypeError, ValueError, OverflowError):
             raise SourceError(f"{store.uri(key)}, line {number} has a value that is no number; mend it.") from None
+        except KeyError:
+            raise SourceError(f"{store.uri(key)}, line {number} has no step; mend or remove it.") from None
     return lines
 
 
@@ -71,11 +75,11 @@ def _run(
     scores = []
     for line in lines:
         epoch, step = line.get("epoch"), int(line["step"])
-        at = saved_at.get(int(epoch), written_at) if epoch is not None else written_at
-        if epoch is not None and epoch == int(epoch):
+        at = saved_at.get(epoch_count(epoch), written_at) if epoch is not None else written_at
+        if epoch is not None and epoch == epoch_count(epoch):
             epochs[int(epoch)] = attempt | {"epoch_index": int(epoch) + 1, "completed_at": at, "step": step}
         for name, value in line.items():
-            if name.split("_")[0].split("/")[0] in _EVALUATED and math.isfinite(value):
+            if name.split("_")[0].split("/")[0] in _EVALUATED:
                 scores.append(attempt | {"metric": name, "value": value, "step": step, "evaluated_at": at})
     return {
         "run": [span | {"source_system": "lightning"}],

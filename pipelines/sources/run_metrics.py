@@ -13,6 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from pipelines.sources.run_clean import epoch_count
 from pipelines.sources.run_event_fields import any_machine
 
 # Point of a history: when, at which step (if known), and the values then.
@@ -21,8 +22,8 @@ Point = tuple[datetime, int | None, Mapping[str, float]]
 # Silence that ends an attempt: longer than any pause between the run's own points by so much, and at least so long.
 _PAUSES, _SILENCE = 20, timedelta(minutes=15)
 _EVALUATED = ("val", "valid", "validation", "test", "eval")
-# More machines than any one run has: what claims more has its figure wrong.
-_MOST_MACHINES = 100_000
+# More machines than any one run has.
+_MOST_MACHINES = 20_000
 _TOKENS = ("tokens_seen", "num_input_tokens_seen", "train/num_input_tokens_seen", "consumed_tokens")
 _EPOCHS = ("epoch", "train/epoch", "trainer/epoch")
 _NAMES = {
@@ -74,7 +75,10 @@ def described(said: Mapping[str, Any], run_id: str, warnings: list[str]) -> tupl
     if not ids and all(place.values()):
         # Who names no machine may say of which kind it was (facts 1.13, the last rung).
         count = _number(said.get("aws.instance_count") or None, "aws.instance_count", run_id, warnings, whole=True) or 1
-        ids = [any_machine(str(place["instance_type"]), rank) for rank in range(min(int(count), _MOST_MACHINES))]
+        if not 0 < count <= _MOST_MACHINES:
+            warnings.append(f"Run {run_id}: aws.instance_count is {count}, which no run has; it is read as 1.")
+            count = 1
+        ids = [any_machine(str(place["instance_type"]), rank) for rank in range(int(count))]
         place["evidence"] = "type_match"
     return facts, [{"resource_id": name, "node_rank": rank, **place} for rank, name in enumerate(ids)]
 
@@ -139,7 +143,7 @@ class History:
                 position = next((values[key] for key in _EPOCHS if math.isfinite(values.get(key, math.nan))), None)
                 if position is None:
                     continue
-                whole = int(position + 1e-6)
+                whole = epoch_count(position)
                 tokens = next((values[key] for key in _TOKENS if key in values), None)
                 told = {"attempt_no": attempt["attempt_no"], "completed_at": at, "step": step, "tokens_seen": tokens}
                 found += [told | {"epoch_index": n} for n in range((whole if done is None else done) + 1, whole + 1)]

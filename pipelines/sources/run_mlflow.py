@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pipelines.errors import SourceError, UnreachableError, UsageError
 from pipelines.settings import RunSource
+from pipelines.sources.run_clean import moment_of, telling
 from pipelines.sources.run_metrics import History, Point, described
 from pipelines.sources.run_tracker import DECLARED, RunRecords, records
 
@@ -41,8 +42,9 @@ def read(source: RunSource) -> RunRecords:
     warnings: list[str] = []
     declared: dict[str, str] = {}
     for run in server.runs():
-        for table, found in _run(run, server, warnings).items():
-            rows.setdefault(table, []).extend(found)
+        with telling(f"[[runs]] {source.name}: MLflow run {run['info'].get('run_id')}"):
+            for table, found in _run(run, server, warnings).items():
+                rows.setdefault(table, []).extend(found)
         for tag in run["data"].get("tags") or ():
             if tag["key"] == DECLARED and tag["value"]:
                 declared[run["info"]["run_id"]] = tag["value"]
@@ -151,7 +153,7 @@ class _Server:
 
 
 def _moment(ms: Any) -> datetime | None:
-    return datetime.fromtimestamp(int(ms) / 1000, UTC).replace(tzinfo=None) if ms else None
+    return moment_of(int(ms) / 1000) if ms else None
 
 
 def _points(run: Mapping[str, Any], server: _Server) -> Iterator[Point]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.settings import RunSource
+from pipelines.sources.run_clean import MALFORMED, moment_of, telling
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
 
 state = listed_state
@@ -39,8 +40,9 @@ def read(source: RunSource) -> RunRecords:
         if not lines:
             warnings.append(f"{store.uri(key)} has no line that starts with {_MARK.strip()}; it is passed over.")
             continue
-        for table, found in _run(key, lines, warnings, store.uri(key)).items():
-            rows.setdefault(table, []).extend(found)
+        with telling(store.uri(key)):
+            for table, found in _run(key, lines, warnings, store.uri(key)).items():
+                rows.setdefault(table, []).extend(found)
     if not files:
         warnings.append(f"{store.location} holds no log file ({', '.join(_SUFFIXES)}): no run is recorded there yet.")
     return records(source, rows, warnings)
@@ -59,10 +61,10 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[dict[str, Any
             continue
         try:
             entry = json.loads(told)
-            entry["at"] = datetime.fromtimestamp(entry["time_ms"] / 1000, UTC).replace(tzinfo=None)
+            entry["at"] = moment_of(entry["time_ms"] / 1000)
             entry["metadata"] = entry.get("metadata") or {}
             entry["key"].lower()
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError):
+        except MALFORMED:
             if number == len(whole):
                 warnings.append(f"{where}: the last line is cut short and left out.")
                 continue
@@ -131,7 +133,9 @@ def _run(key: str, lines: list[dict[str, Any]], warnings: list[str], where: str)
                 "step": _step(entry),
                 "evaluated_at": entry["at"],
             }
-            for entry in scores
+            for entry in lines
+            # A value that is no number was measured all the same: it ends a row of passes.
+            if entry["key"] in _SCORES and isinstance(entry["value"], int | float)
         ],
     }
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pipelines.errors import SourceError, UnreachableError
 from pipelines.settings import RunSource
+from pipelines.sources.run_clean import MALFORMED, moment_of, telling
 from pipelines.sources.run_metrics import described
 from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 
@@ -51,8 +52,11 @@ def read(source: RunSource) -> RunRecords:
     declared = []
     for job, tags in jobs:
         declared += [tags[key] for key in (DECLARED, "run_id") if tags.get(key)][:1]
-        for table, found in _run(job, tags, warnings).items():
-            rows.setdefault(table, []).extend(found)
+        with telling(f"[[runs]] {source.name}: training job {job.get('TrainingJobName')}"):
+            for table, found in _run(job, tags, warnings).items():
+                rows.setdefault(table, []).extend(found)
+    if not rows:
+        warnings.append(f"{source.location} tells of no training job: no run is recorded there yet.")
     return records(source, rows, warnings, declared)
 
 
@@ -112,7 +116,7 @@ def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, 
             told = content.get("data", content)
             if "TrainingJobName" in told:
                 yield told, {tag["Key"]: tag["Value"] for tag in told.get("Tags") or ()}
-        except (ValueError, TypeError, AttributeError):
+        except MALFORMED:
             raise SourceError(f"{store.uri(item.key)} is no DescribeTrainingJob response; record it again.") from None
 
 
@@ -127,7 +131,7 @@ def _moment(at: Any) -> datetime | None:
     if isinstance(at, str):
         at = datetime.fromisoformat(at.replace("Z", "+00:00"))
     elif isinstance(at, int | float):
-        at = datetime.fromtimestamp(at, UTC)
+        at = moment_of(at)
     if at is None:
         return None
     return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at

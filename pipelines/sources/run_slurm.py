@@ -38,6 +38,8 @@ _STATES = {
 _GPUS = re.compile(r"(?:^|,)gres/(?:gpu|neuron)(?::[^=]+)?=(\d+)")
 # `sbatch --comment trainledger.run_id=llama8b-42` says which run the job is.
 _COMMENT = re.compile(rf"{re.escape(DECLARED)}=([^\s,;|]+)")
+# More nodes than a cluster has: what names more is no host list.
+_MOST_NODES = 100_000
 _NODES = re.compile(r"(?:^|,)node=(\d+)")
 
 
@@ -88,7 +90,7 @@ def _expanded(part: str) -> list[str]:
     numbers: list[str] = []
     for piece in found[1].split(","):
         low, _, high = piece.partition("-")
-        if not low.isdigit() or (high and not high.isdigit()):
+        if not low.isdecimal() or (high and not high.isdecimal()) or int(high or low) - int(low) > _MOST_NODES:
             raise ValueError(part)
         numbers += [f"{n:0{len(low)}d}" for n in range(int(low), int(high or low) + 1)]
     return [name for n in numbers for name in _expanded(part[: found.start()] + n + part[found.end() :])]
@@ -168,7 +170,7 @@ def _nodes(run_id: str, record: dict[str, Any], stays: Sequence[dict], warnings:
         return
     tres = record.get("AllocTRES") or ""
     gpus, nodes = _GPUS.search(tres), _NODES.search(tres)
-    used = int(gpus[1]) // int(nodes[1] if nodes else len(names)) if gpus else None
+    used = int(gpus[1]) // max(int(nodes[1] if nodes else len(names)), 1) if gpus else None
     for rank, name in enumerate(names):
         stay = {"node_rank": rank, "joined_at": record["Start"], "left_at": record["End"], "accelerators_used": used}
         held = [

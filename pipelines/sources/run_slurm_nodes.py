@@ -27,9 +27,9 @@ def moment(text: str, zone: ZoneInfo, what: str) -> datetime | None:
         if text.isdigit():
             return datetime.fromtimestamp(int(text), UTC).replace(tzinfo=None)
         at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):
         raise SourceError(f"{what} {text!r} is no time; leave SLURM_TIME_FORMAT unset or write %s.") from None
-    return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).replace(tzinfo=None)
 
 
 def _table(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, Any]]:

@@ -19,6 +19,7 @@ import polars as pl
 
 from pipelines.errors import SourceError, UsageError
 from pipelines.settings import RunSource
+from pipelines.sources.run_clean import MALFORMED, clean, form_of
 from pipelines.storage import Store, open_store
 
 # The tag, parameter or label by which another tool's record says which run it is.
@@ -182,12 +183,13 @@ def records(
     declared: Iterable[str] = (),
 ) -> RunRecords:
     """Rows by table (`run`, `attempt`, …) as typed and sorted tables; what a row leaves out is null."""
-    tables = {}
+    tables, doubts = {}, [*warnings]
     for table, schema in SCHEMAS.items():
-        told = [{"source_name": source.name, **row} for row in rows.get(table.removeprefix("tracker_"), ())]
-        frame = pl.DataFrame([{name: row.get(name) for name in schema} for row in told], schema=schema, strict=False)
+        thing = table.removeprefix("tracker_")
+        told = clean(thing, [{"source_name": source.name, **row} for row in rows.get(thing, ())], schema, doubts)
+        frame = pl.DataFrame(told, schema=schema, strict=False)
         tables[table] = frame.unique().sort(pl.all(), nulls_last=True)
-    return RunRecords(tables, sorted(set(warnings)), frozenset(declared))
+    return RunRecords(tables, sorted(set(doubts)), frozenset(declared))
 
 
 def read_runs(source: RunSource) -> RunRecords:
@@ -227,11 +229,9 @@ def _well_formed(source: RunSource) -> Iterator[None]:
     """JSON that is whole but lacks a part, or holds another than it should, is refused by the source's name."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        what = f"lacks {error}" if isinstance(error, KeyError) else f"is not of its form ({error})"
-        raise SourceError(
-            f"[[runs]] {source.name}: what {source.location} gives {what}; is it of kind {source.kind!r}, and whole?"
-        ) from error
+    except MALFORMED as error:
+        where = f"[[runs]] {source.name}: what {source.location} gives"
+        raise SourceError(f"{where} {form_of(error)}; is it whole, and of kind {source.kind!r}?") from error
 
 
 @cache

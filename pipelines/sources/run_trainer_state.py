@@ -15,6 +15,7 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.settings import RunSource
+from pipelines.sources.run_clean import MALFORMED, epoch_count, telling
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
 from pipelines.storage import Object, Store
 
@@ -56,8 +57,9 @@ def read(source: RunSource) -> RunRecords:
             runs.setdefault(run, []).append(save)
     rows: dict[str, list[dict[str, Any]]] = {}
     for run, saves in sorted(runs.items()):
-        for table, found in _run(run or source.name, sorted(saves, key=lambda s: (s.step, s.written_at))).items():
-            rows.setdefault(table, []).extend(found)
+        with telling(f"{saves[-1].uri}/{STATE}"):
+            for table, found in _run(run or source.name, sorted(saves, key=lambda s: (s.step, s.written_at))).items():
+                rows.setdefault(table, []).extend(found)
     warnings = [] if runs else [f"{store.location} holds no {STATE}: no run is recorded there yet."]
     return records(source, rows, warnings)
 
@@ -71,7 +73,7 @@ def _content(store: Store, key: str) -> Mapping[str, Any]:
         content = json.loads(store.read(key))
         int(content["global_step"])
         float(content["epoch"] or 0)
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         raise SourceError(
             f"{store.uri(key)} is no trainer state with global_step and epoch; copy it from the run again."
         ) from None
@@ -145,9 +147,9 @@ def _score(key: str, step: int, value: float, save: _Save) -> dict[str, Any]:
 
 def _is_score(key: str, value: Any) -> bool:
     is_speed = key.endswith(("_runtime", "_per_second", "_model_preparation_time"))
-    return not is_speed and isinstance(value, int | float) and math.isfinite(value)
+    return not is_speed and isinstance(value, int | float)
 
 
 def _whole(epoch: Any) -> int:
     # The last epoch may read 2.97 where a partial accumulation was dropped: it is not rounded up to a whole one.
-    return int(float(epoch or 0) + 1e-6)
+    return epoch_count(float(epoch or 0))

@@ -14,6 +14,7 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.settings import RunSource
+from pipelines.sources.run_clean import moment_of, telling
 from pipelines.sources.run_metrics import History, described
 from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 
@@ -39,8 +40,9 @@ def read(source: RunSource) -> RunRecords:
             groups.setdefault(str(name), []).append(told)
     rows: dict[str, list[dict[str, Any]]] = {}
     for name, ranks in sorted(groups.items()):
-        for table, found in _run(name, ranks, warnings).items():
-            rows.setdefault(table, []).extend(found)
+        with telling(f"[[runs]] {source.name}: run {name}"):
+            for table, found in _run(name, ranks, warnings).items():
+                rows.setdefault(table, []).extend(found)
     return records(source, rows, warnings, declared)
 
 
@@ -52,8 +54,9 @@ def _lines(content: bytes, where: str) -> Iterable[dict[str, Any]]:
             told = json.loads(line)
             told["created"] = _moment(told["created_at"])
             told["heartbeat"] = _moment(told.get("heartbeatAt") or told.get("heartbeat_at") or told["created_at"])
-            str(told["id"])
-        except (ValueError, KeyError, TypeError) as error:
+            if told["id"] in (None, ""):
+                raise KeyError("id")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             missing = f" ({error.args[0]} is missing)" if isinstance(error, KeyError) else ""
             raise SourceError(
                 f"{where}, line {number} is no exported run with id, created_at and state{missing}; export it again."
@@ -112,7 +115,11 @@ def _points(told: Mapping[str, Any]) -> Iterable[tuple[datetime, int | None, dic
     for row in told.get("history") or []:
         stamp = row.get("_timestamp")
         if isinstance(stamp, int | float):
-            values = {k: float(v) for k, v in row.items() if isinstance(v, int | float) and not k.startswith("_")}
+            values = {k: float(v) for k, v in row.items() if _is_number(v) and not k.startswith("_")}
             step = row.get("_step")
-            at = datetime.fromtimestamp(stamp, UTC).replace(tzinfo=None)
-            yield at, int(step) if step is not None else None, values
+            yield moment_of(stamp), int(step) if step is not None else None, values
+
+
+def _is_number(value: Any) -> bool:
+    # What is none, the API writes as text.
+    return isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity")

@@ -1,0 +1,157 @@
+"""What trackers write when they break: refused by name or read as unknown by name, never a traceback or a guess."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.errors import SourceError
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import RunRecords, read_runs
+
+SACCT = "JobIDRaw|State|Start|End|NodeList|AllocTRES\n1|COMPLETED|2026-07-01T10:00:00|{end}|{nodes}|{tres}\n"
+WANDB: dict[str, Any] = {"id": "a", "state": "finished", "created_at": "2026-07-01T10:00:00Z"}
+HF: dict[str, Any] = {"global_step": 10, "epoch": 1.0, "log_history": []}
+POD: dict[str, Any] = {
+    "kind": "Pod",
+    "metadata": {"name": "p", "labels": {"job-name": "j"}},
+    "spec": {"nodeName": "n"},
+    "status": {"startTime": "2026-07-01T10:00:00Z"},
+}
+JOB: dict[str, Any] = {
+    "TrainingJobName": "j",
+    "TrainingJobArn": "arn:aws:sagemaker:us-west-2:111122223333:training-job/j",
+    "TrainingJobStatus": "Completed",
+    "CreationTime": "2026-07-01T10:00:00Z",
+    "TrainingEndTime": "2026-07-01T11:00:00Z",
+}
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+def read(root: Path, kind: str, file: str, content: Any) -> RunRecords:
+    (root / file).parent.mkdir(parents=True, exist_ok=True)
+    text = content if isinstance(content, str) else json.dumps(content)
+    (root / file).write_text(text, encoding="utf-8")
+    return read_runs(RunSource(name="mine", kind=kind, location=str(root)))
+
+
+def wandb(**facts: Any) -> str:
+    return json.dumps(WANDB | facts)
+
+
+def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -> str:
+    return SACCT.format(end=end, nodes=nodes, tres=tres)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "content", "said"),
+    [
+        ("wandb", "r.jsonl", wandb(history=[{"_timestamp": 1e17, "loss": 1}]), "mine: run a .*1e.17 is no time"),
+        ("wandb", "r.jsonl", wandb(history=[{"_timestamp": 1, "epoch": 1e12}]), "mine: run a .*tells epoch 1e.12"),
+        ("wandb", "r.jsonl", wandb(id=None), "r.jsonl, line 1 .*id is missing"),
+        ("wandb", "r.jsonl", DEEP, "r.jsonl, line 1 is no exported run"),
+        ("trainer_state", "r/checkpoint-10/trainer_state.json", HF | {"epoch": 1e12}, "r/checkpoint-10.*epoch 1e.12"),
+        ("trainer_state", "r/checkpoint-10/trainer_state.json", DEEP, "trainer_state.json is no trainer state"),
+        ("lightning", "v/metrics.csv", "epoch,step,val_loss\n0,1,1\n1,,1\n", "metrics.csv, line 3 has no step"),
+        ("lightning", "v/metrics.csv", "epoch,step,val_loss\n0,nan,1\n", "metrics.csv, line 2 .* no number"),
+        ("lightning", "v/metrics.csv", "epoch,step,val_loss\n1e30,1,1\n", "v/metrics.csv .*tells epoch 1e.30"),
+        ("lightning", "v/metrics.csv", f"epoch,step,val_loss\n0,1,{'1' * 200_000}\n", "v/metrics.csv .*field limit"),
+        ("slurm", "a.txt", sacct(end="9999-12-31T23:59:59-05:00"), "a.txt, line 2: End '9999.* is no time"),
+        ("kubernetes", "a.json", DEEP, "a.json holds no Kubernetes objects"),
+        ("sagemaker", "a.json", DEEP, "a.json is no DescribeTrainingJob response"),
+        ("sagemaker", "a.json", JOB | {"CreationTime": 1e20}, "training job j .*1e.20 is no time"),
+        ("sagemaker", "a.json", {"TrainingJobName": "j"}, "mine: training job j "),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, kind: str, file: str, content: Any, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        read(tmp_path, kind, file, content)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "content", "said"),
+    [
+        ("slurm", "a.txt", sacct(nodes="n[1-999999999]"), "NodeList 'n[1-999999999]' is no host list"),
+        ("slurm", "a.txt", sacct(tres=f"gres/gpu={'9' * 23},node=1"), "accelerators_used is '9999"),
+        ("slurm", "a.txt", sacct(end="2026-07-01T09:00:00"), "left_at of its resource is 2026-07-01 09:00:00, before"),
+        ("sagemaker", "a.json", JOB | {"TrainingEndTime": "2026-07-01T09:00:00Z"}, "ended_at of its attempt is"),
+        ("sagemaker", "a.json", {"TrainingJobSummaries": []}, "tells of no training job"),
+        (
+            "wandb",
+            "r.jsonl",
+            wandb(
+                config={
+                    "aws.instance_type": "p5.48xlarge",
+                    "aws.account_id": "1",
+                    "aws.region": "us-west-2",
+                    "aws.instance_count": "1e12",
+                }
+            ),
+            "aws.instance_count is 1000000000000, which no run has",
+        ),
+        (
+            "wandb",
+            "r.jsonl",
+            wandb(history=[{"_timestamp": 1782900000, "_step": 10**30, "val_loss": 1}]),
+            "Run a: step is '1000000000",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_and_read_as_unknown(tmp_path: Path, kind: str, file: str, content: Any, said: str):
+    found = read(tmp_path, kind, file, content)
+    assert [warning for warning in found.warnings if said in warning] != []
+    # No column holds what was told: the figure is unknown, not another one.
+    for table, opens, closes in (
+        ("tracker_attempt", "started_at", "ended_at"),
+        ("tracker_resource", "joined_at", "left_at"),
+    ):
+        assert found.tables[table].filter(pl.col(closes) < pl.col(opens)).height == 0
+    assert found.tables["tracker_resource"]["accelerators_used"].drop_nulls().to_list() == []
+    assert found.tables["tracker_evaluation"]["step"].drop_nulls().to_list() == []
+
+
+@pytest.mark.parametrize("tres", ["gres/gpu=8,node=0", "gres/gpu=8,node=1"])
+def test_a_job_of_no_nodes_is_of_those_it_names(tmp_path: Path, tres: str) -> None:
+    found = read(tmp_path, "slurm", "a.txt", sacct(tres=tres))
+    # Eight GPUs on the one node of the list.
+    assert found.tables["tracker_resource"]["accelerators_used"].to_list() == [8]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "content"),
+    [
+        ("wandb", "r.jsonl", wandb(history=[{"_timestamp": 1, "val_loss": NAN}, {"_timestamp": 2, "val_loss": "NaN"}])),
+        (
+            "trainer_state",
+            "r/checkpoint-10/trainer_state.json",
+            HF | {"log_history": [{"eval_loss": NAN, "step": 5}, {"eval_loss": float("inf"), "step": 6}]},
+        ),
+        ("lightning", "v/metrics.csv", "epoch,step,val_loss\n0,1,nan\n0,2,inf\n"),
+        (
+            "sagemaker",
+            "a.json",
+            JOB
+            | {"FinalMetricDataList": [{"MetricName": "a", "Value": NAN}, {"MetricName": "b", "Value": float("-inf")}]},
+        ),
+    ],
+)
+def test_a_metric_that_is_no_number_was_measured_and_meets_no_target(
+    tmp_path: Path, kind: str, file: str, content: Any
+) -> None:
+    # Both evaluations stand, without a value: a NaN would pass for more than any target, and dropped it would let
+    # the passes before and after it count as a row.
+    assert read(tmp_path, kind, file, content).tables["tracker_evaluation"]["value"].to_list() == [None, None]
+
+
+def test_a_node_of_another_cloud_is_known_by_its_name_alone(tmp_path: Path) -> None:
+    node = {"kind": "Node", "metadata": {"name": "n"}, "spec": {"providerID": "kind://docker/y"}}
+    job = {"kind": "Job", "metadata": {"name": "j", "annotations": None}}
+    found = read(tmp_path, "kubernetes", "a.json", {"kind": "List", "items": [POD, node, job]})
+    assert found.tables["tracker_resource"].select("resource_id", "evidence").rows() == [("n", "nodemap")]
