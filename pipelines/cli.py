@@ -1,4 +1,4 @@
-"""The `trainledger` command: demo, build, check, report, query, explain, export, doctor.
+"""The `trainledger` command: demo, build, check, report, verify, query, explain, export, doctor.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
 plain sentence; a traceback only with --debug.
@@ -17,6 +17,7 @@ from pipelines import commands
 from pipelines.console import Console
 from pipelines.doctor.command import doctor
 from pipelines.errors import TrainledgerError, UsageError
+from pipelines.evidence.command import verify
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
 from pipelines.options import AsOf, Config
@@ -33,6 +34,7 @@ app = typer.Typer(
 
 app.add_typer(explain_app, name="explain")
 app.command()(doctor)
+app.command()(verify)
 app.add_typer(export_app, name="export")
 
 
@@ -83,9 +85,22 @@ def report(
     config: Config = None,
     out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("report.html"),
     as_of: AsOf = None,
+    pack: Annotated[
+        Path | None, typer.Option("--pack", help="Write the evidence pack too, a zip file for `trainledger verify`.")
+    ] = None,
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Put the bill lines into the pack, so that it is verified on its own.")
+    ] = False,
 ) -> None:
     """Write the report of the current publication, or of the one of a date, as one HTML page."""
-    commands.report(_settings(config), out, Console(), as_of)
+    if bundle and not pack:
+        raise UsageError("--bundle puts the bill into a pack; name its file with --pack.")
+    settings, console = _settings(config), Console()
+    commands.report(settings, out, console, as_of)
+    if pack:
+        from pipelines.evidence.pack import write_pack
+
+        write_pack(settings, pack, console, as_of=as_of, bundle=bundle)
 
 
 @app.command()

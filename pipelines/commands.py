@@ -11,6 +11,7 @@ from typing import Literal
 import polars as pl
 
 from pipelines.console import Console
+from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.lake import Publication
@@ -153,34 +154,39 @@ def check(settings: Settings, console: Console) -> None:
 
 def report(settings: Settings, out: Path, console: Console, as_of: str | None = None) -> None:
     """Render the report of the current publication, or of the one that was on a date, to `out`."""
-    from pipelines.reports.render import ReportFacts, render_report
-
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
     with open_marts(warehouse, published) as engine:
-        facts = ReportFacts(
-            publication_number=published.number,
-            published_at=published.published_at.astimezone(UTC),
-            code_revision=published.code_revision,
-            billing_months=tuple(months),
-            checks=published.checks,
-        )
-        try:
-            page = render_report("training_cost", engine.query, facts)
-        except EngineError as error:
-            if published.code_revision == code_revision():
-                raise
-            raise UsageError(
-                f"Publication {published.number} was made by revision {published.code_revision}, and this is "
-                f"{code_revision()}, whose report its marts do not fill ({error}); report on it with that version."
-            ) from None
+        page = report_page(engine, published)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --out.") from None
     console.say(f"Wrote {out} ({len(page.encode()) // 1024:,} KiB) from publication {published.number}.")
+
+
+def report_page(engine: Engine, published: Publication) -> str:
+    """The page of a publication over its marts."""
+    from pipelines.reports.render import ReportFacts, render_report
+
+    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    facts = ReportFacts(
+        publication_number=published.number,
+        published_at=published.published_at.astimezone(UTC),
+        code_revision=published.code_revision,
+        billing_months=tuple(months),
+        checks=published.checks,
+    )
+    try:
+        return render_report("training_cost", engine.query, facts)
+    except EngineError as error:
+        if published.code_revision == code_revision():
+            raise
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
+            f"{code_revision()}, whose report its marts do not fill ({error}); report on it with that version."
+        ) from None
 
 
 def query(settings: Settings, sql: str | None, form: Form, console: Console, as_of: str | None = None) -> None:

@@ -42,6 +42,8 @@ PUBLISHED = {
 # Made up by the build itself, so no step of it makes them.
 MADE_UP = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED})
 GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *MADE_UP})
+# What we wrote of the sources ourselves, by its address in the warehouse.
+WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in GIVEN - MADE_UP - {*BILLS}))
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
