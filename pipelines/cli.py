@@ -1,4 +1,4 @@
-"""The `trainledger` command: demo, build, check, report, query, compare, reprice, explain, export, doctor.
+"""The `trainledger` command: demo, build, check, report, verify, query, compare, reprice, explain, export, doctor.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
 plain sentence; a traceback only with --debug.
@@ -18,6 +18,7 @@ from pipelines.compare.command import compare
 from pipelines.console import Console
 from pipelines.doctor.command import doctor
 from pipelines.errors import TrainledgerError, UsageError
+from pipelines.evidence.command import verify
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
 from pipelines.options import AsOf, Config
@@ -37,6 +38,7 @@ app.add_typer(explain_app, name="explain")
 app.command()(compare)
 app.command()(doctor)
 app.command()(reprice)
+app.command()(verify)
 app.add_typer(export_app, name="export")
 
 
@@ -89,9 +91,22 @@ def report(
     as_of: AsOf = None,
     kind: Annotated[str, typer.Option("--kind", help="training_cost or savings.")] = "training_cost",
     month: Annotated[str | None, typer.Option("--month", help="YYYY-MM of a monthly report; else the newest.")] = None,
+    pack: Annotated[
+        Path | None, typer.Option("--pack", help="Write the evidence pack too, a zip file for `trainledger verify`.")
+    ] = None,
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Put the bill lines into the pack, so that it is verified on its own.")
+    ] = False,
 ) -> None:
     """Write a report of the current publication, or of the one of a date, as one HTML page."""
-    commands.report(_settings(config), out, Console(), as_of, kind, month)
+    if bundle and not pack:
+        raise UsageError("--bundle puts the bill into a pack; name its file with --pack.")
+    settings, console = _settings(config), Console()
+    commands.report(settings, out, console, as_of, kind, month)
+    if pack:
+        from pipelines.evidence.pack import write_pack
+
+        write_pack(settings, pack, console, as_of=as_of, bundle=bundle)
 
 
 @app.command()

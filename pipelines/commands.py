@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from datetime import UTC, date
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,7 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.lake import Publication
 from pipelines.models.catalog import load_catalog
-from pipelines.models.publish import DATABASE, code_revision, is_copied, mart_files, plan, write_copy
+from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
 from pipelines.quality.told import doubts, first_row, warnings
 from pipelines.settings import Settings, load_settings
 from pipelines.spreadsheet import csv_text
@@ -159,47 +158,19 @@ def report(
     kind: str = "training_cost",
     month: str | None = None,
 ) -> None:
-    """Render a report of the current publication, or of the one that was on a date, to `out`.
-
-    `month` (YYYY-MM) is the one a monthly report is about; else the newest delivered.
-    """
-    from pipelines.reports.render import ReportFacts, render_report
+    """Render a report of the current publication, or of the one that was on a date, to `out`."""
+    from pipelines.reports.page import report_page
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
     with open_marts(warehouse, published) as engine:
-        facts = ReportFacts(
-            publication_number=published.number,
-            published_at=published.published_at.astimezone(UTC),
-            code_revision=published.code_revision,
-            billing_months=tuple(months),
-            checks=published.checks,
-            month=_month_of(month, months),
-        )
-        try:
-            page = render_report(kind, engine.query, facts)
-        except EngineError as error:
-            if published.code_revision == code_revision():
-                raise
-            raise UsageError(
-                f"Publication {published.number} was made by revision {published.code_revision}, and this is "
-                f"{code_revision()}, whose report its marts do not fill ({error}); report on it with that version."
-            ) from None
+        page = report_page(engine, published, kind, month)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --out.") from None
     console.say(f"Wrote {out} ({len(page.encode()) // 1024:,} KiB) from publication {published.number}.")
-
-
-def _month_of(month: str | None, delivered: list[str]) -> date:
-    """The month asked for, or the newest; UsageError for one that nobody delivered."""
-    if month is not None and month not in delivered:
-        known = f"{delivered[0]} to {delivered[-1]}" if delivered else "none"
-        raise UsageError(f"--month {month} is not a delivered billing month; they are {known}.")
-    return date.fromisoformat(f"{month or delivered[-1]}-01")
 
 
 def query(settings: Settings, sql: str | None, form: Form, console: Console, as_of: str | None = None) -> None:

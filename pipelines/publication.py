@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NoReturn
 
@@ -19,7 +19,10 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True)
 class Publication:
-    """One build made visible: what it was made from, each table's version and files, each check's result."""
+    """One build made visible: what it was made from, each table's version and files, each check's result.
+
+    `raw` are the files of what we wrote of the sources ourselves, such as training runs as they were recorded then.
+    """
 
     number: int
     published_at: datetime
@@ -27,6 +30,7 @@ class Publication:
     inputs: dict[str, Any]
     tables: dict[str, dict[str, Any]]
     checks: list[dict[str, Any]]
+    raw: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Publications:

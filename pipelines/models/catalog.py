@@ -46,6 +46,8 @@ PUBLISHED = {
 # Made up by the build itself, so no step of it makes them.
 MADE_UP = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED, *STATED})
 GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *PROOF_TABLES, *MADE_UP})
+# What we wrote of the sources ourselves, by its address in the warehouse.
+WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in GIVEN - MADE_UP - {*BILLS}))
 LAYERS = ("reference", "staging", "core", "marts")
 
 # How a module of pipelines/transforms is called that makes a table.

@@ -13,7 +13,7 @@ from pipelines import __version__
 from pipelines.errors import UsageError
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
-from pipelines.models.catalog import RESERVATIONS, load_catalog
+from pipelines.models.catalog import RESERVATIONS, WRITTEN_RAW, load_catalog
 from pipelines.models.records import RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
@@ -153,6 +153,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             "code_revision": code_revision(),
             "inputs": planned.inputs,
             "tables": tables,
+            "raw": {key: {"files": [file.name for file in lake.files(key)]} for key in WRITTEN_RAW},
             "checks": [
                 *(
                     {"table": made.table, "period": made.period, **asdict(check)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.settings import Settings
 from pipelines.sources.aws_cur import Progress, RawDelivery, ingest, list_deliveries
-from pipelines.sources.cur_delivery import load
+from pipelines.sources.cur_delivery import Delivery, load
 from pipelines.sources.raw_bill import RawBill
 
 
@@ -20,6 +21,13 @@ class PublishedBill(RawBill):
     def __init__(self, raw_root: Path, settings: Settings, named: Sequence[Mapping[str, Any]]):
         super().__init__(raw_root, settings)
         self._named = named
+
+    @cached_property
+    def deliveries(self) -> list[Delivery]:
+        """The published deliveries, whatever the sources deliver now."""
+        months = {delivery["billing_period"] for delivery in self._named}
+        stored = {raw.delivery.fingerprint: raw.delivery for month in months for raw in self.ingest(month)}
+        return [stored[delivery["fingerprint"]] for delivery in self._named]
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
         """The published deliveries of a month. SourceError when one was replaced and is kept nowhere."""

@@ -1,0 +1,153 @@
+"""A pack as a file: a zip whose manifest.json says the sha256 of all else in it; the same members, the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from pipelines.errors import CheckError, UsageError
+from pipelines.storage import fresh_file
+
+MANIFEST = "manifest.json"
+FORMAT = "trainledger evidence pack"
+FORM = 1
+# What cannot be opened, is not what its length says, or is packed in a way we do not read.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
+_MANIFEST_BYTES = 64 << 20
+
+
+def write_archive(out: Path, about: Mapping[str, Any], members: Mapping[str, bytes | Path]) -> str:
+    """Write members and their manifest to `out`, which appears whole or not at all; the manifest's sha256."""
+    named = {name: _sealed(members[name]) for name in sorted(members)}
+    manifest = as_json({"format": FORMAT, "form": FORM, **about, "members": named})
+    with fresh_file(out) as fresh, zipfile.ZipFile(fresh, "w") as archive:
+        for name, content in [(MANIFEST, manifest), *((name, members[name]) for name in named)]:
+            _add(archive, name, content)
+    return hashlib.sha256(manifest).hexdigest()
+
+
+def as_json(content: Any) -> bytes:
+    """JSON as packs hold it."""
+    return (json.dumps(content, default=str, indent=1, sort_keys=True) + "\n").encode()
+
+
+def digest_of(stream: BinaryIO) -> str:
+    """The sha256 of all that a stream gives."""
+    seal = hashlib.sha256()
+    while block := stream.read(1 << 20):
+        seal.update(block)
+    return seal.hexdigest()
+
+
+class Pack:
+    """A pack, opened. UsageError for what is none."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        if not path.is_file():
+            raise UsageError(f"{path} does not exist; give the zip file that `trainledger report --pack` wrote.")
+        try:
+            self._zip = zipfile.ZipFile(path)
+            text = self.read(MANIFEST) if self._size(MANIFEST) <= _MANIFEST_BYTES else b""
+            self.about: dict[str, Any] = json.loads(text)
+            self.members = {
+                str(name): (str(told["sha256"]), int(told["bytes"])) for name, told in self.about["members"].items()
+            }
+            is_ours = self.about["format"] == FORMAT
+        except (*_DAMAGE, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+            raise _no_pack(path) from None
+        if not is_ours:
+            raise _no_pack(path)
+        if self.about.get("form") != FORM:
+            raise UsageError(f"{path} is a pack of form {self.about.get('form')}; verify it with the version it names.")
+        self.seal = hashlib.sha256(text).hexdigest()
+
+    def read(self, name: str) -> bytes:
+        """A member's bytes; CheckError where they cannot be read."""
+        with self._open(name) as stream:
+            return stream.read()
+
+    def json(self, name: str) -> Any:
+        """A member that is JSON."""
+        return json.loads(self.read(name))
+
+    def extract(self, name: str, place: Path) -> Path:
+        """Write a member to a file."""
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with self._open(name) as stream, place.open("wb") as file:
+            shutil.copyfileobj(stream, file, 1 << 20)
+        return place
+
+    def below(self, folder: str) -> list[str]:
+        """The members in a folder, by name."""
+        return sorted(name for name in self.members if name.startswith(f"{folder}/"))
+
+    def tampered(self) -> Iterator[str]:
+        """A sentence for every member that is not what the manifest says, is not there, or should not be."""
+        there = Counter(info.filename for info in self._zip.infolist())
+        for name, (seal, size) in self.members.items():
+            if not there[name]:
+                yield f"{name} is missing"
+            elif _misleads(name):
+                yield f"{name!a} is no name of a member"
+            elif self._size(name) != size or self._digest(name) != seal:
+                yield f"{name} is not what was packed"
+        yield from (f"{name!a} was added" for name in there if name not in self.members and name != MANIFEST)
+        yield from (f"{name!a} is there {count} times" for name, count in there.items() if count > 1)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._zip.close()
+
+    def _open(self, name: str) -> BinaryIO:
+        try:
+            return self._zip.open(name)  # type: ignore[return-value]
+        except (*_DAMAGE, KeyError):
+            raise CheckError(f"{self.path}: {name} cannot be read; have the pack sent again.") from None
+
+    def _size(self, name: str) -> int:
+        return self._zip.getinfo(name).file_size
+
+    def _digest(self, name: str) -> str | None:
+        try:
+            with self._open(name) as stream:
+                return digest_of(stream)
+        except (*_DAMAGE, CheckError):
+            return None
+
+
+def _no_pack(path: Path) -> UsageError:
+    return UsageError(f"{path} is no evidence pack; give the zip file that `trainledger report --pack` wrote.")
+
+
+def _misleads(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    return name.startswith("/") or "\\" in name or ".." in parts or not name.isprintable()
+
+
+def _sealed(content: bytes | Path) -> dict[str, Any]:
+    if isinstance(content, bytes):
+        return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    with content.open("rb") as stream:
+        return {"sha256": digest_of(stream), "bytes": content.stat().st_size}
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes | Path) -> None:
+    # The time and the system that a zip notes would differ from pack to pack.
+    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info.create_system, info.external_attr = 3, 0o644 << 16
+    # Parquet is compressed already.
+    info.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
+    if isinstance(content, bytes):
+        archive.writestr(info, content)
+        return
+    info.file_size = content.stat().st_size
+    with content.open("rb") as stream, archive.open(info, "w") as member:
+        shutil.copyfileobj(stream, member, 1 << 20)

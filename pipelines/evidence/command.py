@@ -1,0 +1,26 @@
+"""The `trainledger verify` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.console import Console
+
+
+def verify(
+    pack: Annotated[Path, typer.Argument(help="The zip file that `trainledger report --pack` wrote.")],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", help="trainledger.toml whose sources say where the inputs lie now; else where they lay then."
+        ),
+    ] = None,
+) -> None:
+    """Build a pack's figures again from its inputs, in a clean place, and compare every one."""
+    from pipelines.evidence.verify import verify as verify_pack
+    from pipelines.settings import load_settings
+
+    verify_pack(pack, load_settings(config) if config else None, Console())

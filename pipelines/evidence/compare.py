@@ -1,0 +1,68 @@
+"""Where two makings of a table differ: by key and column, both values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from pipelines.console import cell_text
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure that is not the same; a whole row or table has no column."""
+
+    table: str
+    key: str
+    column: str
+    packed: str
+    rebuilt: str
+
+
+def differences(table: str, key: Sequence[str], packed: pl.DataFrame, rebuilt: pl.DataFrame) -> Iterator[Difference]:
+    """Every figure of `packed` that `rebuilt` does not have, and the reverse; rows are told apart by `key`."""
+    columns = [name for name in rebuilt.columns if name in packed.columns]
+    odd = [name for name in (*packed.columns, *rebuilt.columns) if name not in columns]
+    for name in dict.fromkeys(odd):
+        yield Difference(table, "", name, _there(name in packed.columns), _there(name in rebuilt.columns))
+    by = [name for name in key if name in columns] or columns
+    ours, theirs = packed.select(columns), rebuilt.select(columns)
+    if ours.equals(theirs):
+        return
+    left, right = _by_key(ours, by), _by_key(theirs, by)
+    for row_key in dict.fromkeys((*left, *right)):
+        told = ", ".join(f"{name}={cell_text(value)}" for name, value in zip(by, row_key, strict=True))
+        one, other = left.get(row_key, []), right.get(row_key, [])
+        if len(one) != 1 or len(other) != 1:
+            if len(one) != len(other):
+                yield Difference(table, told, "", _rows(len(one)), _rows(len(other)))
+            continue
+        for name, a, b in zip(columns, one[0], other[0], strict=True):
+            if not _same(a, b):
+                yield Difference(table, told, name, _value(a), _value(b))
+
+
+def _by_key(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple, list[tuple]]:
+    found: dict[tuple, list[tuple]] = {}
+    for key, row in zip(frame.select(by).rows(), frame.rows(), strict=True):
+        found.setdefault(key, []).append(row)
+    return found
+
+
+def _same(a: Any, b: Any) -> bool:
+    return (a is None) == (b is None) and (a == b or (a != a and b != b))
+
+
+def _value(value: Any) -> str:
+    return "unknown" if value is None else cell_text(value)
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows" if count else "no row"
+
+
+def _there(is_there: bool) -> str:
+    return "there" if is_there else "not there"

@@ -1,0 +1,40 @@
+"""What made the tables: every model as run, every list and every contract, as members of a pack."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from pipelines import house
+from pipelines.models.catalog import load_catalog
+
+LOCK = "requirements.lock"
+_SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
+
+
+@cache
+def house_members() -> dict[str, bytes]:
+    """Each model's text (SQL with metrics and functions in place of their calls), each list and each contract."""
+    models = {f"models/{m.key}.{_SUFFIX[m.kind]}": m.text.rstrip().encode() + b"\n" for m in load_catalog().ordered}
+    contracts = {
+        f"expectations/{path.relative_to(house.EXPECTATIONS).as_posix()}": path.read_bytes()
+        for path in house.EXPECTATIONS.rglob("*.yml")
+    }
+    return models | contracts
+
+
+def lock_members() -> dict[str, bytes]:
+    """The versions of all libraries this code is held to."""
+    path = house.HOUSE / LOCK
+    return {LOCK: path.read_bytes()} if path.is_file() else {}
+
+
+@cache
+def code_digest() -> str:
+    """The sha256 of all Python that runs."""
+    package = Path(house.__file__).parent
+    seal = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        seal.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return seal.hexdigest()

@@ -1,0 +1,149 @@
+"""What a publication was made from, file by file: where each lies, its size and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from pipelines.errors import SourceError
+from pipelines.evidence.archive import digest_of
+from pipelines.lake import Publication
+from pipelines.settings import BillingSource, Settings
+from pipelines.sources.cur_delivery import RawDelivery, load
+from pipelines.storage import Store, open_store
+from pipelines.warehouse import Warehouse
+
+# Where a bundle keeps the delivered bills: the layout of the raw store.
+BILLS = "bills"
+
+
+def told_inputs(warehouse: Warehouse, publication: Publication) -> dict[str, Any]:
+    """Every delivery with its files, and every source, without a word that opens it."""
+    settings, named = warehouse.settings, publication.inputs
+    deliveries = [_told_delivery(warehouse, delivery) for delivery in named["deliveries"]]
+    others = {
+        kind: [
+            {"name": source.name, "kind": source.kind, "uri": redacted(source.location), "state": state}
+            for source in getattr(settings, kind)
+            if (state := named.get(kind, {}).get(source.name))
+        ]
+        for kind in ("runs", "reservations")
+    }
+    return {
+        "billing": [_told_source(source) for source in settings.billing],
+        "deliveries": deliveries,
+        **others,
+    }
+
+
+def bundled(warehouse: Warehouse, publication: Publication) -> dict[str, Path]:
+    """The delivered bills as the raw store keeps them, by member; SourceError for one it keeps no more."""
+    members = {}
+    for named in publication.inputs["deliveries"]:
+        raw = kept(warehouse, named)
+        if raw is None:
+            raise SourceError(
+                f"The bill lines of delivery {named['delivery_id']} ({named['source']}, {named['billing_period']}) are "
+                "kept no more, so they cannot be bundled; write the pack without --bundle."
+            )
+        for file in sorted(raw.folder.iterdir()):
+            members[f"{BILLS}/{named['source']}/{named['billing_period']}/{raw.folder.name}/{file.name}"] = file
+    return members
+
+
+def kept(warehouse: Warehouse, named: Mapping[str, Any]) -> RawDelivery | None:
+    """A published delivery in the raw store."""
+    return load(warehouse.work / "raw" / named["source"] / named["billing_period"] / named["fingerprint"][:16])
+
+
+def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[BillingSource]) -> None:
+    """SourceError naming the first recorded file that is gone from its source, or is not what was read."""
+    stores = {source.name: _store(source) for source in sources}
+    wrong = []
+    for delivery in deliveries:
+        name, store = delivery["source"], stores.get(delivery["source"])
+        if store is None:
+            raise SourceError(f"No [[billing]] source is called {name}, which the pack was made from; configure it.")
+        if delivery["files"] is None:
+            raise SourceError(
+                f"Delivery {delivery['delivery_id']} ({name}, {delivery['billing_period']}) was replaced and kept no "
+                "more when the pack was written; only a pack with --bundle, written before, can be verified."
+            )
+        wrong += [said for file in delivery["files"] for said in _unlike(file, store)]
+    if wrong:
+        more = f" ({len(wrong) - 1} more files)" if len(wrong) > 1 else ""
+        raise SourceError(f"{wrong[0]}{more}; restore it, or verify a pack written with --bundle.")
+
+
+def redacted(uri: str | None) -> str | None:
+    """An address without user, password, query or fragment: what may open it never leaves."""
+    if uri is None or "://" not in uri:
+        return uri
+    parts = urlsplit(uri)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _told_source(source: BillingSource) -> dict[str, Any]:
+    told = source.model_dump(mode="json", exclude={"profile"})
+    return {**told, "location": redacted(source.location), "endpoint_url": redacted(source.endpoint_url)}
+
+
+def _told_delivery(warehouse: Warehouse, named: Mapping[str, Any]) -> dict[str, Any]:
+    raw = kept(warehouse, named)
+    source = next((source for source in warehouse.settings.billing if source.name == named["source"]), None)
+    store = _store(source) if source else None
+    where: Callable[[str], str | None] = (lambda key: redacted(store.uri(key))) if store else (lambda key: None)
+    files = [_told_file(raw, place, where, store) for place in range(len(raw.files))] if raw else None
+    return {**named, "manifest_uri": where(named["manifest"]), "files": files}
+
+
+def _told_file(raw: RawDelivery, place: int, where: Callable[[str], str | None], store: Store | None) -> dict[str, Any]:
+    file, delivered = raw.files[place], raw.delivery.objects[place]
+    with (raw.folder / file.name).open("rb") as stream:
+        as_kept = digest_of(stream)
+    is_kept = file.size == delivered.size
+    return {
+        "key": file.key,
+        "uri": where(file.key),
+        "bytes": delivered.size,
+        "version": delivered.etag,
+        # A csv is kept as Parquet, so its own bytes are read where they lie.
+        "sha256": as_kept if is_kept else _digest_at(store, file.key, delivered.size),
+        "kept_as": file.name,
+        "kept_sha256": as_kept,
+        "line_count": file.line_count,
+        "billed_total": file.billed_total,
+    }
+
+
+def _digest_at(store: Store | None, key: str, size: int) -> str | None:
+    """What lies at a key, if it is still what was read as far as its size tells; else None."""
+    try:
+        if store is None or not any(item.key == key and item.size == size for item in store.list(key)):
+            return None
+        with store.open(key) as stream:
+            return digest_of(stream)
+    except SourceError:
+        return None
+
+
+def _unlike(file: Mapping[str, Any], store: Store) -> list[str]:
+    where = store.uri(file["key"])
+    if not any(item.key == file["key"] for item in store.list(file["key"])):
+        return [f"{where} is gone"]
+    if file["sha256"] is None:
+        return [f"{where} was gone or changed already when the pack was written"]
+    with store.open(file["key"]) as stream:
+        return [] if digest_of(stream) == file["sha256"] else [f"{where} is not what the publication was made from"]
+
+
+def _store(source: BillingSource) -> Store:
+    return open_store(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+
+
+def recorded_sources(told: Mapping[str, Any], settings: Settings | None) -> tuple[BillingSource, ...]:
+    """The billing sources a pack names, each as the configuration has it now where there is one of its name."""
+    now = {source.name: source for source in settings.billing} if settings else {}
+    return tuple(now.get(source["name"]) or BillingSource(**source) for source in told["billing"])

@@ -1,0 +1,149 @@
+"""Writes the evidence pack of a publication: what it was made from, by which models, what came out and was checked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipelines.commands import open_marts
+from pipelines.console import Console
+from pipelines.errors import SourceError, UsageError
+from pipelines.evidence.archive import as_json, write_archive
+from pipelines.evidence.house_files import code_digest, house_members, lock_members
+from pipelines.evidence.inputs import bundled, told_inputs
+from pipelines.lake import Publication
+from pipelines.models.catalog import PUBLISHED, load_catalog
+from pipelines.models.publish import code_revision, mart_files
+from pipelines.reports.page import report_page
+from pipelines.settings import Settings
+from pipelines.spreadsheet import csv_text
+from pipelines.warehouse import Warehouse, published_of
+
+PUBLICATION, INPUTS, CHECKS, REPORT = "publication.json", "inputs.json", "checks.csv", "report.html"
+# The folders of a pack: marts, the records of the sources as we wrote them, what was published before.
+MARTS, RECORDS, BEFORE = "marts", "records", "before"
+README = "README.txt"
+_README = """trainledger evidence pack
+
+    trainledger verify THIS.zip
+
+checks the sha256 of every file here, builds every table again from the inputs and compares every figure.
+
+manifest.json       sha256 and size of every other file; whether the delivered bills are in here
+report.html         the page
+marts/              every published table, as Parquet and as CSV
+inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source of runs
+bills/              only in a pack with the inputs: the bill lines as they were read
+records/            training runs, reservations and the like, as they were read from their sources
+models/             every model as it ran; models/reference/ are the lists typed by people
+expectations/       what every table promises
+publication.json    the record of the publication: inputs, policy, tables, results of all checks
+checks.csv          the results of all checks
+before/             what was published before, against which restatements are told
+requirements.lock   the libraries
+"""
+
+
+def write_pack(settings: Settings, out: Path, console: Console, *, as_of: str | None, bundle: bool) -> None:
+    """Write the pack of the current publication, or of the one of a date, to `out`; with the bills if `bundle`."""
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse, as_of)
+    _refuse_other_code(published)
+    before, lost = _before(warehouse, published)
+    with open_marts(warehouse, published) as engine:
+        page = report_page(engine, published)
+    inputs = told_inputs(warehouse, published)
+    members: dict[str, bytes | Path] = {
+        README: _README.encode(),
+        PUBLICATION: as_json(asdict(published)),
+        INPUTS: as_json(inputs),
+        CHECKS: _checks(published).encode(),
+        REPORT: page.encode(),
+        **_marts(warehouse, published),
+        **_records(warehouse, published),
+        **before,
+        **house_members(),
+        **lock_members(),
+        **(bundled(warehouse, published) if bundle else {}),
+    }
+    about = {
+        "publication": published.number,
+        "published_at": published.published_at,
+        "code_revision": published.code_revision,
+        "code_sha256": code_digest(),
+        "has_bills": bundle,
+        "not_recomputed": lost,
+    }
+    try:
+        seal = write_archive(out, about, members)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --pack.") from None
+    console.say(
+        f"Wrote {out} ({out.stat().st_size // 1024:,} KiB, {len(members)} files), its manifest is sha256 {seal}."
+    )
+
+
+def _refuse_other_code(published: Publication) -> None:
+    if published.code_revision != code_revision():
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision} and this is "
+            f"{code_revision()}, which has other models; run `trainledger build`, or write its pack with that version."
+        )
+    if not published.raw:
+        raise UsageError(
+            f"Publication {published.number} does not name the records of its runs, as older versions did not; publish "
+            "into a fresh warehouse and write the pack of that."
+        )
+
+
+def _marts(warehouse: Warehouse, published: Publication) -> dict[str, bytes | Path]:
+    members: dict[str, bytes | Path] = {}
+    for name, files in mart_files(warehouse, published.tables).items():
+        # A mart is made whole, so it has one file.
+        (members[f"{MARTS}/{name}.parquet"],) = files
+        members[f"{MARTS}/{name}.csv"] = csv_text(pl.read_parquet(files)).encode()
+    return members
+
+
+def _records(warehouse: Warehouse, published: Publication) -> dict[str, Path]:
+    return {
+        f"{RECORDS}/{key.removeprefix('raw/')}/{file.name}": file
+        for key, named in published.raw.items()
+        for file in warehouse.lake.named_files(key, named["files"])
+    }
+
+
+def _before(warehouse: Warehouse, published: Publication) -> tuple[dict[str, Path], list[str]]:
+    """What the publication before showed, by member; and the marts that cannot be made again where it is gone."""
+    known = {publication.number: publication for publication in warehouse.lake.publications()}
+    earlier = known.get(published.number - 1)
+    if earlier is None and published.number == 1:
+        return {}, []
+    try:
+        return {
+            f"{BEFORE}/{key}/{file.name}": file
+            for key in (PUBLISHED.values() if earlier else ())
+            if earlier and key in earlier.tables
+            for file in warehouse.lake.named_files(key, earlier.tables[key]["files"])
+        }, [] if earlier else restated_marts()
+    except SourceError:
+        return {}, restated_marts()
+
+
+def restated_marts() -> list[str]:
+    """The marts that rest on what was published before."""
+    catalog = load_catalog()
+
+    def rests(name: str) -> bool:
+        return name in PUBLISHED or (name in catalog and any(map(rests, catalog[name].inputs)))
+
+    return [model.name for model in catalog.layer("marts") if rests(model.name)]
+
+
+def _checks(published: Publication) -> str:
+    columns = ("table", "period", "check", "severity", "passed", "unexpected_count", "observed", "title")
+    rows: list[dict[str, Any]] = [{name: check.get(name) for name in columns} for check in published.checks]
+    return csv_text(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), strict=False))

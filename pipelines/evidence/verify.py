@@ -1,0 +1,135 @@
+"""Verifies a pack: nothing in it was changed, and building again from its inputs gives every figure of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from pipelines.console import Console
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.errors import CheckError, UsageError
+from pipelines.evidence.archive import Pack
+from pipelines.evidence.compare import Difference, differences
+from pipelines.evidence.house_files import code_digest, house_members
+from pipelines.evidence.pack import MARTS, REPORT
+from pipelines.evidence.rebuild import published_in, rebuild
+from pipelines.models.build import Builder, Built
+from pipelines.models.catalog import load_catalog
+from pipelines.models.publish import code_revision
+from pipelines.quality.contract import load_contract
+from pipelines.reports.page import report_page
+from pipelines.settings import Settings
+from pipelines.spreadsheet import csv_text
+
+SHOWN = 20
+_CHECKED = ("table", "period", "check", "severity", "passed", "unexpected_count")
+# A chart is drawn with the fonts of the machine it is drawn on.
+_CHART = re.compile(r"<svg .*?</svg>", re.DOTALL)
+
+
+def verify(path: Path, settings: Settings | None, console: Console) -> None:
+    """Say VERIFIED, or raise: CheckError with what differs, SourceError for inputs that are gone or changed."""
+    pack = Pack(path)
+    try:
+        _refuse_tampered(pack, console)
+        _refuse_other_models(pack, console)
+        with TemporaryDirectory(prefix="trainledger-verify-") as folder:
+            builder, built = rebuild(pack, Path(folder), settings, console)
+            found = list(_all_differences(pack, builder, built))
+            figures = sum(_rebuilt(builder, name).height * _rebuilt(builder, name).width for name in _marts(pack))
+    finally:
+        pack.close()
+    lost = pack.about["not_recomputed"]
+    if lost:
+        console.note(f"What was published before is not in the pack, so these are not compared: {', '.join(lost)}.")
+    if found:
+        _say(found, console)
+        raise CheckError(f"{path} is not what its inputs give: {_counted(len(found), 'difference')}.")
+    console.say(
+        f"VERIFIED: publication {pack.about['publication']}, {figures:,} figures in {len(_marts(pack))} tables are "
+        f"what its inputs give; the manifest of the pack is sha256 {pack.seal}."
+    )
+
+
+def _refuse_tampered(pack: Pack, console: Console) -> None:
+    wrong = list(pack.tampered())
+    for sentence in wrong[:SHOWN]:
+        console.say(sentence)
+    if wrong:
+        raise CheckError(f"{pack.path}: {wrong[0]}, {_counted(len(wrong), 'file')} in all; have the pack sent again.")
+
+
+def _refuse_other_models(pack: Pack, console: Console) -> None:
+    made = pack.about["code_revision"]
+    if made != code_revision():
+        raise UsageError(
+            f"{pack.path} was made by revision {made} and this is {code_revision()}, which has other models; verify it "
+            "with that version."
+        )
+    ours = house_members()
+    theirs = {name for folder in ("models", "expectations") for name in pack.below(folder)}
+    wrong = sorted(name for name in theirs | set(ours) if name not in theirs or ours.get(name) != pack.read(name))
+    if wrong:
+        more = f" and {_counted(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
+        raise CheckError(f"{pack.path}: {wrong[0]}{more} is not what revision {made} runs; have the pack sent again.")
+    if pack.about.get("code_sha256") != code_digest():
+        console.note(
+            "The same models, but other code around them than wrote the pack; figures are compared all the same."
+        )
+
+
+def _all_differences(pack: Pack, builder: Builder, built: Sequence[Built]) -> Iterator[Difference]:
+    for name in _marts(pack):
+        packed = _packed(pack, name)
+        yield from differences(name, load_contract(f"marts/{name}").key, packed, _rebuilt(builder, name))
+        member = f"{MARTS}/{name}.csv"
+        if pack.read(member) != csv_text(packed).encode():
+            yield Difference(member, "", "", "other rows", f"the rows of {name}.parquet")
+    published = published_in(pack)
+    checks = {(made.table, made.period, check.check): check for made in built for check in made.checks}
+    for check in published.checks:
+        again = checks.get((check["table"], check["period"], check["check"]))
+        for name in ("passed", "unexpected_count") if again else ():
+            if check[name] != getattr(again, name):
+                key = f"{check['table']} {check['period'] or ''}".strip()
+                yield Difference(
+                    "checks", f"{key}: {check['check']}", name, str(check[name]), str(getattr(again, name))
+                )
+    if not pack.about["not_recomputed"]:
+        with DuckDBEngine() as engine:
+            for name in _marts(pack):
+                engine.view(name, builder.lake.files(f"marts/{name}"))
+            page = report_page(engine, published)
+        if _CHART.sub("", page) != _CHART.sub("", pack.read(REPORT).decode()):
+            yield Difference(REPORT, "", "", "another page", "the page of the rebuilt tables")
+
+
+def _marts(pack: Pack) -> list[str]:
+    """The marts that are compared."""
+    lost = pack.about["not_recomputed"]
+    return [model.name for model in load_catalog().layer("marts") if model.name not in lost]
+
+
+def _packed(pack: Pack, name: str) -> pl.DataFrame:
+    return pl.read_parquet(BytesIO(pack.read(f"{MARTS}/{name}.parquet")))
+
+
+def _rebuilt(builder: Builder, name: str) -> pl.DataFrame:
+    return pl.read_parquet(builder.lake.files(f"marts/{name}"))
+
+
+def _say(found: Sequence[Difference], console: Console) -> None:
+    columns = ("table", "key", "column", "packed", "rebuilt")
+    rows = [tuple(getattr(difference, name) for name in columns) for difference in found[:SHOWN]]
+    console.table(pl.DataFrame(rows, schema=list(columns), orient="row"))
+    if len(found) > SHOWN:
+        console.say(f"and {len(found) - SHOWN:,} more")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
