@@ -51,7 +51,7 @@ WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in GIVEN - MADE_UP - {*BILLS})
 LAYERS = ("reference", "staging", "core", "marts")
 
 # How a module of pipelines/transforms is called that makes a table.
-_TABLES = ("fct_", "dim_")
+_TABLES = ("fct_", "dim_", "mart_")
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
 
 
@@ -185,4 +185,5 @@ def _transform(name: str) -> Model | None:
     shared = sorted(file for file in path.parent.glob("*.py") if not file.name.startswith((*_TABLES, "__")))
     shared += sorted(Path(pipelines.proof.__path__[0]).glob("*.py"))
     text = "\n".join(file.read_text(encoding="utf-8") for file in (path, *shared))
-    return Model("core", name, "transform", path, text, tuple(module.INPUTS), "whole")
+    layer = "marts" if name.startswith("mart_") else "core"
+    return Model(layer, name, "transform", path, text, tuple(module.INPUTS), "whole")

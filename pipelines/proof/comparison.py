@@ -132,7 +132,8 @@ def _quality(sides: tuple[Side, Side], context: Context, registration: Registrat
     runs = [[run["run_id"] for run in side.runs] for side in sides]
     if registration is not None:
         final = context.final(registration.margin.metric, [*runs[0], *runs[1]])
-        return judge_quality(*({run: final.get(run) for run in side} for side in runs), registration.margin)
+        gpu, trainium = ({run: final.get(run) for run in side} for side in runs)
+        return judge_quality(gpu, trainium, registration.margin)
     target = context.target(runs[0][0])
     if sides[0].measure == "cost_to_target" and target is not None:
         reached, failed = sum(map(len, runs)), sum(len(side.failed) for side in sides)

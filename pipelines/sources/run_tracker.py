@@ -156,9 +156,11 @@ class RunReader(Protocol):
 
     def read(self, source: RunSource) -> RunRecords:
         """Everything the source recorded. Raises SourceError for what is not what it claims to be."""
+        ...
 
     def state(self, source: RunSource) -> str:
         """A text that changes when what the source recorded may have; as cheap as one listing."""
+        ...
 
 
 # The modules are imported when a source of their kind is read.
@@ -243,7 +245,6 @@ def _readers_digest() -> str:
 
 def _reader(source: RunSource) -> RunReader:
     if source.kind not in READERS:
-        raise UsageError(
-            f"[[runs]] {source.name}: kind {source.kind!r} is not read; write one of {', '.join(READERS)}."
-        )
+        known = ", ".join(READERS)
+        raise UsageError(f"[[runs]] {source.name}: kind {source.kind!r} is not read; write one of {known}.")
     return import_module(f"pipelines.sources.{READERS[source.kind]}")  # type: ignore[return-value]

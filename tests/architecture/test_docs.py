@@ -64,4 +64,4 @@ def test_the_dictionary_tells_every_column_of_every_mart() -> None:
         mart = part.partition("\n")[0]
         told = re.findall(r"^\| `(\w+)` \| [A-Z]", part, re.MULTILINE)
         assert told == [column.name for column in load_contract(f"marts/{mart}").columns]
-    assert text.count("\n## ") == len(list((ROOT / "sql" / "marts").glob("*.sql")))
+    assert text.count("\n## ") == len(list((ROOT / "expectations" / "marts").glob("*.yml")))
