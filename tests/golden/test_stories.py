@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.ledger_law import bill_totals, ledger_totals, lines_that_do_not_sum, total_by_basis
+from support.ledger_law import LAW_TABLES, bill_totals, ledger_totals, lines_that_do_not_sum, total_by_basis
 from support.ledgers import open_tables
 from support.stories import build_story, differences, read_bills, read_expected
 
 from pipelines.models.build import Builder
+from pipelines.models.catalog import tables_in
 
 STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.csv"))
 
@@ -23,8 +24,13 @@ class Told:
 
 @pytest.fixture(scope="module", params=STORIES, ids=lambda folder: folder.name)
 def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """A story, built once for all its tests."""
-    return Told(request.param, build_story(request.param, tmp_path_factory.mktemp(request.param.name)))
+    """A story, built once for all its tests: as far as they ask, and whole where it is told of publications."""
+    folder: Path = request.param
+    figures = read_expected(folder)
+    is_published = len(read_bills(folder)) > 1 or any(figure.publication for figure in figures)
+    asked = {name for figure in figures for name in tables_in(figure.sql)}
+    only = () if is_published else {*asked, *LAW_TABLES}
+    return Told(folder, build_story(folder, tmp_path_factory.mktemp(folder.name), only))
 
 
 def test_figures_are_as_derived_by_hand(story: Told) -> None:

@@ -17,6 +17,11 @@ from support.ledgers import open_tables
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_currency_code", "line_item_unblended_cost")
 FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost")
+# What the law is about, and the marts that say whether the bill is what it claims to be.
+LAW_TABLES = frozenset(
+    {"fct_charge_piece", "fct_capacity_block_piece", "fct_attached_piece", "fct_ledger_daily", "mart_cost_ledger_daily"}
+    | {"mart_invoice_reconciliation_monthly", "mart_bill_identity_monthly"}
+)
 LINE = "source_name, source_file, source_row"
 
 # Every apportioned line with what its pieces come to; a line nobody apportions has none to compare.

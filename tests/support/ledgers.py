@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import polars as pl
@@ -10,21 +10,30 @@ import polars as pl
 from pipelines.commands import open_marts, published_of
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
-from pipelines.models.catalog import GIVEN
+from pipelines.models.catalog import GIVEN, Catalog
 from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import drop_undelivered, plan, publish
+from pipelines.quality.contract import load_contract
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
 
 
-def build_warehouse(config: Path) -> Builder:
-    """Ingest, build every table in order and publish; the same calls the Dagster assets make."""
-    return build_with(load_settings(config))
+def build_warehouse(config: Path, only: Collection[str] = ()) -> Builder:
+    """Ingest, build every table in order and publish; the same calls the Dagster assets make.
+
+    Where `only` names tables, just these are built, with what they rest on, and nothing is published.
+    """
+    return build_with(load_settings(config), only=only)
 
 
-def build_with(settings: Settings, after: Callable[[Builder, str], None] = lambda builder, table: None) -> Builder:
+def build_with(
+    settings: Settings,
+    after: Callable[[Builder, str], None] = lambda builder, table: None,
+    only: Collection[str] = (),
+) -> Builder:
     """`build_warehouse` for settings that are loaded already; `after` hears of each table as it is done."""
     builder = Builder(Warehouse(settings))
+    wanted = _resting_on(builder.catalog, only)
     with builder.lake.lock():
         planned = plan(builder.warehouse)
         for month in planned.months:
@@ -35,12 +44,25 @@ def build_with(settings: Settings, after: Callable[[Builder, str], None] = lambd
         builder.read_reservations()
         builder.read_registrations()
         for model in builder.catalog.ordered:
-            if model.stored:
+            if model.stored and (not only or model.name in wanted):
                 for period in planned.months if model.grain == "month" else (None,):
                     builder.build(model.name, period)
                 after(builder, model.name)
-        publish(builder, planned)
+        if not only:
+            publish(builder, planned)
     return builder
+
+
+def _resting_on(catalog: Catalog, names: Collection[str]) -> set[str]:
+    """The tables themselves, what they are made from, and what the checks of any of them read."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in catalog and name not in found:
+            found.add(name)
+            waiting += [*catalog[name].inputs, *load_contract(catalog[name].key).reads]
+    return found
 
 
 def ask(builder: Builder, sql: str) -> pl.DataFrame:
@@ -50,15 +72,18 @@ def ask(builder: Builder, sql: str) -> pl.DataFrame:
 
 
 def open_tables(builder: Builder) -> Engine:
-    """An engine that holds every stored table, all months."""
+    """An engine that holds every stored table that was built, all months."""
     from pipelines.engine.duckdb import DuckDBEngine
 
     engine = DuckDBEngine()
-    # The bill itself is read one month at a time, and so is what rests on it.
+    # The bill itself is read one month at a time, and so is what rests on it; what was not built is not there.
     per_month = set(GIVEN)
     for model in builder.catalog.ordered:
         if model.stored:
-            engine.view(model.name, builder.lake.files(model.key))
+            if files := builder.lake.files(model.key):
+                engine.view(model.name, files)
+            else:
+                per_month.add(model.name)
         elif per_month.isdisjoint(model.inputs):
             engine.view_sql(model.name, model.text)
         else:

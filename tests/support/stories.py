@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -61,8 +61,8 @@ def _lines(path: Path) -> list[dict[str, str]]:
     return [{key: "" if cell == EMPTY else cell for key, cell in row.items() if cell} for row in rows]
 
 
-def build_story(story: Path, root: Path) -> Builder:
-    """Deliver and build the story below `root`, once per delivery of its bill."""
+def build_story(story: Path, root: Path, only: Collection[str] = ()) -> Builder:
+    """Deliver and build the story below `root`, once per delivery of its bill; whole, or `only` some tables of it."""
     events = [json.loads(line) for line in (story / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     runs = write_events(root / "runs", events)
     # Told by whoever holds reserved capacity, as AWS answers it or as a table.
@@ -74,7 +74,7 @@ def build_story(story: Path, root: Path) -> Builder:
         export = writer_of(months)(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
         config = write_config(root, billing=export, runs=runs, reservations=held, registrations=registered)
         _add_decisions(story, config)
-        builder = build_warehouse(config)
+        builder = build_warehouse(config, only)
     assert builder is not None, f"{story} has no bill_YYYY-MM.csv"
     return builder
 
