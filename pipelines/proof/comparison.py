@@ -12,7 +12,7 @@ from pipelines.proof.estimate import estimate
 from pipelines.proof.matched import Run, Side, choose
 from pipelines.proof.quality import Quality, judge_quality
 from pipelines.proof.registration import Registration
-from pipelines.proof.sensitivity import claimed, shares_of_evidence
+from pipelines.proof.sensitivity import claimed, shares_of_evidence, spent
 from pipelines.proof.verdict import RUN_FLOOR, Evidence, judge
 
 # Prices move within months: P5 fell by 44 % in June 2025 (facts training-runs 6).
@@ -47,9 +47,9 @@ def compare(
             "registered_cost_basis": registration.cost_basis,
         }
     notes: list[str] = []
-    if registration is not None and not registration.precedes(told):
+    if registration is not None and not registration.precedes(gpu, trainium):
         notes = [
-            f"registration {registration.name} of {registration.registered_on} came after the first run "
+            f"registration {registration.name} of {registration.registered_on} came after runs of both sides "
             "and counts for nothing"
         ]
         registration = None
@@ -92,6 +92,7 @@ def compare(
             f"{name}_run_count": len(side.runs),
             f"{name}_failed_run_count": len(side.failed),
             f"{name}_failed_cost_usd": side.failed_cost,
+            f"{name}_cost_usd": spent(side),
             f"{name}_unit_cost_usd": None if evidence.estimate is None else side.mean,
         }
     unexplained = [_unexplained(side, context) for side in sides]
@@ -132,7 +133,8 @@ def _quality(sides: tuple[Side, Side], context: Context, registration: Registrat
     runs = [[run["run_id"] for run in side.runs] for side in sides]
     if registration is not None:
         final = context.final(registration.margin.metric, [*runs[0], *runs[1]])
-        return judge_quality(*({run: final.get(run) for run in side} for side in runs), registration.margin)
+        gpu, trainium = ({run: final.get(run) for run in side} for side in runs)
+        return judge_quality(gpu, trainium, registration.margin)
     target = context.target(runs[0][0])
     if sides[0].measure == "cost_to_target" and target is not None:
         reached, failed = sum(map(len, runs)), sum(len(side.failed) for side in sides)

@@ -58,10 +58,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
         "experiment": _TEXT,
         "team": _TEXT,
         "owner": _TEXT,
-        "parent_run_id": _TEXT,
-        "base_checkpoint_id": _TEXT,
-        "compile_run_id": _TEXT,
-        "workload_id": _TEXT,
+        **dict.fromkeys(("parent_run_id", "base_checkpoint_id", "compile_run_id", "workload_id"), _TEXT),
         "status": _TEXT,
         "started_at": _AT,
         "ended_at": _AT,
@@ -155,9 +152,11 @@ class RunReader(Protocol):
 
     def read(self, source: RunSource) -> RunRecords:
         """Everything the source recorded. Raises SourceError for what is not what it claims to be."""
+        ...
 
     def state(self, source: RunSource) -> str:
         """A text that changes when what the source recorded may have; as cheap as one listing."""
+        ...
 
 
 # The modules are imported when a source of their kind is read.

@@ -81,7 +81,7 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        pytest.param(["alone"], "runs completed on GPU are 1 and on Trainium 0", id="one-sided"),
+        pytest.param(["alone / corp-v3 / seq 8192"], "runs completed on GPU are 1 and on Trainium 0", id="one-sided"),
         pytest.param(["nobody"], "No run is of a workload 'nobody'", id="unknown"),
         pytest.param(["corp-v3"], "part of several workloads: free / corp-v3", id="ambiguous"),
         pytest.param(
