@@ -66,6 +66,13 @@ def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path],
         assert flips is None or (flips in text and flips in report)
 
 
+def test_what_is_not_compared_is_written_as_unknown(built: tuple[Builder, Path]) -> None:
+    """The cost of nothing on `free` leaves no mean to show."""
+    text = told(built[1], "free")
+    assert "n/a" in text and "<span" not in text
+    assert "none claimed" in text
+
+
 def test_another_basis_is_asked_for(built: tuple[Builder, Path]) -> None:
     text = told(built[1], "win", "--basis", "list")
     assert "inconclusive: the 95% interval of the saving is -24.1% to 19.4%" in " ".join(text.split())
