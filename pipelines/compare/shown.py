@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -45,10 +45,10 @@ def _sides(row: Row) -> pl.DataFrame:
     lines = [
         ("runs compared", *(_count(row[f"{side}_run_count"]) for side in ("gpu", "trainium"))),
         ("failed, their cost counted in", *(_failed(row, side) for side in ("gpu", "trainium"))),
-        (money_of, *(unit_usd(row[f"{side}_unit_cost_usd"], row["billing_currency"]) for side in ("gpu", "trainium"))),
+        (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in ("gpu", "trainium"))),
         (
             "paid for and explained by no run",
-            *(cents(row[f"{side}_residual_cost_usd"], row["billing_currency"]) for side in ("gpu", "trainium")),
+            *(_amount(row, f"{side}_residual_cost_usd", cents) for side in ("gpu", "trainium")),
         ),
     ]
     if row["quality_metric"]:
@@ -79,8 +79,8 @@ def _bases(pair: Sequence[Row]) -> pl.DataFrame:
     lines = [
         (
             row["cost_basis"],
-            unit_usd(row["gpu_unit_cost_usd"], row["billing_currency"]),
-            unit_usd(row["trainium_unit_cost_usd"], row["billing_currency"]),
+            _amount(row, "gpu_unit_cost_usd", unit_usd),
+            _amount(row, "trainium_unit_cost_usd", unit_usd),
             _saving(row),
             row["verdict"],
         )
@@ -100,6 +100,11 @@ def _saving(row: Row) -> str:
 def _failed(row: Row, side: str) -> str:
     count = row[f"{side}_failed_run_count"]
     return f"{count} ({cents(row[f'{side}_failed_cost_usd'], row['billing_currency'])})" if count else _count(count)
+
+
+def _amount(row: Row, name: str, form: Callable[[Any, str], str]) -> str:
+    # What the report writes for nothing is markup.
+    return "n/a" if row[name] is None else form(row[name], row["billing_currency"])
 
 
 def _count(value: int | None) -> str:

@@ -13,9 +13,10 @@ from pipelines.doctor.aws import may_describe_capacity
 from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
 from pipelines.errors import TrainledgerError
 from pipelines.publication import Publications
-from pipelines.settings import ReservationSource, RunSource, Warehouse
+from pipelines.settings import ProofSource, ReservationSource, RunSource, Warehouse
 from pipelines.sources.capacity_reservation import read_reservations
 from pipelines.sources.capacity_reservation_file import reservation_files
+from pipelines.sources.proof_registration import REGISTRATION, read_registrations
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.storage import Store, open_store
 
@@ -78,6 +79,19 @@ def _saved(source: ReservationSource) -> Iterator[Finding]:
     held = told.table["reservation_id"].n_unique()
     yield Finding(subject, "readable", "ok", f"{held:,} reservation{'' if held == 1 else 's'} told.")
     yield from (Finding(subject, "doubt", "warn", doubt) for doubt in told.warnings)
+
+
+def examine_registrations(source: ProofSource) -> Iterator[Finding]:
+    """The folder of pre-registrations, read as a build reads it but for what was recorded before."""
+    if source.registrations is None:
+        return
+    try:
+        told = read_registrations(source, {})[REGISTRATION].height
+    except TrainledgerError as error:
+        yield failed("proof", "readable", error, ("s3:GetObject", object_arn(source.registrations)))
+        return
+    count = f"{told:,} registration{'' if told == 1 else 's'}"
+    yield Finding("proof", "readable", "ok" if told else "warn", f"{source.registrations} holds {count}.")
 
 
 def examine_warehouse(place: Warehouse, now: datetime) -> Iterator[Finding]:

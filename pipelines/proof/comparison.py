@@ -12,7 +12,7 @@ from pipelines.proof.estimate import estimate
 from pipelines.proof.matched import Run, Side, choose
 from pipelines.proof.quality import Quality, judge_quality
 from pipelines.proof.registration import Registration
-from pipelines.proof.sensitivity import claimed, shares_of_evidence
+from pipelines.proof.sensitivity import claimed, shares_of_evidence, spent
 from pipelines.proof.verdict import RUN_FLOOR, Evidence, judge
 
 # Prices move within months: P5 fell by 44 % in June 2025 (facts training-runs 6).
@@ -47,9 +47,9 @@ def compare(
             "registered_cost_basis": registration.cost_basis,
         }
     notes: list[str] = []
-    if registration is not None and not registration.precedes(told):
+    if registration is not None and not registration.precedes(gpu, trainium):
         notes = [
-            f"registration {registration.name} of {registration.registered_on} came after the first run "
+            f"registration {registration.name} of {registration.registered_on} came after runs of both sides "
             "and counts for nothing"
         ]
         registration = None
@@ -92,6 +92,7 @@ def compare(
             f"{name}_run_count": len(side.runs),
             f"{name}_failed_run_count": len(side.failed),
             f"{name}_failed_cost_usd": side.failed_cost,
+            f"{name}_cost_usd": spent(side),
             f"{name}_unit_cost_usd": None if evidence.estimate is None else side.mean,
         }
     unexplained = [_unexplained(side, context) for side in sides]

@@ -20,6 +20,8 @@ Method = Literal["welch", "paired", "bootstrap"]
 LEVEL = 0.95
 # Below it a bootstrap interval is too narrow: its tail is made of too few different samples.
 BOOTSTRAP_FLOOR = 20
+# Above it means are normal whatever the costs are, and the work would grow with the square of the runs.
+BOOTSTRAP_CEILING = 200
 RESAMPLES = 4_000
 # The same interval for the same costs, on every machine and day.
 SEED = 20_260_701
@@ -46,7 +48,7 @@ def estimate(gpu: Sequence[float], trainium: Sequence[float], pairs: Sequence[tu
     """The saving of Trainium over GPU from one cost a run; `pairs` (GPU, Trainium) where runs were paired beforehand.
 
     Paired Student t when every run is in a pair, else Welch's t with the degrees of freedom of Welch and
-    Satterthwaite (Welch 1947); BCa bootstrap (Efron 1987) from 20 runs a side. ValueError for a cost of nothing.
+    Satterthwaite (Welch 1947); BCa bootstrap (Efron 1987) from 20 to 200 runs a side. ValueError for a cost of nothing.
     """
     if not gpu or not trainium or min(*gpu, *trainium) <= 0:
         raise ValueError("a cost that is not above zero has no logarithm")
@@ -59,7 +61,7 @@ def estimate(gpu: Sequence[float], trainium: Sequence[float], pairs: Sequence[tu
             more = max(0, _runs_wanted(d, [float(difference.var(ddof=1))]) - len(pairs))
         return _as_saving("paired", d, bounds, (more, more))
     d = float(y.mean() - x.mean())
-    if min(len(x), len(y)) >= BOOTSTRAP_FLOOR:
+    if min(len(x), len(y)) >= BOOTSTRAP_FLOOR and max(len(x), len(y)) <= BOOTSTRAP_CEILING:
         return _as_saving("bootstrap", d, _bootstrap(x, y), _more(d, x, y))
     return _as_saving("welch", d, _welch(x, y), _more(d, x, y))
 

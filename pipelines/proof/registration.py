@@ -25,9 +25,12 @@ class Registration:
     excluded: Mapping[str, str]
     pairs: Sequence[tuple[str, str]]
 
-    def precedes(self, runs: Sequence[Run]) -> bool:
-        """Whether it is of the day the first of the runs began, or earlier: what is said afterwards fits the runs."""
-        return self.registered_on <= min(run["started_at"] for run in runs).date()
+    def precedes(self, gpu: Sequence[Run], trainium: Sequence[Run]) -> bool:
+        """Whether it is of the day the later side began, or earlier: said with both in sight, it would fit the runs.
+
+        The runs of the earlier side are often the baseline a port is measured by, and known when it is planned.
+        """
+        return self.registered_on <= max(min(run["started_at"] for run in side).date() for side in (gpu, trainium))
 
 
 def registrations_by_workload(told: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

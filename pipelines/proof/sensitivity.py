@@ -26,14 +26,19 @@ def shares_of_evidence(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
+def spent(side: Side) -> float:
+    """All that the runs of a side cost, failed ones and what was spent after a target included."""
+    return fsum(float(run["whole_cost_usd"]) for run in (*side.runs, *side.failed))
+
+
 def claimed(
     evidence: Evidence, verdict: Verdict, sides: tuple[Side, Side], unexplained: Sequence[float]
 ) -> dict[str, Any]:
     """The saving by column, and what would make its verdict another; `unexplained` is spend no run explains, a side."""
     found = evidence.estimate
     assert found is not None
-    spent = [fsum(float(run["whole_cost_usd"]) for run in (*side.runs, *side.failed)) for side in sides]
-    ratios = [held / cost if held > 0 and cost > 0 else 0.0 for held, cost in zip(unexplained, spent, strict=True)]
+    costs = map(spent, sides)
+    ratios = [held / cost if held > 0 and cost > 0 else 0.0 for held, cost in zip(unexplained, costs, strict=True)]
     worst = with_residual(found, *ratios)
     flipped, _ = judge(replace(evidence, estimate=worst))
     change = price_change_to_flip(found, verdict)

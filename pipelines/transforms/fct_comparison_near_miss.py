@@ -1,7 +1,8 @@
 """One row per kind of GPU run × kind of Trainium run that differ in one field alone: which it is, and both values.
 
 Runs of one declared workload are compared whatever else they say, and code is no part of what must be equal: a port
-has code of its own. Such pairs are listed with `is_compared`, for a reader to judge.
+has code of its own. Such pairs are listed with `is_compared`, for a reader to judge. Any two models differ in their
+name: that alone is a near miss only of workloads that nothing of the other side matches.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
         .agg(run_count=pl.len().cast(pl.Int64), code=pl.col("code_revision").drop_nulls().unique().sort())
     )
     gpu, trainium = (told.filter(pl.col("accelerator_family") == family) for family in ("gpu", "trainium"))
-    found = [_differing(gpu, trainium, field) for field in FIELDS]
+    matched = gpu.join(trainium, on=FIELDS, how="semi").select(FIELDS)
+    found = [_differing(gpu, trainium, field) for field in FIELDS if field != "model"]
+    alone = [side.join(matched, on=FIELDS, how="anti") for side in (gpu, trainium)]
+    found.append(_differing(*alone, "model"))
     other_code = gpu.join(trainium, on=FIELDS, suffix="_right").filter(
         (pl.col("code").list.len() > 0)
         & (pl.col("code_right").list.len() > 0)

@@ -30,6 +30,7 @@ _SCHEMA = {
     **dict.fromkeys(("gpu_run_count", "trainium_run_count", "excluded_run_count"), pl.Int64),
     **dict.fromkeys(("gpu_failed_run_count", "trainium_failed_run_count"), pl.Int64),
     **dict.fromkeys(("gpu_failed_cost_usd", "trainium_failed_cost_usd"), pl.Float64),
+    **dict.fromkeys(("gpu_cost_usd", "trainium_cost_usd"), pl.Float64),
     "unit_measure": pl.String,
     **dict.fromkeys(("gpu_unit_cost_usd", "trainium_unit_cost_usd"), pl.Float64),
     **dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), pl.Float64),

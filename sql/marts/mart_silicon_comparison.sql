@@ -3,7 +3,7 @@
 select
     workload_id, gpu_instance_type, trainium_instance_type, cost_basis, billing_currency,
     gpu_run_count, trainium_run_count, excluded_run_count, gpu_failed_run_count, trainium_failed_run_count,
-    gpu_failed_cost_usd, trainium_failed_cost_usd,
+    gpu_failed_cost_usd, trainium_failed_cost_usd, gpu_cost_usd, trainium_cost_usd,
     unit_measure, gpu_unit_cost_usd, trainium_unit_cost_usd,
     saving_ratio, saving_low_ratio, saving_high_ratio, interval_method, more_gpu_run_count, more_trainium_run_count,
     quality_status, quality_metric, gpu_final_quality, trainium_final_quality, quality_margin, worst_quality_loss,

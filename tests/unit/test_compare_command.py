@@ -66,6 +66,13 @@ def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path],
         assert flips is None or (flips in text and flips in report)
 
 
+def test_what_is_not_compared_is_written_as_unknown(built: tuple[Builder, Path]) -> None:
+    """The cost of nothing on `free` leaves no mean to show."""
+    text = told(built[1], "free")
+    assert "n/a" in text and "<span" not in text
+    assert "none claimed" in text
+
+
 def test_another_basis_is_asked_for(built: tuple[Builder, Path]) -> None:
     text = told(built[1], "win", "--basis", "list")
     assert "inconclusive: the 95% interval of the saving is -24.1% to 19.4%" in " ".join(text.split())
@@ -81,7 +88,7 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        pytest.param(["alone"], "runs completed on GPU are 1 and on Trainium 0", id="one-sided"),
+        pytest.param(["alone / corp-v3 / seq 8192"], "runs completed on GPU are 1 and on Trainium 0", id="one-sided"),
         pytest.param(["nobody"], "No run is of a workload 'nobody'", id="unknown"),
         pytest.param(["corp-v3"], "part of several workloads: free / corp-v3", id="ambiguous"),
         pytest.param(

@@ -12,8 +12,10 @@ import polars as pl
 import pytest
 
 from pipelines.proof.comparison import Context, compare
+from pipelines.proof.estimate import estimate
 from pipelines.proof.quality import Margin
 from pipelines.proof.registration import Registration
+from pipelines.proof.verdict import price_change_to_flip
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import validate
 
@@ -177,7 +179,17 @@ def test_a_registration_of_after_the_runs_counts_for_nothing() -> None:
     trainium = [*side(TRAINIUM, HALF), run("trn-4", TRAINIUM, 90)]
     row = compare(side(GPU, BASE), trainium, context(final=FINAL), late)
     assert (row["verdict"], row["excluded_run_count"], row["trainium_run_count"]) == ("indicative", 0, 4)
-    assert "registration july of 2026-07-20 came after the first run and counts for nothing" in row["verdict_reason"]
+    assert (
+        "registration july of 2026-07-20 came after runs of both sides and counts for nothing" in row["verdict_reason"]
+    )
+
+
+def test_a_registration_may_know_the_baseline_but_not_what_it_is_held_against() -> None:
+    """GPU ran on 1 July, this was registered on the 10th, Trainium ran on the 14th."""
+    at = datetime(2026, 7, 1, 10)
+    told = registered(registered_on=date(2026, 7, 10))
+    gpu = side(GPU, BASE, started_at=at, ended_at=at)
+    assert judged(gpu, side(TRAINIUM, HALF), registration=told)[0] == "proven"
 
 
 def test_a_declared_workload_does_not_make_unlike_targets_alike() -> None:
@@ -315,3 +327,9 @@ def test_a_sound_row_passes_its_contract(tmp_path: Path) -> None:
 def test_a_forged_row_is_not_published(tmp_path: Path, forged: str) -> None:
     change, check = FORGED[forged]
     assert check in failing(tmp_path, SOUND | change)
+
+
+def test_price_that_flips_the_verdict_is_the_published_one() -> None:
+    """Facts training-runs S8: trn1 0.4865 a million tokens, p5 at $98.32 an hour 0.5241: even at of $91.27."""
+    change = price_change_to_flip(estimate([0.5241], [0.4865]), "indicative")
+    assert 98.32 * (1 + change) == pytest.approx(91.27, abs=0.01)

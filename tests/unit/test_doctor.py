@@ -208,6 +208,18 @@ def test_reservations_are_read_from_a_folder_or_one_file(tmp_path: Path, locatio
     assert findings[subject, "readable"] == Finding(subject, "readable", "ok", "1 reservation told.")
 
 
+def test_registrations_are_read_as_a_build_reads_them(tmp_path: Path) -> None:
+    config = with_reservations(tmp_path, RESERVED + BLOCK)
+    folder = tmp_path / "registered"
+    folder.mkdir()
+    config.write_text(f'{config.read_text()}\n[proof]\nregistrations = "{folder}"\n')
+    assert by_check(config)["proof", "readable"].said == f"{folder} holds 0 registrations."
+    (folder / "july.toml").write_text('[[registration]]\nname = "july"\n')
+    finding = by_check(config)["proof", "readable"]
+    assert (finding.status, finding.exit_code) == ("fail", 3)
+    assert "key 'workload_id' is missing" in finding.said
+
+
 def test_reservations_a_build_would_refuse_fail(tmp_path: Path) -> None:
     findings = by_check(with_reservations(tmp_path, "reservation_id,started_at\ncr-1,soon\n"))
     finding = findings["reservations held.csv", "readable"]

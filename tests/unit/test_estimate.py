@@ -49,6 +49,19 @@ def test_pairs_that_leave_a_run_out_are_not_used() -> None:
     assert estimate([10, 11, 12], [8, 9, 10], [(10, 8), (11, 9)]).method == "welch"
 
 
+@pytest.mark.parametrize(
+    ("runs", "method"), [((19, 40), "welch"), ((20, 20), "bootstrap"), ((200, 20), "bootstrap"), ((201, 20), "welch")]
+)
+def test_bootstrap_is_for_twenty_to_two_hundred_runs_a_side(runs: tuple[int, int], method: str) -> None:
+    """Both intervals are of the same mean difference: for normal logs of so many runs they nearly agree."""
+    rng = np.random.default_rng(7)
+    gpu, trainium = (np.exp(rng.normal(mean, 0.1, n)).tolist() for mean, n in zip((0, log(0.8)), runs, strict=True))
+    found = estimate(gpu, trainium)
+    assert found.method == method
+    by_t = 1 - np.exp(stats.ttest_ind(np.log(trainium), np.log(gpu), equal_var=False).confidence_interval().high)
+    assert found.low == pytest.approx(by_t, abs=0.02)
+
+
 @pytest.mark.parametrize("costs", [([10], [8]), ([10, 11], [8]), ([10, 10, 10], [8, 8, 8])])
 def test_no_interval_without_variation(costs: tuple[list[float], list[float]]) -> None:
     found = estimate(*costs)
