@@ -91,7 +91,7 @@ def reprice_workload(
         "max(saving_low_ratio) filter (where cost_basis = 'list') as low, "
         "max(saving_high_ratio) filter (where cost_basis = 'list') as high "
         f"from mart_silicon_comparison where workload_id = {quoted(workload_id)} and unit_measure <> 'none' "
-        "group by all order by all"
+        "group by all having max(saving_ratio) is not null order by all"
     )
     if pairs.is_empty():
         raise CheckError(f"{workload_id} cannot be priced again: {_one_sided(marts, workload_id)}.")
@@ -179,5 +179,10 @@ def _one_sided(marts: Engine, workload_id: str) -> str:
         f"{counts.get(family) or 'no'} on {name}" for family, name in (("gpu", "GPU"), ("trainium", "Trainium"))
     )
     if all(counts.get(family) for family in SIDES):
+        reasons = marts.query(
+            f"select verdict_reason from mart_silicon_comparison where workload_id = {quoted(workload_id)} order by all"
+        )["verdict_reason"]
+        if len(reasons):
+            return f"its comparison claims nothing: {reasons[0]}"
         return f"it has {told}, but no unit of work that every run of both sides measured"
     return f"of its completed runs the bill has {told}"

@@ -1,8 +1,8 @@
 """One row per pair of the comparison, cost basis and factor: what of the difference of a unit's cost each factor made.
 
-A side's cost is the geometric mean over its runs, so it is the product of the geometric means of their factors:
-list price of the day compared × change of price since the run × rate (what was paid of it) × productive hours a step ×
-1 / goodput × steps to the target. Hours a step are what remains; a factor not measured on both sides is in them.
+A completed run's cost of a unit is a product: list price of the day compared × change of price since the run × rate
+(what was paid of it) × productive hours a step × steps to the target / goodput; so are the geometric means of a side.
+Operations are what remains of a side's unit cost: 1 / goodput, and failed runs where the comparison counts them in.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ import polars as pl
 from pipelines.proof.decomposition import Part, decompose
 
 INPUTS = ("fct_silicon_comparison", "fct_run_unit", "dim_list_price")
-HOURS = "silicon_hours"
+OPERATIONS = "operations"
 # As they are told: the chip first, then what is not the chip's.
-FACTORS = ("silicon_price", HOURS, "rate", "operations", "convergence", "price_change")
+FACTORS = ("silicon_price", "silicon_hours", "rate", OPERATIONS, "convergence", "price_change")
 # Where runs do not tell one region of the book: its fullest one, on both days alike.
 REGION = "us-east-1"
 _KEY = ("workload_id", "gpu_instance_type", "trainium_instance_type", "cost_basis", "billing_currency")
+_NO_HOURS = "not every run has instance-hours and a cost: it is in operations"
+_NO_PRICE = "the price book does not have the instance types of both sides: it is in rate"
 _MISSING = {
-    "silicon_price": "the price book has no price of both sides on the day compared",
-    "price_change": "the price book has no price of every run's own day",
-    "rate": "no list price or hours of instances of every run",
-    "operations": "no kept training time of every run",
-    "convergence": "no step at the target of every run",
+    "silicon_price": _NO_PRICE,
+    "silicon_hours": _NO_HOURS,
+    "rate": _NO_HOURS,
+    "convergence": "not every run tells the step at its target: it is in silicon_hours",
+    "price_change": _NO_PRICE,
 }
 _SCHEMA = {
     **dict.fromkeys((*_KEY, "unit_measure", "factor"), pl.String),
@@ -48,18 +50,20 @@ def build(
     """The factors of every pair that has a unit cost on both sides."""
     prices = _prices(dim_list_price)
     runs = fct_run_unit.filter(status="completed").sort("run_id")
+    # A pair that claims no saving has none to explain.
     both = pl.all_horizontal(pl.col("gpu_unit_cost_usd", "trainium_unit_cost_usd") >= 0)
-    measured = fct_silicon_comparison.filter(both).sort(_KEY)
+    measured = fct_silicon_comparison.filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
     rows = [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
 def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[dict[str, Any]]:
-    gpu = _factors(pair, pair["gpu_instance_type"], pair["gpu_unit_cost_usd"], runs, prices)
-    trainium = _factors(pair, pair["trainium_instance_type"], pair["trainium_unit_cost_usd"], runs, prices)
-    factors = {name: (gpu[name], trainium[name]) for name in FACTORS if name in gpu}
-    parts = decompose(pair["gpu_unit_cost_usd"], pair["trainium_unit_cost_usd"], factors, HOURS)
-    unmeasured = [part.factor for part in parts if part.usd is None]
+    sides = [_measured(pair, pair[f"{side}_instance_type"], runs, prices) for side in ("gpu", "trainium")]
+    # What one side lacks is divided out of neither.
+    known = {name for name in sides[0] if all(side[name] is not None for side in sides)}
+    gpu, trainium = (_factors(side, known) for side in sides)
+    factors = {name: (gpu[name], trainium[name]) for name in gpu}
+    parts = decompose(pair["gpu_unit_cost_usd"], pair["trainium_unit_cost_usd"], factors, OPERATIONS)
     for part in sorted(parts, key=lambda part: FACTORS.index(part.factor)):
         yield {
             **{name: pair[name] for name in (*_KEY, "unit_measure")},
@@ -69,30 +73,38 @@ def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[
             "trainium_factor": _shown(part.trainium),
             "log_part": _shown(part.log_ratio),
             "cost_part_usd": part.usd,
-            "missing_evidence": _words(part, unmeasured),
+            "missing_evidence": _words(part, known),
         }
 
 
-def _factors(
-    pair: dict[str, Any], instance_type: str, unit_cost: Any, runs: pl.DataFrame, prices: Prices
-) -> dict[str, float | None]:
-    """Every factor of one side but the remaining one; None where a run of the side does not measure it."""
+def _measured(pair: dict[str, Any], instance_type: str, runs: pl.DataFrame, prices: Prices) -> dict[str, float | None]:
+    """Geometric means over the completed runs of one side; None where one of them does not tell."""
     own = runs.filter(
         workload_id=pair["workload_id"],
         instance_type=instance_type,
         unit_measure=pair["unit_measure"],
         billing_currency=pair["billing_currency"],
     ).rows(named=True)
-    hours = _mean(_quotient(run["instance_hours"], run["unit_count"]) for run in own)
-    paid = _mean(_price(prices, run, run["ended_at"].date()) for run in own)
-    compared = _mean(_price(prices, run, pair["price_date"]) for run in own)
-    goodput = _mean(_quotient(run["productive_node_ms"], run["billed_node_ms"]) for run in own)
     return {
-        "silicon_price": compared,
-        "rate": _quotient(unit_cost, None if paid is None or hours is None else paid * hours),
-        "operations": _quotient(1, goodput),
-        "convergence": _mean(run["step_count"] for run in own) if pair["unit_measure"] == "cost_to_target" else 1.0,
-        "price_change": _quotient(paid, compared),
+        "cost": _mean(_quotient(run[f"{pair['cost_basis']}_cost_usd"], run["unit_count"]) for run in own),
+        "hours": _mean(_quotient(run["instance_hours"], run["unit_count"]) for run in own),
+        "goodput": _mean(_quotient(run["productive_node_ms"], run["billed_node_ms"]) for run in own),
+        "steps": _mean(run["step_count"] for run in own) if pair["unit_measure"] == "cost_to_target" else 1.0,
+        "paid": _mean(_price(prices, run, run["ended_at"].date()) for run in own),
+        "compared": _mean(_price(prices, run, pair["price_date"]) for run in own),
+    }
+
+
+def _factors(side: dict[str, float | None], known: set[str]) -> dict[str, float | None]:
+    """Every factor of a side but the remaining one, of what is known of both."""
+    has = {name: value for name, value in side.items() if name in known and value is not None}
+    hours, paid = has.get("hours"), has.get("paid", 1.0)
+    return {
+        "silicon_price": has.get("compared"),
+        "silicon_hours": hours and hours * has.get("goodput", 1.0) / has.get("steps", 1.0),
+        "rate": None if hours is None or "cost" not in has else has["cost"] / (hours * paid),
+        "convergence": has.get("steps"),
+        "price_change": _quotient(has.get("paid"), has.get("compared")),
     }
 
 
@@ -128,9 +140,8 @@ def _shown(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.12g}")
 
 
-def _words(part: Part, unmeasured: list[str]) -> str | None:
-    if part.usd is None:
-        return f"{_MISSING[part.factor]}: it is in {HOURS}"
-    if part.factor == HOURS and unmeasured:
-        return f"with {', '.join(unmeasured)}, not measured apart"
-    return None
+def _words(part: Part, known: set[str]) -> str | None:
+    """What is not measured on both sides, and where it then stands."""
+    if part.factor == OPERATIONS:
+        return None if "goodput" in known else "goodput is not measured of every run: it is in silicon_hours"
+    return None if part.usd is not None else _MISSING[part.factor]

@@ -1,0 +1,87 @@
+"""Avoided cost: what stops a publication, and what a bill in another currency can say."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from support.bills import instance_time, one_attempt, write_config, write_events, write_export
+from support.ledgers import ask_published, build_warehouse
+
+from pipelines.quality.contract import load_contract
+from pipelines.quality.validate import validate
+
+MART = "marts/mart_savings_monthly"
+KINDS = {
+    "VARCHAR": pl.String(),
+    "BIGINT": pl.Int64(),
+    "DATE": pl.Date(),
+    "DECIMAL(20,6)": pl.Decimal(20, 6),
+    "DECIMAL(20,10)": pl.Decimal(20, 10),
+    "DECIMAL(38,6)": pl.Decimal(38, 6),
+}
+# 100 by the baseline, 40 in fact.
+MONTH = {
+    "workload_id": "w",
+    "month_date": date(2026, 7, 1),
+    "billing_currency": "USD",
+    "baseline_name": "b",
+    "run_count": 1,
+    "adjustment_count": 0,
+    "baseline_cost_usd": Decimal(100),
+    "avoided_cost_usd": Decimal(60),
+    "stranded_cost_usd": Decimal(0),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "stops"),
+    [
+        ({}, []),
+        # Runs that cost less than nothing, or an adjustment that makes it look so.
+        ({"avoided_cost_usd": Decimal(101)}, ["more avoided than the baseline would have cost"]),
+        ({"avoided_cost_usd": Decimal(101), "adjustment_count": 1}, ["more avoided than the baseline would have cost"]),
+        # An adjustment of a month in which nothing ran has no baseline to be held against.
+        ({"avoided_cost_usd": Decimal(5), "baseline_cost_usd": Decimal(0), "run_count": 0, "adjustment_count": 1}, []),
+    ],
+)
+def test_more_cannot_be_saved_than_would_have_been_spent(
+    tmp_path: Path, changed: dict[str, Any], stops: list[str]
+) -> None:
+    contract = load_contract(MART)
+    schema = {column.name: KINDS[column.type] for column in contract.columns}
+    row = {**dict.fromkeys(schema), **MONTH, **changed}
+    file = tmp_path / "month.parquet"
+    pl.DataFrame([row], schema=schema).write_parquet(file)
+    failed = [
+        check.title for check in validate(MART, [file], contract) if not check.passed and check.severity == "error"
+    ]
+    assert failed == stops
+
+
+def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
+    """The book is in dollars: a bill in euro avoids an unknown amount, which is not zero; stranded is nothing."""
+    start = datetime(2026, 7, 14, 10)
+    lines = instance_time("i-0a", "trn1.32xlarge", "20.00", start, timedelta(hours=1), line_item_currency_code="EUR")
+    inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}]
+    work = {"model": "m", "dataset": "d", "epoch_unit": "dataset_pass"}
+    events = one_attempt("run-a", ["i-0a"], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
+    baseline = (
+        'name = "b"\nversion = 1\nfrozen_on = 2026-06-30\ngpu_instance_type = "p5.48xlarge"\nhours_per_unit = 1\n'
+        'hours_low_per_unit = 1\nhours_high_per_unit = 1\nunit_measure = "cost_per_epoch"\n'
+        'workload_id = "m / d / seq ? / batch ? / any precision / no target"\n'
+    )
+    (tmp_path / "b.toml").write_text(baseline)
+    export, runs = write_export(tmp_path, {"2026-07": lines}), write_events(tmp_path / "runs", events)
+    config = write_config(tmp_path, billing=export, runs=runs)
+    seal = hashlib.sha256(baseline.encode()).hexdigest()
+    config.write_text(f'{config.read_text()}\n[[decisions.baselines]]\nfile = "b.toml"\nsha256 = "{seal}"\n')
+    asked = "billing_currency, run_count, actual_cost_usd, avoided_cost_usd, cash_avoided_cost_usd, missing_evidence"
+    (row,) = ask_published(build_warehouse(config), f"select {asked} from mart_savings_monthly").rows()
+    assert row[:5] == ("EUR", 1, Decimal(20), None, None)
+    assert "the bill is not in USD" in row[5]
