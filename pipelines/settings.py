@@ -116,6 +116,10 @@ class ReservationSource(S3Options):
         return self.regions or (self.region,)
 
 
+class CommitmentSource(ReservationSource):
+    """Where Savings Plans and reservations are told: saved answers of a location, or AWS itself."""
+
+
 class Schedule(_Frozen):
     """When the daily run looks for changes; a cron line in UTC."""
 
@@ -131,6 +135,7 @@ class Settings(BaseSettings):
     billing: tuple[BillingSource, ...] = ()
     runs: tuple[RunSource, ...] = ()
     reservations: tuple[ReservationSource, ...] = ()
+    commitments: tuple[CommitmentSource, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     policy: Policy = Policy()
     schedule: Schedule = Schedule()
@@ -205,6 +210,7 @@ def load_settings(config: Path | None = None) -> Settings:
             "billing": billing,
             "runs": tuple(_anchored(source, base) for source in settings.runs),
             "reservations": tuple(_anchored(source, base) for source in settings.reservations),
+            "commitments": tuple(_anchored(source, base) for source in settings.commitments),
         }
     )
 

@@ -115,6 +115,10 @@ class Builder:
         """Bring the table of reserved capacity up to date with its sources; its rows."""
         return records.bring_reservations(self.warehouse)
 
+    def read_commitments(self) -> int:
+        """Bring the table of commitments told beside the bill up to date with its sources; its rows."""
+        return records.bring_commitments(self.warehouse)
+
     def confirm(self, name: str, period: str | None = None) -> Built:
         """What a table's committed build came to; CheckError when its inputs have changed since."""
         model = self.catalog[name]

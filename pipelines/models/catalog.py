@@ -33,6 +33,8 @@ TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evalua
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 # Reserved capacity, written by its source as well.
 RESERVATIONS = "aws_capacity_reservation"
+# Savings Plans and reservations that are told beside the bill.
+COMMITMENTS = "aws_commitment"
 # What the last publication shows, by the table it shows; empty before the first.
 PUBLISHED = {
     "published_ledger_daily": "core/fct_ledger_daily",
@@ -41,7 +43,7 @@ PUBLISHED = {
 }
 # Made up by the build itself, so no step of it makes them.
 MADE_UP = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED})
-GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *MADE_UP})
+GIVEN = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *MADE_UP})
 LAYERS = ("reference", "staging", "core", "marts")
 
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)

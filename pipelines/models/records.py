@@ -9,14 +9,16 @@ from pathlib import Path
 
 import polars as pl
 
-from pipelines.models.catalog import RAW_TABLES, RESERVATIONS
+from pipelines.models.catalog import COMMITMENTS, RAW_TABLES, RESERVATIONS
 from pipelines.sources.capacity_reservation import read_reservations, reservations_fingerprint
+from pipelines.sources.commitment import commitments_fingerprint, read_commitments
 from pipelines.sources.run_tracker import read_all, runs_fingerprint
 from pipelines.warehouse import Warehouse
 
 # Where the sentences about what was read with a doubt are kept.
 RUN_DOUBTS = "checks/raw/tracker.json"
 RESERVATION_DOUBTS = f"checks/raw/{RESERVATIONS}.json"
+COMMITMENT_DOUBTS = f"checks/raw/{COMMITMENTS}.json"
 
 Read = Callable[[], tuple[dict[str, pl.DataFrame], list[str]]]
 
@@ -42,6 +44,17 @@ def bring_reservations(warehouse: Warehouse) -> int:
 
     seals = [reservations_fingerprint(source) for source in warehouse.settings.reservations]
     return _bring(warehouse, (RESERVATIONS,), seals, RESERVATION_DOUBTS, read)[RESERVATIONS]
+
+
+def bring_commitments(warehouse: Warehouse) -> int:
+    """The table of commitments told beside the bill, from every source of them; its rows."""
+
+    def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
+        told = read_commitments(warehouse.settings.commitments)
+        return {COMMITMENTS: told.table}, told.warnings
+
+    seals = [commitments_fingerprint(source) for source in warehouse.settings.commitments]
+    return _bring(warehouse, (COMMITMENTS,), seals, COMMITMENT_DOUBTS, read)[COMMITMENTS]
 
 
 def known_doubts(warehouse: Warehouse, place: str) -> list[str] | None:

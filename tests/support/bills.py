@@ -179,6 +179,7 @@ def write_config(
     billing: Path | str,
     runs: Path | str | None = None,
     reservations: Path | str | None = None,
+    commitments: Path | str | None = None,
     warehouse: str = "warehouse",
 ) -> Path:
     """Write a trainledger.toml below `root`; returns its path."""
@@ -187,6 +188,8 @@ def write_config(
         text += f'\n[[runs]]\nname = "jobs"\nkind = "events"\nlocation = "{runs}"\n'
     if reservations is not None:
         text += f'\n[[reservations]]\nname = "held"\nlocation = "{reservations}"\n'
+    if commitments is not None:
+        text += f'\n[[commitments]]\nname = "bought"\nlocation = "{commitments}"\n'
     path = root / "trainledger.toml"
     path.write_text(text)
     return path

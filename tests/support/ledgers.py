@@ -33,6 +33,7 @@ def build_with(settings: Settings, after: Callable[[Builder, str], None] = lambd
         drop_undelivered(builder, planned)
         builder.read_runs()
         builder.read_reservations()
+        builder.read_commitments()
         for model in builder.catalog.ordered:
             if model.stored:
                 for period in planned.months if model.grain == "month" else (None,):

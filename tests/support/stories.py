@@ -66,10 +66,11 @@ def build_story(story: Path, root: Path) -> Builder:
     runs = write_events(root / "runs", events)
     # Told by whoever holds reserved capacity, as AWS answers it or as a table.
     held = next(story.glob("reservations.*"), None)
+    bought = next(story.glob("commitments.json"), None)
     builder = None
     for number, months in enumerate(read_bills(story), start=1):
         export = writer_of(months)(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
-        builder = build_warehouse(write_config(root, billing=export, runs=runs, reservations=held))
+        builder = build_warehouse(write_config(root, billing=export, runs=runs, reservations=held, commitments=bought))
     assert builder is not None, f"{story} has no bill_YYYY-MM.csv"
     return builder
 
