@@ -39,4 +39,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     held.write_text(HELD)
     config = write_config(root, billing=write_bill(root), reservations=held)
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
+    House(config, write_runs(root / "tracker")).publish()
+    # The month restated: other lines on the same machines, and runs whose cost is not what it was.
+    write_bill(root, seed=8, execution="20260802T000000Z-exec-2")
     return House(config, write_runs(root / "tracker"))

@@ -59,22 +59,26 @@ SPLIT_MONEY = (
     "split_line_item_public_on_demand_unused_cost", "split_line_item_split_usage",
     "split_line_item_split_usage_ratio",
 )  # fmt: skip
+BUCKET = "corp-checkpoints"
 SPLIT = ("Accelerator", "vCPU", "GB")
 PODS = ("pod/c/train/job-1/aaaa", "pod/c/train/job-2/bbbb")
 NET = tuple(name for name in MONEY if "_net_" in name)
 
 
-def write_bill(root: Path, seed: int = 7) -> Path:
+def write_bill(root: Path, seed: int = 7, execution: str = "20260801T000000Z-exec-1") -> Path:
     """A CUR 2.0 export of one month in two Parquet files, with doubles and maps as AWS writes them."""
     draw = random.Random(seed)
     lines = [_instance_line(draw, machine, hour) for machine in MACHINES for hour in range(HOURS) for _ in (0, 1)]
     lines += [_other_line(draw, charge) for charge in CHARGES * 12]
     lines += [_block_fee(draw, "cr-0b10c"), _block_fee(draw, None)]
+    lines += [_stored_line(draw) for _ in range(4)]
     lines += [_pod_line(draw, pod, kind, hour) for pod in PODS for kind in SPLIT for hour in range(HOURS)]
     doubles: dict[str, pa.DataType] = dict.fromkeys((*MONEY, *SPLIT_MONEY), pa.float64())
     half = len(lines) // 2
     parts = {"part-1.snappy.parquet": lines[:half], "part-2.snappy.parquet": lines[half:]}
-    return cur2_export(root, {name: parquet(part, doubles) for name, part in parts.items()}, month=MONTH)
+    return cur2_export(
+        root, {name: parquet(part, doubles) for name, part in parts.items()}, month=MONTH, execution=execution
+    )
 
 
 def _line(draw: random.Random, at: datetime | None = None, **given: object) -> dict[str, object]:
@@ -140,6 +144,16 @@ def _other_line(draw: random.Random, charge: str) -> dict[str, object]:
         line_item_line_item_type=charge,
         line_item_unblended_cost=draw.choice(costs[:-1]),
         line_item_resource_id=draw.choice(("", "vol-1", "i-0z")),
+    )
+
+
+def _stored_line(draw: random.Random) -> dict[str, object]:
+    return _line(
+        draw,
+        line_item_product_code="AmazonS3",
+        line_item_resource_id=BUCKET,
+        line_item_usage_amount=1200.5,
+        line_item_usage_type="USW2-TimedStorage-ByteHrs",
     )
 
 

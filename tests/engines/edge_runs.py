@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
-from edge_bill import FIRST_HOUR, MACHINES
+from edge_bill import BUCKET, FIRST_HOUR, MACHINES
 
 
 def write_runs(root: Path) -> dict[str, Path]:
@@ -41,7 +41,8 @@ STAYS = (
     ("run-a", 1, "i-0a", 4.0, 119.6, None), ("run-a", 2, "i-0a", 124.5, 301.0, None),
     ("run-b", 1, "i-0c", 9.0, 310.2, 16), ("run-c", 1, "i-0b", 2.0, None, 3), ("run-c", 2, "i-0b", 60.0, None, 3),
     ("run-d", 1, "i-0b", 31.0, 199.0, 7), ("run-e", 1, "i-0e", 101.0, 401.0, 8), ("run-e", 1, "i-0a", 300.5, 333.3, 8),
-    ("run-h", 1, "i-0d", 0.0, 90.0, None),
+    ("run-h", 1, "i-0d", 0.0, 90.0, None), ("run-d", 1, "vol-1", 31.0, 199.0, None),
+    ("run-e", 1, "vol-1", 0.0, None, None),
 )  # fmt: skip
 # Epoch unit and size, tokens' unit and count, parameters in all and active, layers, heads, their width.
 UNITS = {
@@ -66,7 +67,8 @@ def _tracker() -> dict[str, pl.DataFrame]:
             (
                 run_id, "events", "llama-8b", "corp-v3", 9.1e9, None, *UNITS.get(run_id, UNITS["run-a"]),
                 8192, 256, "bf16", "3f2c1", "eval_loss", target, "min" if target != 2.05 else "max",
-                1 if run_id == "run-a" else None, None, "exp-1", "nlp", None, None, None, None, status,
+                1 if run_id == "run-e" else None, "compile_only" if run_id == "run-d" else None, "exp-1", "nlp",
+                None, None, None, "run-d" if run_id == "run-e" else None, status,
                 at(0), moment_or_none(ended), at(470),
             )
             for run_id, target, status, ended in RUNS
@@ -86,7 +88,7 @@ def _tracker() -> dict[str, pl.DataFrame]:
     resource = frame(
         [
             (
-                run_id, no, machine, MACHINES[machine][0], "000033334444", "us-west-2", used,
+                run_id, no, machine, MACHINES.get(machine, (None,))[0], "000033334444", "us-west-2", used,
                 "cr-0b10c" if machine == "i-0e" else None, 0, "spot", at(begin), moment_or_none(end), "imds",
             )
             for run_id, no, machine, begin, end, used in STAYS
@@ -115,8 +117,9 @@ def _tracker() -> dict[str, pl.DataFrame]:
     )  # fmt: skip
     checkpoint = frame(
         [
-            (run_id, no, f"{no}-{index}", 50 * index, None, at(begin + 20 * index), at(begin + 20 * index + 1.3), 41.7,
-             98_304_000_000, None if index else True, index != 2, 0.7e8 * index)
+            (run_id, no, f"{no}-{index}", 50 * index, f"s3://{BUCKET}/{run_id}/{index}",
+             at(begin + 20 * index), at(begin + 20 * index + 1.3), 41.7, 98_304_000_000,
+             None if index else True, index != 2, 0.7e8 * index)
             for run_id, no, begin, _, _ in ATTEMPTS
             for index in range(1, 4)
         ],
