@@ -123,6 +123,10 @@ class ProofSource(S3Options):
     registrations: Location | None = None
 
 
+class CommitmentSource(ReservationSource):
+    """Where Savings Plans and reservations are told: saved answers of a location, or AWS itself."""
+
+
 class Schedule(_Frozen):
     """When the daily run looks for changes; a cron line in UTC."""
 
@@ -139,6 +143,7 @@ class Settings(BaseSettings):
     runs: tuple[RunSource, ...] = ()
     reservations: tuple[ReservationSource, ...] = ()
     proof: ProofSource = ProofSource()
+    commitments: tuple[CommitmentSource, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     decisions: Decisions = Decisions()
     policy: Policy = Policy()
@@ -216,6 +221,7 @@ def load_settings(config: Path | None = None) -> Settings:
             "reservations": tuple(_anchored(source, base) for source in settings.reservations),
             "proof": _anchored(settings.proof, base, "registrations"),
             "decisions": settings.decisions.read(path),
+            "commitments": tuple(_anchored(source, base) for source in settings.commitments),
         }
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 # Lists of tables in the configuration.
-SOURCES = ("billing", "runs", "reservations")
+SOURCES = ("billing", "runs", "reservations", "commitments")
 # What pydantic says in the words of its own types.
 _WORDS = {
     "missing": "it is missing; add it",

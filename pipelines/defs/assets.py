@@ -9,7 +9,16 @@ from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.build import Built, FailedChecks
-from pipelines.models.catalog import GIVEN, MADE_UP, PROOF_TABLES, RAW_TABLES, RESERVATIONS, Model, load_catalog
+from pipelines.models.catalog import (
+    COMMITMENTS,
+    GIVEN,
+    MADE_UP,
+    PROOF_TABLES,
+    RAW_TABLES,
+    RESERVATIONS,
+    Model,
+    load_catalog,
+)
 from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
 from pipelines.models.totals import added
@@ -145,6 +154,20 @@ def proof(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
         yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": count})
 
 
+@dg.asset(
+    key=asset_key(COMMITMENTS),
+    retry_policy=PATIENCE,
+    pool=POOL,
+    kinds={"json", "polars"},
+    owners=["team:ml-finops"],
+    description="Savings Plans and reservations, as files or AWS tell them beside the bill. One row per commitment.",
+)
+def aws_commitment(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
+    with step(ledger, "commitments"):
+        count = ledger.builder.read_commitments()
+    return dg.MaterializeResult(metadata={"dagster/row_count": count})
+
+
 def model_asset(model: Model) -> dg.AssetsDefinition:
     """The asset of one model, with its expectations as checks: `error` ones block what is downstream."""
     contract = load_contract(model.key)
@@ -245,4 +268,12 @@ def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
     return dg.MaterializeResult(metadata={"publication": published.number})
 
 
-ASSETS = [bill, tracker, aws_capacity_reservation, proof, *map(model_asset, load_catalog().ordered), publication]
+ASSETS = [
+    bill,
+    tracker,
+    aws_capacity_reservation,
+    aws_commitment,
+    proof,
+    *map(model_asset, load_catalog().ordered),
+    publication,
+]

@@ -9,7 +9,13 @@ from pathlib import Path
 from pipelines.doctor.aws import ACTIVATION, DEFINITION, AwsExam
 from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding
-from pipelines.doctor.places import examine_registrations, examine_reservations, examine_runs, examine_warehouse
+from pipelines.doctor.places import (
+    examine_commitments,
+    examine_registrations,
+    examine_reservations,
+    examine_runs,
+    examine_warehouse,
+)
 from pipelines.settings import BillingSource, Settings
 from pipelines.warehouse import work_folder
 
@@ -38,6 +44,7 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
         yield from examine_runs(source)
     yield from examine_reservations(settings.reservations)
     yield from examine_registrations(settings.proof)
+    yield from examine_commitments(settings.commitments)
     yield from examine_warehouse(place, now)
 
 

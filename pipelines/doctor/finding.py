@@ -24,6 +24,8 @@ ACTIONS = (
     "cur:DescribeReportDefinitions",
     "ec2:DescribeCapacityReservations",
     "ec2:DescribeCapacityBlocks",
+    "ec2:DescribeReservedInstances",
+    "savingsplans:DescribeSavingsPlans",
 )
 
 

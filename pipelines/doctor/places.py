@@ -13,9 +13,10 @@ from pipelines.doctor.aws import may_describe_capacity
 from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
 from pipelines.errors import TrainledgerError
 from pipelines.publication import Publications
-from pipelines.settings import ProofSource, ReservationSource, RunSource, Warehouse
+from pipelines.settings import CommitmentSource, ProofSource, ReservationSource, RunSource, Warehouse
 from pipelines.sources.capacity_reservation import read_reservations
 from pipelines.sources.capacity_reservation_file import reservation_files
+from pipelines.sources.commitment import read_commitments
 from pipelines.sources.proof_registration import REGISTRATION, read_registrations
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.storage import Store, open_store
@@ -60,6 +61,18 @@ def examine_reservations(sources: Sequence[ReservationSource]) -> Iterator[Findi
             read_reservations(readable)
         except TrainledgerError as error:
             yield failed("reservations", "agree", error)
+
+
+def examine_commitments(sources: Sequence[CommitmentSource]) -> Iterator[Finding]:
+    """Sources of commitments, read, or asked of AWS, as a build does."""
+    for source in sources:
+        subject = f"commitments {source.name}"
+        try:
+            held = read_commitments([source]).table.height
+        except TrainledgerError as error:
+            yield failed(subject, "readable", error)
+        else:
+            yield Finding(subject, "readable", "ok", f"{held:,} commitment{'' if held == 1 else 's'} told.")
 
 
 def _saved(source: ReservationSource) -> Iterator[Finding]:

@@ -120,6 +120,10 @@ class Builder:
         """Bring the tables of pre-registrations up to date with their folder; rows by table."""
         return records.bring_registrations(self.warehouse)
 
+    def read_commitments(self) -> int:
+        """Bring the table of commitments told beside the bill up to date with its sources; its rows."""
+        return records.bring_commitments(self.warehouse)
+
     def confirm(self, name: str, period: str | None = None) -> Built:
         """What a table's committed build came to; CheckError when its inputs have changed since."""
         model = self.catalog[name]

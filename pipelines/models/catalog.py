@@ -37,6 +37,8 @@ RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 RESERVATIONS = "aws_capacity_reservation"
 # What was registered of comparisons, likewise.
 PROOF_TABLES = ("proof_registration", "proof_run")
+# Savings Plans and reservations that are told beside the bill.
+COMMITMENTS = "aws_commitment"
 # What the last publication shows, by the table it shows; empty before the first.
 PUBLISHED = {
     "published_ledger_daily": "core/fct_ledger_daily",
@@ -45,7 +47,7 @@ PUBLISHED = {
 }
 # Made up by the build itself, so no step of it makes them.
 MADE_UP = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED, *STATED})
-GIVEN = frozenset({*BILLS, RESERVATIONS, *RAW_TABLES, *PROOF_TABLES, *MADE_UP})
+GIVEN = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *MADE_UP})
 # What we wrote of the sources ourselves, by its address in the warehouse.
 WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in GIVEN - MADE_UP - {*BILLS}))
 LAYERS = ("reference", "staging", "core", "marts")

@@ -13,11 +13,12 @@ from pipelines import __version__
 from pipelines.errors import UsageError
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
-from pipelines.models.catalog import RESERVATIONS, WRITTEN_RAW, load_catalog
-from pipelines.models.records import RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
+from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW, load_catalog
+from pipelines.models.records import COMMITMENT_DOUBTS, RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
 from pipelines.sources.capacity_reservation import reservations_fingerprint
+from pipelines.sources.commitment import commitments_fingerprint
 from pipelines.sources.proof_registration import registrations_fingerprint
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.warehouse import Warehouse
@@ -86,6 +87,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
         "registrations": registrations_fingerprint(warehouse.settings.proof),
         "decisions": warehouse.settings.decisions.told(),
+        "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
     }
@@ -99,10 +101,7 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
     if publication is None:
         return months
     before = publication.inputs
-    if any(
-        before.get(part) != inputs[part]
-        for part in ("code_revision", "decisions", "policy", "runs", "reservations", "registrations", "tags")
-    ):
+    if any(before.get(part) != inputs[part] for part in inputs if part != "deliveries"):
         return months
     known = {(d["source"], d["billing_period"]): d["fingerprint"] for d in before["deliveries"]}
     return tuple(
@@ -180,6 +179,8 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
         found.append(("raw/tracker_run", None, known_doubts(builder.warehouse, RUN_DOUBTS) or []))
     if builder.warehouse.settings.reservations:
         found.append((f"raw/{RESERVATIONS}", None, known_doubts(builder.warehouse, RESERVATION_DOUBTS) or []))
+    if builder.warehouse.settings.commitments:
+        found.append((f"raw/{COMMITMENTS}", None, known_doubts(builder.warehouse, COMMITMENT_DOUBTS) or []))
     for table, period, sentences in found:
         doubt = CheckResult(
             check="delivered_without_doubt",

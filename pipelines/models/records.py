@@ -9,8 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from pipelines.models.catalog import PROOF_TABLES, RAW_TABLES, RESERVATIONS
+from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
 from pipelines.sources.capacity_reservation import read_reservations, reservations_fingerprint
+from pipelines.sources.commitment import commitments_fingerprint, read_commitments
 from pipelines.sources.proof_registration import read_registrations, registrations_fingerprint
 from pipelines.sources.run_tracker import read_all, runs_fingerprint
 from pipelines.warehouse import Warehouse
@@ -19,6 +20,7 @@ from pipelines.warehouse import Warehouse
 RUN_DOUBTS = "checks/raw/tracker.json"
 RESERVATION_DOUBTS = f"checks/raw/{RESERVATIONS}.json"
 REGISTRATION_DOUBTS = "checks/raw/proof.json"
+COMMITMENT_DOUBTS = f"checks/raw/{COMMITMENTS}.json"
 
 Read = Callable[[], tuple[dict[str, pl.DataFrame], list[str]]]
 
@@ -57,6 +59,17 @@ def bring_registrations(warehouse: Warehouse) -> dict[str, int]:
     return _bring(
         warehouse, PROOF_TABLES, [registrations_fingerprint(warehouse.settings.proof)], REGISTRATION_DOUBTS, read
     )
+
+
+def bring_commitments(warehouse: Warehouse) -> int:
+    """The table of commitments told beside the bill, from every source of them; its rows."""
+
+    def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
+        told = read_commitments(warehouse.settings.commitments)
+        return {COMMITMENTS: told.table}, told.warnings
+
+    seals = [commitments_fingerprint(source) for source in warehouse.settings.commitments]
+    return _bring(warehouse, (COMMITMENTS,), seals, COMMITMENT_DOUBTS, read)[COMMITMENTS]
 
 
 def known_doubts(warehouse: Warehouse, place: str) -> list[str] | None:

@@ -22,8 +22,7 @@ fee as (
 ),
 
 slice as (
-    select fee.*, cast(unnest(generate_series(date_trunc('day', fee_started_at),
-        greatest(fee_ended_at, fee_started_at), interval 1 day)) as timestamp) as day_at
+    select *, unnest(generate_series(date_trunc('day', fee_started_at), greatest(fee_ended_at, fee_started_at), interval 1 day)) as day_at
     from fee
 ),
 

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import assemble, defs
-from pipelines.models.catalog import BILLS, MADE_UP, PROOF_TABLES, RAW_TABLES, RESERVATIONS, load_catalog
+from pipelines.models.catalog import BILLS, COMMITMENTS, MADE_UP, PROOF_TABLES, RAW_TABLES, RESERVATIONS, load_catalog
 from pipelines.quality.contract import load_contract
 
 KEYS = Path(__file__).with_name("asset_keys.txt")
@@ -31,7 +31,7 @@ def test_asset_keys_are_the_ones_known(graph) -> None:
 
 
 def test_every_table_is_an_asset(graph) -> None:
-    given = (*RAW_TABLES, RESERVATIONS, *PROOF_TABLES, *BILLS)
+    given = (*RAW_TABLES, RESERVATIONS, COMMITMENTS, *PROOF_TABLES, *BILLS)
     tables = {model.key for model in MODELS} | {f"raw/{name}" for name in given}
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == tables | {"publication"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,6 +20,16 @@ from pipelines.settings import Warehouse
 HELD = """reservation_id,reservation_kind,instance_type,started_at,ended_at
 cr-0b10c,capacity_block,p5.48xlarge,2026-07-14T19:17:00Z,2026-07-15T02:30:00.250Z
 """
+
+# A plan that no line of the bill names.
+BOUGHT = {
+    "savingsPlanArn": "arn:aws:savingsplans::000011112222:savingsplan/sp-7",
+    "savingsPlanType": "Compute",
+    "start": "2026-01-01T00:00:00.000Z",
+    "end": "2027-01-01T00:00:00.000Z",
+    "commitment": "12.3456789012",
+    "termDurationInSeconds": 31536000,
+}
 
 
 # A comparison said of beforehand, with a run of each table's kind.
@@ -62,7 +73,11 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     registered = root / "registered"
     registered.mkdir()
     (registered / "edge.toml").write_text(REGISTERED)
-    config = write_config(root, billing=write_bill(root), reservations=held, registrations=registered)
+    bought = root / "bought.json"
+    bought.write_text(json.dumps({"savingsPlans": [BOUGHT]}))
+    config = write_config(
+        root, billing=write_bill(root), reservations=held, registrations=registered, commitments=bought
+    )
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
     config.write_text(config.read_text() + decisions(root))
     House(config, write_runs(root / "tracker")).publish()

@@ -27,6 +27,7 @@ class House:
                 self._builder.read_runs()
             self._builder.read_reservations()
             self._builder.read_registrations()
+            self._builder.read_commitments()
             for name, file in (tracker or {}).items():
                 lake.commit(f"raw/{name}", [file], _fingerprint(name), None)
             for model in self._builder.catalog.ordered:

@@ -82,17 +82,19 @@ def aws_answers() -> Iterator[Answers]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             target = self.headers.get("X-Amz-Target")
-            form = json.loads(body) if target else {name: value[0] for name, value in parse_qs(body).items()}
-            call = target.partition(".")[2] if target else form["Action"]
-            page = int(form.get("NextToken", "p1")[1:]) - 1
+            # Savings Plans are asked by path, SageMaker by a header, EC2 by a form.
+            is_json = bool(target) or self.path != "/"
+            form = json.loads(body or "{}") if is_json else {name: value[0] for name, value in parse_qs(body).items()}
+            call = target.partition(".")[2] if target else self.path.strip("/") or form["Action"]
+            page = int((form.get("NextToken") or form.get("nextToken") or "p1")[1:]) - 1
             answers.asked.append(f"{call} {page + 1}")
             error = answers.errors.get(call)
-            if target:
+            if is_json:
                 text = json.dumps({"__type": error, "message": "no"} if error else answers.pages[call][page])
             else:
                 text = _EC2_ERROR.format(error) if error else _EC2.format(call, answers.pages[call][page])
             self.send_response(400 if error else 200)
-            self.send_header("Content-Type", "application/x-amz-json-1.1" if target else "text/xml")
+            self.send_header("Content-Type", "application/x-amz-json-1.1" if is_json else "text/xml")
             self.send_header("Content-Length", str(len(text.encode())))
             self.end_headers()
             self.wfile.write(text.encode())

@@ -180,6 +180,7 @@ def write_config(
     runs: Path | str | None = None,
     reservations: Path | str | None = None,
     registrations: Path | str | None = None,
+    commitments: Path | str | None = None,
     warehouse: str = "warehouse",
 ) -> Path:
     """Write a trainledger.toml below `root`; returns its path."""
@@ -190,6 +191,8 @@ def write_config(
         text += f'\n[[reservations]]\nname = "held"\nlocation = "{reservations}"\n'
     if registrations is not None:
         text += f'\n[proof]\nregistrations = "{registrations}"\n'
+    if commitments is not None:
+        text += f'\n[[commitments]]\nname = "bought"\nlocation = "{commitments}"\n'
     path = root / "trainledger.toml"
     path.write_text(text)
     return path

@@ -11,11 +11,21 @@ from typing import Any
 import polars as pl
 
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.catalog import BILLS, PROOF_TABLES, PUBLISHED, RAW_TABLES, RESERVATIONS, Model, load_catalog
+from pipelines.models.catalog import (
+    BILLS,
+    COMMITMENTS,
+    PROOF_TABLES,
+    PUBLISHED,
+    RAW_TABLES,
+    RESERVATIONS,
+    Model,
+    load_catalog,
+)
 from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.policy import Policy
 from pipelines.quality.contract import load_contract
 from pipelines.sources.capacity_reservation import SCHEMA as RESERVATION_SCHEMA
+from pipelines.sources.commitment import SCHEMA as COMMITMENT_SCHEMA
 from pipelines.sources.cur_columns import CUR, LISTS, ColumnList
 from pipelines.sources.proof_registration import SCHEMAS as PROOF_SCHEMAS
 from pipelines.sources.run_tracker import SCHEMAS
@@ -50,6 +60,7 @@ class Lab:
         reservations: Sequence[Mapping[str, Any]] = (),
         policy: Policy = AS_SHIPPED,
         listed: ColumnList = CUR,
+        commitments: Sequence[Mapping[str, Any]] = (),
     ):
         self.months = tuple(sorted(lines))
         self._root = root
@@ -64,6 +75,7 @@ class Lab:
         self._keep(RESERVATIONS, None, pl.DataFrame(list(reservations), schema=RESERVATION_SCHEMA))
         for name, schema in PROOF_SCHEMAS.items():
             self._keep(name, None, pl.DataFrame(schema=schema))
+        self._keep(COMMITMENTS, None, pl.DataFrame(list(commitments), schema=COMMITMENT_SCHEMA))
 
     def __enter__(self) -> Lab:
         return self
@@ -110,7 +122,7 @@ class Lab:
             self._engine.view_sql(name, delivery_select([]))
         elif name in ARGUMENTS:
             self._engine.view_sql(name, argument_select(name, month, self._policy))
-        elif name in (*RAW_TABLES, RESERVATIONS, *PROOF_TABLES):
+        elif name in (*RAW_TABLES, RESERVATIONS, COMMITMENTS, *PROOF_TABLES):
             self._engine.view(name, [self._made[name, None]])
         else:
             model = load_catalog()[name]

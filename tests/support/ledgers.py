@@ -43,6 +43,7 @@ def build_with(
         builder.read_runs()
         builder.read_reservations()
         builder.read_registrations()
+        builder.read_commitments()
         for model in builder.catalog.ordered:
             if model.stored and (not only or model.name in wanted):
                 for period in planned.months if model.grain == "month" else (None,):

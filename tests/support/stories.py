@@ -69,10 +69,13 @@ def build_story(story: Path, root: Path, only: Collection[str] = ()) -> Builder:
     held = next(story.glob("reservations.*"), None)
     # Said of comparisons before their runs.
     registered = next(story.glob("registrations"), None)
+    bought = next(story.glob("commitments.json"), None)
     builder = None
     for number, months in enumerate(read_bills(story), start=1):
         export = writer_of(months)(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
-        config = write_config(root, billing=export, runs=runs, reservations=held, registrations=registered)
+        config = write_config(
+            root, billing=export, runs=runs, reservations=held, registrations=registered, commitments=bought
+        )
         _add_decisions(story, config)
         builder = build_warehouse(config, only)
     assert builder is not None, f"{story} has no bill_YYYY-MM.csv"

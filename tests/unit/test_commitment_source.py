@@ -1,0 +1,147 @@
+"""Commitments as AWS answers them: a recorded answer, made-up ones, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.aws_answers import aws_answers
+
+from pipelines.errors import SourceError
+from pipelines.settings import CommitmentSource
+from pipelines.sources.commitment import commitments_fingerprint, read_commitments
+
+PLAN = {
+    "savingsPlanArn": "arn:aws:savingsplans::000011112222:savingsplan/sp-1",
+    "savingsPlanType": "EC2Instance",
+    "ec2InstanceFamily": "p4d",
+    "region": "us-west-2",
+    "start": "2026-01-01T00:00:00.000Z",
+    "end": "2028-12-31T00:00:00.000Z",
+    "state": "active",
+    "paymentOption": "All Upfront",
+    "currency": "USD",
+    "commitment": "12.5",
+    "termDurationInSeconds": 94608000,
+}
+RESERVED = {
+    "ReservedInstancesId": "1a2b3c",
+    "InstanceType": "p4d.24xlarge",
+    "InstanceCount": 2,
+    "Duration": 31536000,
+    "Start": "2026-01-01T00:00:00+00:00",
+    "End": "2027-01-01T00:00:00+00:00",
+    "FixedPrice": 8760.0,
+    "RecurringCharges": [{"Amount": 2.0, "Frequency": "Hourly"}],
+    "OfferingType": "Partial Upfront",
+    "CurrencyCode": "USD",
+    "State": "active",
+}
+
+
+def saved(root: Path, *answers: Any) -> CommitmentSource:
+    folder = root / "commitments"
+    folder.mkdir()
+    for number, answer in enumerate(answers):
+        (folder / f"{number}.json").write_text(answer if isinstance(answer, str) else json.dumps(answer))
+    return CommitmentSource(name="bought", location=str(folder))
+
+
+def test_the_recorded_answer_is_read_as_it_came(shared_data: Path) -> None:
+    """A fixture of cloud-custodian: one Compute plan of 50.00 an hour for three years, to 1 August 2026."""
+    file = shared_data / "billing" / "savings_plans" / "describe_savings_plans_query.json"
+    (row,) = read_commitments([CommitmentSource(name="recorded", location=str(file))]).table.to_dicts()
+    assert row["commitment_discount_id"] == "arn:aws:savingsplans::123456789012:savingsplan/sp-98765432109876543"
+    assert (row["commitment_kind"], row["account_id"]) == ("compute_savings_plan", "123456789012")
+    assert (row["commitment_per_hour"], row["currency"]) == (Decimal("50"), "USD")
+    assert (row["payment_option"], row["purchase_term"]) == ("Partial Upfront", "3yr")
+    assert row["ended_at"] == datetime(2026, 8, 1)
+
+
+def test_a_reservation_costs_its_hour_and_its_part_of_the_upfront_price(tmp_path: Path) -> None:
+    """Two instances at 2.00 an hour and 8760.00 upfront for 8760 hours: 2 x 3.00."""
+    (row,) = read_commitments([saved(tmp_path, {"ReservedInstances": [RESERVED]})]).table.to_dicts()
+    assert (row["commitment_per_hour"], row["instance_family"], row["purchase_term"]) == (Decimal("6"), "p4d", "1yr")
+
+
+def test_the_same_commitment_in_two_answers_is_one(tmp_path: Path) -> None:
+    told = read_commitments([saved(tmp_path, {"savingsPlans": [PLAN]}, {"savingsPlans": [PLAN]})])
+    assert told.table["commitment_kind"].to_list() == ["ec2_instance_savings_plan"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (["{"], "0.json is not JSON"),
+        ([{"Plans": []}], "0.json has neither SavingsPlans"),
+        ([{"savingsPlans": {}}], "savingsPlans is not a list"),
+        ([{"savingsPlans": [3]}], "number 1 is no JSON object"),
+        ([{"savingsPlans": [PLAN | {"savingsPlanType": "Quantum"}]}], "SavingsPlanType 'Quantum'"),
+        ([{"savingsPlans": [PLAN | {"savingsPlanArn": "sp-1"}]}], "SavingsPlanArn 'sp-1'"),
+        ([{"savingsPlans": [PLAN | {"commitment": "dear"}]}], "Commitment 'dear'; write an amount of money"),
+        ([{"savingsPlans": [PLAN | {"end": "2025-01-01T00:00:00Z"}]}], "not after it starts"),
+        ([{"savingsPlans": [PLAN | {"end": "soon"}]}], "End 'soon'"),
+        ([{"savingsPlans": [PLAN], "nextToken": "p2"}], "more pages belong to it"),
+        ([{"savingsPlans": [PLAN]}, {"savingsPlans": [PLAN | {"commitment": "13"}]}], "in another by"),
+        ([{"ReservedInstances": [{}]}], "no ReservedInstancesId"),
+    ],
+)
+def test_what_is_no_answer_is_refused_by_name(tmp_path: Path, answers: list[Any], words: str) -> None:
+    with pytest.raises(SourceError) as refused:
+        read_commitments([saved(tmp_path, *answers)])
+    assert words in str(refused.value)
+
+
+def test_an_empty_answer_is_told(tmp_path: Path) -> None:
+    told = read_commitments([saved(tmp_path, {"savingsPlans": []})])
+    assert (told.table.height, told.warnings) == (0, ["[[commitments]] bought tells of no commitment."])
+
+
+def test_another_answer_is_another_fingerprint(tmp_path: Path) -> None:
+    source = saved(tmp_path, {"savingsPlans": []})
+    before = commitments_fingerprint(source)
+    (tmp_path / "commitments" / "0.json").write_text(json.dumps({"savingsPlans": [PLAN]}))
+    assert commitments_fingerprint(source) != before
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+
+
+def test_aws_is_asked_page_by_page(credentials: None) -> None:
+    other = PLAN | {"savingsPlanArn": PLAN["savingsPlanArn"] + "2"}
+    with aws_answers() as answers:
+        answers.pages["DescribeSavingsPlans"] = [
+            {"savingsPlans": [PLAN], "nextToken": "p2"},
+            {"savingsPlans": [other]},
+        ]
+        answers.pages["DescribeReservedInstances"] = [
+            "<reservedInstancesSet><item><reservedInstancesId>1a2b3c</reservedInstancesId><instanceType>p4d.24xlarge"
+            "</instanceType><start>2026-01-01T00:00:00.000Z</start><duration>31536000</duration><fixedPrice>0.0</fixedPrice>"
+            "<instanceCount>2</instanceCount><state>active</state><currencyCode>USD</currencyCode>"
+            "<offeringType>No Upfront</offeringType><recurringCharges><item><frequency>Hourly</frequency>"
+            "<amount>3.0</amount></item></recurringCharges></item></reservedInstancesSet>"
+        ]
+        source = CommitmentSource(name="asked", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        rows = read_commitments([source]).table.to_dicts()
+        asked = answers.asked
+    assert asked == ["DescribeSavingsPlans 1", "DescribeSavingsPlans 2", "DescribeReservedInstances 1"]
+    assert [(row["commitment_kind"], row["commitment_per_hour"]) for row in rows] == [
+        ("reserved_instance", Decimal("6")),
+        ("ec2_instance_savings_plan", Decimal("12.5")),
+        ("ec2_instance_savings_plan", Decimal("12.5")),
+    ]
+
+
+def test_a_denied_call_names_its_permission(credentials: None) -> None:
+    with aws_answers() as answers:
+        answers.errors["DescribeSavingsPlans"] = "AccessDeniedException"
+        source = CommitmentSource(name="asked", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        with pytest.raises(SourceError, match="grant savingsplans:DescribeSavingsPlans"):
+            read_commitments([source])
