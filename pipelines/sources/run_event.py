@@ -141,12 +141,11 @@ def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
     """Take what every event has out of its body."""
     value = body.pop(key, None)
     try:
-        found = None if value is None else form.read(value)
+        if value is not None and (found := form.read(value)) is not None:
+            return found
     except ValueError:
         raise _refused(key, form, value) from None
-    if found is None:
-        raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
-    return found
+    raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
 
 
 def _refused(key: str, form: Form, value: Any) -> Wrong:

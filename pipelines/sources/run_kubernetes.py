@@ -1,6 +1,7 @@
-"""Kubernetes objects as `kubectl get jobs,pods,nodes -o json` writes them, snapshot after snapshot (facts 1.5).
+"""Kubernetes objects as `kubectl get jobs,pods,nodes,pv,pvc -A -o json` writes them, snapshot on snapshot (facts 1.5).
 
-A Job is a run, a pod's container a stay on the node it ran on, and the node's providerID the instance on the bill.
+A Job is a run, a pod's container a stay on the node it ran on, and the node's providerID the instance on the bill; a
+claim of the pod leads over its volume to the EBS volume or the file system.
 Objects vanish soon after a job ends, so snapshots are kept and read together; the latest word on an object counts.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 from pipelines.errors import SourceError
 from pipelines.settings import RunSource
 from pipelines.sources.run_clean import MALFORMED, telling
+from pipelines.sources.run_kubernetes_stays import side_by_side, storage
 from pipelines.sources.run_metrics import described
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
 
@@ -31,13 +33,14 @@ _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neur
 _CORES = "aws.amazon.com/neuroncore"
 _CORES_PER_CHIP = {"trn1": 2, "trn1n": 2, "inf2": 2, "trn2": 8, "trn2u": 8, "trn3": 8}
 _REASONS = {"OOMKilled": "oom", "Completed": "completed", "Error": "sw_error", "Evicted": "preempted"}
+_KINDS = ("Job", "Pod", "Node", "PersistentVolumeClaim", "PersistentVolume")
 Key = tuple[str, str]
 
 
 def read(source: RunSource) -> RunRecords:
     """One run per Job (or job set) named by the pods' labels."""
     store = open_run_store(source)
-    found: dict[str, dict[Key, Mapping[str, Any]]] = {"Job": {}, "Pod": {}, "Node": {}}
+    found: dict[str, dict[Key, Mapping[str, Any]]] = {kind: {} for kind in _KINDS}
     items = sorted(store.list(), key=lambda item: (item.modified_at, item.key))
     for item in items:
         if item.key.endswith(".json"):
@@ -53,11 +56,19 @@ def read(source: RunSource) -> RunRecords:
         if name and _stay(pod):
             pods.setdefault(name, []).append(pod)
     jobs = {job["metadata"]["name"]: job for job in found["Job"].values()}
+    volumes = {volume["metadata"]["name"]: volume for volume in found["PersistentVolume"].values()}
+    claims = {
+        (claim["metadata"].get("namespace", ""), claim["metadata"]["name"]): claim
+        for claim in found["PersistentVolumeClaim"].values()
+    }
     rows: dict[str, list[dict[str, Any]]] = {}
     for name, held in sorted(pods.items()):
         with telling(f"[[runs]] {source.name}: job {name}"):
             for table, told in _run(name, held, jobs.get(name), nodes, warnings).items():
                 rows.setdefault(table, []).extend(told)
+            own = [attempt for attempt in rows["attempt"] if attempt["run_id"] == name]
+            held_from = [(pod, *stay[:2]) for pod in held if (stay := _stay(pod))]
+            rows["resource"] += storage(name, held_from, own, claims, volumes, warnings)
     declared = [name for name, held in pods.items() if any(_is_declared(pod) for pod in held)]
     return records(source, rows, warnings, declared)
 
@@ -145,7 +156,7 @@ def _run(
     return {
         "run": [facts | span | {"source_system": "kubernetes", "status": status}],
         "attempt": attempts,
-        "resource": resources,
+        "resource": side_by_side(resources),
     }
 
 

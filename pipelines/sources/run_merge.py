@@ -100,7 +100,9 @@ def _apart(told: Mapping[str, _Rows], table: str, name: str, one: Mapping[str, _
     """The rows of a run that only has another's name, under its own; the same machine at the same time is not its."""
     found = told[table]
     if table == "tracker_resource":
-        found = less(found, one[table], one["tracker_attempt"])
+        # Nor is any machine of a kind: it may be the very one the other names.
+        named = [row for row in found if not (one[table] and _is_any(row))]
+        found = less(named, one[table], one["tracker_attempt"])
     return [row | {"run_id": name} for row in found]
 
 
@@ -144,11 +146,16 @@ def _first_by(sources: Sequence[_Rows], key: str) -> _Rows:
     kept: _Rows = []
     known: set[Any] = set()
     if any(_INSTANCE.match(str(row[key])) for own in sources for row in own):
-        sources = [[row for row in own if not str(row[key]).startswith("any ")] for own in sources]
+        sources = [[row for row in own if not _is_any(row)] for own in sources]
     for own in sources:
         kept += [row for row in own if row[key] not in known]
         known |= {row[key] for row in own}
     return kept
+
+
+def _is_any(row: Mapping[str, Any]) -> bool:
+    """Whether a row tells of which kind a machine was and not which one."""
+    return str(row.get("resource_id")).startswith("any ")
 
 
 def _saves(sources: Sequence[_Rows]) -> _Rows:

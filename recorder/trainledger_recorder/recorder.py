@@ -82,6 +82,11 @@ class Recorder:
             self._tell("run_ended", status=status)
         self._journal.close(self._patience)
 
+    def attached(self, resource: str) -> None:
+        """A volume or file system (`vol-…`, `fs-…`) this node has, from now until the attempt ends."""
+        if self._is_first_of_node:
+            self._tell("resource_joined", resource=resource)
+
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """A phase such as init, compile, restore, train, eval; it ends with the block."""

@@ -111,6 +111,16 @@ def test_ranks_tell_what_is_theirs(tmp_path: Path) -> None:
     assert sorted(rank for event, rank in events if event == "resource_joined") == [0, 2]
 
 
+def test_storage_that_nodes_have_is_one_stay_until_the_attempt_ends(tmp_path: Path) -> None:
+    """Both nodes of the job mount the file system: it is told once a node, and is one stay of the run."""
+    for rank in range(4):
+        environment = {"RANK": str(rank), "LOCAL_RANK": str(rank % 2)}
+        with Recorder("r", tmp_path, imds=NOWHERE, environment=environment) as run:
+            run.attached("fs-0abc")
+    assert [line["event"] for line in lines(tmp_path)].count("resource_joined") == 2
+    assert rows(told(tmp_path), "resource", "resource_id", "left_at") == [("fs-0abc", None)]
+
+
 def test_a_sagemaker_job_is_known_by_its_arn(tmp_path: Path) -> None:
     arn = "arn:aws:sagemaker:us-west-2:000033334444:training-job/tune-7"
     with Recorder("r", tmp_path, imds=NOWHERE, environment={"TRAINING_JOB_ARN": arn}):

@@ -35,6 +35,23 @@ def test_a_declared_run_is_one_and_its_node_is_charged_once(tmp_path: Path) -> N
     assert told.warnings == ["Run 'r1' held i-01 for 7200 s by jobs and 10920 s by wandb; jobs counts."]
 
 
+def test_a_machine_of_a_kind_is_the_one_that_another_source_names(tmp_path: Path) -> None:
+    """W&B knows the type alone, the run itself i-01: a second machine would be charged for nothing."""
+    kind = {
+        "aws.resource_ids": None,
+        "aws.instance_type": "p5.48xlarge",
+        "aws.account_id": "1",
+        "aws.region": "eu-west-1",
+    }
+    alone = read_all([wandb(tmp_path / "a", **kind)])
+    assert rows(alone, "resource", "resource_id", "evidence") == [("any p5.48xlarge", "type_match")]
+    for declared in ({"trainledger.run_id": "r1"}, {}):
+        told = read_all(
+            [wandb(tmp_path / f"w{len(declared)}", **kind, **declared), events(tmp_path / f"e{len(declared)}")]
+        )
+        assert {row[0] for row in rows(told, "resource", "resource_id")} == {"i-01"}
+
+
 def test_order_of_the_sources_changes_nothing(tmp_path: Path) -> None:
     one, two = events(tmp_path / "e"), wandb(tmp_path / "w", **{"trainledger.run_id": "r1"})
     here, there = read_all([one, two]), read_all([two, one])

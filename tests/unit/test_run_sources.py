@@ -443,6 +443,56 @@ def test_a_job_that_was_tried_twice_is_joined_by_its_nodes(tmp_path: Path) -> No
     ]
 
 
+def test_pods_side_by_side_on_a_node_hold_it_together(tmp_path: Path) -> None:
+    """Two workers of 4 GPUs from 10:00; one ends at 11:00, the other at 12:00: 8 GPUs for an hour, then 4."""
+    four = {"nvidia.com/gpu": "4"}
+    items = [
+        pod("a", "n1", "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z", four),
+        pod("b", "n1", "2026-07-01T10:00:00Z", "2026-07-01T12:00:00Z", four),
+        node("n1", "i-01", "p5.48xlarge"),
+    ]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    told = read_runs(source("kubernetes", tmp_path))
+    assert sorted(rows(told, "resource", "resource_id", "joined_at", "left_at", "accelerators_used")) == [
+        ("i-01", at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00"), 8),
+        ("i-01", at("2026-07-01T11:00:00"), at("2026-07-01T12:00:00"), 4),
+    ]
+
+
+def test_a_claim_leads_to_what_is_billed_for_as_long_as_a_pod_has_it(tmp_path: Path) -> None:
+    """Both pods mount the file system, 10:00 to 12:00 in all; the first alone a volume; one claim is in no snapshot."""
+
+    def claim(name: str, volume: str) -> dict[str, Any]:
+        meta = {"name": name, "namespace": "train", "uid": name}
+        return {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"volumeName": volume}}
+
+    def volume(name: str, handle: str) -> dict[str, Any]:
+        spec = {"csi": {"driver": "x.csi.aws.com", "volumeHandle": handle}}
+        return {"kind": "PersistentVolume", "metadata": {"name": name, "uid": name}, "spec": spec}
+
+    def mounts(told: dict[str, Any], *claims: str) -> dict[str, Any]:
+        told["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": name}} for name in claims]
+        return told
+
+    items = [
+        mounts(pod("a", "n1", "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z", {}), "data", "scratch", "lost"),
+        mounts(pod("b", "n1", "2026-07-01T10:30:00Z", "2026-07-01T12:00:00Z", {}), "data"),
+        node("n1", "i-01", "p5.48xlarge"),
+        claim("data", "pv-1"),
+        claim("scratch", "pv-2"),
+        volume("pv-1", "fs-0abc::fsap-0def"),
+        volume("pv-2", "vol-0abc"),
+    ]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    told = read_runs(source("kubernetes", tmp_path))
+    stays = rows(told, "resource", "resource_id", "joined_at", "left_at", "evidence")
+    assert [stay for stay in stays if not stay[0].startswith("i-")] == [
+        ("fs-0abc", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), "api"),
+        ("vol-0abc", at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00"), "api"),
+    ]
+    assert told.warnings == ["Run ft-1: claim lost and its volume are in no snapshot; its cost is not found."]
+
+
 def test_a_running_pod_is_open_and_a_lost_node_is_told(tmp_path: Path) -> None:
     items = [pod("a", "gone", "2026-07-01T10:00:00Z", None, {})]
     (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "PodList", "items": items}))
