@@ -85,6 +85,7 @@ def report(
     config: Config = None,
     out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("report.html"),
     as_of: AsOf = None,
+    pdf: Annotated[Path | None, typer.Option("--pdf", help="Write one printed page of the same figures too.")] = None,
     pack: Annotated[
         Path | None, typer.Option("--pack", help="Write the evidence pack too, a zip file for `trainledger verify`.")
     ] = None,
@@ -97,6 +98,10 @@ def report(
         raise UsageError("--bundle puts the bill into a pack; name its file with --pack.")
     settings, console = _settings(config), Console()
     commands.report(settings, out, console, as_of)
+    if pdf:
+        from pipelines.reports.pdf import write_pdf
+
+        write_pdf(settings, pdf, console, as_of)
     if pack:
         from pipelines.evidence.pack import write_pack
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from datetime import UTC
 from pathlib import Path
 from typing import Literal
 
@@ -168,18 +167,10 @@ def report(settings: Settings, out: Path, console: Console, as_of: str | None = 
 
 def report_page(engine: Engine, published: Publication) -> str:
     """The page of a publication over its marts."""
-    from pipelines.reports.render import ReportFacts, render_report
+    from pipelines.reports.render import facts_of, render_report
 
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
-    facts = ReportFacts(
-        publication_number=published.number,
-        published_at=published.published_at.astimezone(UTC),
-        code_revision=published.code_revision,
-        billing_months=tuple(months),
-        checks=published.checks,
-    )
     try:
-        return render_report("training_cost", engine.query, facts)
+        return render_report("training_cost", engine.query, facts_of(published))
     except EngineError as error:
         if published.code_revision == code_revision():
             raise
