@@ -17,7 +17,8 @@ Told = dict[str, Any]
 def page_of(report: str, told: Answered, facts: ReportFacts) -> Told:
     """Everything the page says, as text in its order."""
     said_at = said.moment(facts.published_at)
-    rows, names = told.rows, templates(report).get_template("names.j2").module
+    rows = told.rows
+    names: Any = templates(report).get_template("names.j2").module
     months = sorted({row["billing_month"] for row in rows["months"]})
     span = said.month_span(months or facts.billing_months)
     return {
