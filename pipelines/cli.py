@@ -91,6 +91,7 @@ def report(
     as_of: AsOf = None,
     kind: Annotated[str, typer.Option("--kind", help="training_cost or savings.")] = "training_cost",
     month: Annotated[str | None, typer.Option("--month", help="YYYY-MM of a monthly report; else the newest.")] = None,
+    pdf: Annotated[Path | None, typer.Option("--pdf", help="Write one printed page of the same figures too.")] = None,
     pack: Annotated[
         Path | None, typer.Option("--pack", help="Write the evidence pack too, a zip file for `trainledger verify`.")
     ] = None,
@@ -103,6 +104,10 @@ def report(
         raise UsageError("--bundle puts the bill into a pack; name its file with --pack.")
     settings, console = _settings(config), Console()
     commands.report(settings, out, console, as_of, kind, month)
+    if pdf:
+        from pipelines.reports.pdf import write_pdf
+
+        write_pdf(settings, pdf, console, as_of)
     if pack:
         from pipelines.evidence.pack import write_pack
 

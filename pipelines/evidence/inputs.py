@@ -11,7 +11,7 @@ from pipelines.errors import SourceError
 from pipelines.evidence.archive import digest_of
 from pipelines.lake import Publication
 from pipelines.settings import BillingSource, Settings
-from pipelines.sources.cur_delivery import RawDelivery, load
+from pipelines.sources.cur_delivery import RawDelivery
 from pipelines.storage import Store, open_store
 from pipelines.warehouse import Warehouse
 
@@ -20,21 +20,16 @@ BILLS = "bills"
 
 
 def told_inputs(warehouse: Warehouse, publication: Publication) -> dict[str, Any]:
-    """Every delivery with its files, and every source, without a word that opens it."""
-    settings, named = warehouse.settings, publication.inputs
-    deliveries = [_told_delivery(warehouse, delivery) for delivery in named["deliveries"]]
-    others = {
-        kind: [
-            {"name": source.name, "kind": source.kind, "uri": redacted(source.location), "state": state}
-            for source in getattr(settings, kind)
-            if (state := named.get(kind, {}).get(source.name))
-        ]
-        for kind in ("runs", "reservations")
-    }
+    """Every delivery with its files, and every source of bills and reservations, without a word that opens it."""
+    named = publication.inputs["reservations"]
     return {
-        "billing": [_told_source(source) for source in settings.billing],
-        "deliveries": deliveries,
-        **others,
+        "billing": [_told_source(source) for source in warehouse.settings.billing],
+        "deliveries": [_told_delivery(warehouse, publication, told) for told in publication.inputs["deliveries"]],
+        "reservations": [
+            {"name": source.name, "kind": source.kind, "uri": redacted(source.location), "state": named[source.name]}
+            for source in warehouse.settings.reservations
+            if source.name in named
+        ],
     }
 
 
@@ -42,7 +37,7 @@ def bundled(warehouse: Warehouse, publication: Publication) -> dict[str, Path]:
     """The delivered bills as the raw store keeps them, by member; SourceError for one it keeps no more."""
     members = {}
     for named in publication.inputs["deliveries"]:
-        raw = kept(warehouse, named)
+        raw = kept(warehouse, publication, named)
         if raw is None:
             raise SourceError(
                 f"The bill lines of delivery {named['delivery_id']} ({named['source']}, {named['billing_period']}) are "
@@ -53,9 +48,14 @@ def bundled(warehouse: Warehouse, publication: Publication) -> dict[str, Path]:
     return members
 
 
-def kept(warehouse: Warehouse, named: Mapping[str, Any]) -> RawDelivery | None:
-    """A published delivery in the raw store."""
-    return load(warehouse.work / "raw" / named["source"] / named["billing_period"] / named["fingerprint"][:16])
+def kept(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any]) -> RawDelivery | None:
+    """A published delivery in the raw store, brought there anew where its source still has it; else None."""
+    bill = warehouse.as_published(publication).bill
+    try:
+        stored = bill.ingest(named["billing_period"])
+    except SourceError:
+        return None
+    return next(raw for raw in stored if raw.delivery.fingerprint == named["fingerprint"])
 
 
 def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[BillingSource]) -> None:
@@ -90,8 +90,8 @@ def _told_source(source: BillingSource) -> dict[str, Any]:
     return {**told, "location": redacted(source.location), "endpoint_url": redacted(source.endpoint_url)}
 
 
-def _told_delivery(warehouse: Warehouse, named: Mapping[str, Any]) -> dict[str, Any]:
-    raw = kept(warehouse, named)
+def _told_delivery(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any]) -> dict[str, Any]:
+    raw = kept(warehouse, publication, named)
     source = next((source for source in warehouse.settings.billing if source.name == named["source"]), None)
     store = _store(source) if source else None
     where: Callable[[str], str | None] = (lambda key: redacted(store.uri(key))) if store else (lambda key: None)

@@ -14,6 +14,7 @@ from pipelines.errors import SourceError, UsageError
 from pipelines.evidence.archive import as_json, write_archive
 from pipelines.evidence.house_files import code_digest, house_members, lock_members
 from pipelines.evidence.inputs import bundled, told_inputs
+from pipelines.evidence.run_logs import log_members, run_logs, told_runs
 from pipelines.lake import Publication
 from pipelines.models.catalog import PUBLISHED, load_catalog
 from pipelines.models.publish import code_revision, mart_files
@@ -35,8 +36,8 @@ checks the sha256 of every file here, builds every table again from the inputs a
 manifest.json       sha256 and size of every other file; whether the delivered bills are in here
 report.html         the page
 marts/              every published table, as Parquet and as CSV
-inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source of runs
-bills/              only in a pack with the inputs: the bill lines as they were read
+inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
+bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
 records/            training runs, reservations and the like, as they were read from their sources
 models/             every model as it ran; models/reference/ are the lists typed by people
 expectations/       what every table promises
@@ -55,7 +56,8 @@ def write_pack(settings: Settings, out: Path, console: Console, *, as_of: str | 
     before, lost = _before(warehouse, published)
     with open_marts(warehouse, published) as engine:
         page = report_page(engine, published)
-    inputs = told_inputs(warehouse, published)
+    logs = run_logs(settings, published)
+    inputs = {**told_inputs(warehouse, published), "runs": told_runs(settings, published, logs)}
     members: dict[str, bytes | Path] = {
         README: _README.encode(),
         PUBLICATION: as_json(asdict(published)),
@@ -67,7 +69,7 @@ def write_pack(settings: Settings, out: Path, console: Console, *, as_of: str | 
         **before,
         **house_members(),
         **lock_members(),
-        **(bundled(warehouse, published) if bundle else {}),
+        **({**bundled(warehouse, published), **log_members(logs)} if bundle else {}),
     }
     about = {
         "publication": published.number,

@@ -16,8 +16,9 @@ from pipelines.errors import CheckError, UsageError
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference, differences
 from pipelines.evidence.house_files import code_digest, house_members
-from pipelines.evidence.pack import MARTS, REPORT
+from pipelines.evidence.pack import INPUTS, MARTS, RECORDS, REPORT
 from pipelines.evidence.rebuild import published_in, rebuild
+from pipelines.evidence.run_logs import read_again
 from pipelines.models.build import Builder, Built
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import code_revision
@@ -40,7 +41,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         _refuse_other_models(pack, console)
         with TemporaryDirectory(prefix="trainledger-verify-") as folder:
             builder, built = rebuild(pack, Path(folder), settings, console)
-            found = list(_all_differences(pack, builder, built))
+            found = [*_other_records(pack, Path(folder) / "logs"), *_all_differences(pack, builder, built)]
             figures = sum(_rebuilt(builder, name).height * _rebuilt(builder, name).width for name in _marts(pack))
     finally:
         pack.close()
@@ -81,6 +82,14 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
         console.note(
             "The same models, but other code around them than wrote the pack; figures are compared all the same."
         )
+
+
+def _other_records(pack: Pack, place: Path) -> Iterator[Difference]:
+    """Where the records of the runs are not what the logs in the pack give."""
+    again = read_again(pack, pack.json(INPUTS), place) if pack.about["has_bills"] else None
+    for table, rebuilt in (again or {}).items():
+        packed = [pl.read_parquet(BytesIO(pack.read(name))) for name in pack.below(f"{RECORDS}/{table}")]
+        yield from differences(f"{RECORDS}/{table}", (), pl.concat(packed), rebuilt)
 
 
 def _all_differences(pack: Pack, builder: Builder, built: Sequence[Built]) -> Iterator[Difference]:

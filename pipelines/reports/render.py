@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import jinja2
@@ -21,6 +21,7 @@ from pipelines.buckets import BUCKETS
 from pipelines.errors import EngineError, UsageError
 from pipelines.models.catalog import tables_in
 from pipelines.models.expressions import expand_calls
+from pipelines.publication import Publication
 from pipelines.reports import charts
 from pipelines.reports.formats import formats
 
@@ -55,6 +56,37 @@ def known_reports() -> list[str]:
     return sorted(path.parent.name for path in house.DASHBOARDS.glob("*/report.yml"))
 
 
+def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
+    """What a page says of the publication it shows, about `month` (YYYY-MM) or the newest delivered.
+
+    UsageError for a month that nobody delivered.
+    """
+    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    return ReportFacts(
+        publication_number=published.number,
+        published_at=published.published_at.astimezone(UTC),
+        code_revision=published.code_revision,
+        billing_months=tuple(months),
+        checks=published.checks,
+        month=_first_day(month, months),
+    )
+
+
+def _first_day(month: str | None, delivered: Sequence[str]) -> date:
+    if month is not None and month not in delivered:
+        raise UsageError(f"--month {month} is no delivered billing month; they are {', '.join(delivered)}.")
+    return date.fromisoformat(f"{month or delivered[-1]}-01")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A report's title, the rows of each of its queries, and the marts that are missing."""
+
+    title: str
+    rows: dict[str, list[Row]]
+    missing: list[str]
+
+
 def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
 
@@ -62,35 +94,48 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     says so. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
     fails on a mart that exists.
     """
+    told = answered(report, query, facts.month)
+    page = (
+        templates(report)
+        .get_template(TEMPLATE)
+        .render(
+            title=told.title,
+            facts=facts,
+            missing=told.missing,
+            currencies=[row["currency"] for row in told.rows["totals"]],
+            bucket_meanings=BUCKETS,
+            warnings=failed_checks(facts.checks, "warn"),
+            errors=failed_checks(facts.checks, "error"),
+            pair_chart=charts.pair_chart,
+            ledger_chart=charts.ledger_chart,
+            waterfall_chart=charts.waterfall_chart,
+            **told.rows,
+        )
+    )
+    return page.strip() + "\n"
+
+
+def answered(report: str, query: Query, month: date | None = None) -> Answered:
+    """What a report asks, answered from the marts; about `month`, if a monthly one. Raises as `render_report` does."""
     folder = house.DASHBOARDS / report
     if not (folder / "report.yml").is_file():
         raise UsageError(f"There is no report {report}; choose one of {', '.join(known_reports())}.")
     plan = yaml.safe_load((folder / "report.yml").read_text(encoding="utf-8"))
-    queries = {name: sql.replace(_MONTH, f"date '{facts.month}'") for name, sql in plan["queries"].items()}
-    rows, missing = _answers(report, queries, query)
-    currencies = [row["currency"] for row in rows["totals"]]
+    queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in plan["queries"].items()}
+    return Answered(plan["title"], *_answers(report, queries, query))
+
+
+def templates(report: str) -> jinja2.Environment:
+    """The templates of a report; what they are given is text, never markup."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, house.DASHBOARDS]),
+        loader=jinja2.FileSystemLoader([house.DASHBOARDS / report, house.DASHBOARDS]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(formats())
-    page = environment.get_template(TEMPLATE).render(
-        title=plan["title"],
-        facts=facts,
-        missing=missing,
-        currencies=currencies,
-        bucket_meanings=BUCKETS,
-        warnings=failed_checks(facts.checks, "warn"),
-        errors=failed_checks(facts.checks, "error"),
-        pair_chart=charts.pair_chart,
-        ledger_chart=charts.ledger_chart,
-        waterfall_chart=charts.waterfall_chart,
-        **rows,
-    )
-    return page.strip() + "\n"
+    return environment
 
 
 def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[Row]:

@@ -120,6 +120,12 @@ def test_every_delivered_file_is_told_with_its_address_size_and_digest(company: 
     for file in files:
         content = Path(file["uri"]).read_bytes()
         assert (file["bytes"], file["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+    (source,) = told["runs"]
+    logs = {path.name: path.read_bytes() for path in company.events.iterdir()}
+    assert {file["key"]: (file["bytes"], file["sha256"]) for file in source["files"]} == {
+        name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in logs.items()
+    }
+    assert {name: members(pack)[f"runs/{source['name']}/{name}"] for name in logs} == logs
     # What a small company's deliveries are called.
     assert [delivery["delivery_id"] for delivery in told["deliveries"]] == ["55.04", "21.50"]
 
@@ -146,7 +152,7 @@ def test_a_file_that_was_changed_in_the_pack_is_named(pack: Path) -> None:
     assert "4 files in all" in str(error)
 
 
-@pytest.mark.parametrize("name", [RUNS, "models/core/dim_run.sql", "bills", "records/tracker_epoch"])
+@pytest.mark.parametrize("name", [RUNS, "models/core/dim_run.sql", "bills", "records/tracker_epoch", "runs/"])
 def test_each_kind_of_file_is_named_when_it_was_changed(pack: Path, name: str) -> None:
     """A figure, a model, an input of either side."""
     (first, *_) = [member for member in sorted(members(pack)) if member.startswith(name)]
@@ -179,8 +185,13 @@ def test_a_forgery_under_a_manifest_that_fits_is_told_with_both_values(pack: Pat
     assert ["mart_run_cost", "run_id=gpu-1", "effective_cost_usd", "100.08", "110.08"] in cells
     # It had one epoch, and the forged input gives two.
     assert ["mart_run_cost", "run_id=gpu-1", "epoch_completed_count", "1", "2"] in cells
+    # The logs beside the forged records still tell of one epoch.
+    assert [cell[-2:] for cell in cells if cell[0] == "records/tracker_epoch"] == [["1 row", "no row"]]
     # The CSV beside the forged Parquet still says what was.
-    assert [cell[0] for cell in cells if "." in cell[0]] == ["marts/mart_run_cost.csv", "report.html"]
+    assert [cell[0] for cell in cells if cell[0].endswith((".csv", ".html"))] == [
+        "marts/mart_run_cost.csv",
+        "report.html",
+    ]
 
 
 def test_a_forged_model_is_named_before_anything_is_built(pack: Path) -> None:
