@@ -48,8 +48,8 @@ def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
     gpu, trainium = (told.filter(pl.col("accelerator_family") == family) for family in ("gpu", "trainium"))
     matched = gpu.join(trainium, on=FIELDS, how="semi").select(FIELDS)
     found = [_differing(gpu, trainium, field) for field in FIELDS if field != "model"]
-    alone = [side.join(matched, on=FIELDS, how="anti") for side in (gpu, trainium)]
-    found.append(_differing(*alone, "model"))
+    lone_gpu, lone_trainium = (side.join(matched, on=FIELDS, how="anti") for side in (gpu, trainium))
+    found.append(_differing(lone_gpu, lone_trainium, "model"))
     other_code = gpu.join(trainium, on=FIELDS, suffix="_right").filter(
         (pl.col("code").list.len() > 0)
         & (pl.col("code_right").list.len() > 0)
