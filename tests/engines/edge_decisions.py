@@ -1,4 +1,4 @@
-"""Decisions about the made-up month's workloads: a frozen baseline, adjustments of it, ports with and without a pair."""
+"""Decisions about the made-up month's workloads: a frozen baseline, its adjustments, ports with and without a pair."""
 
 from __future__ import annotations
 
