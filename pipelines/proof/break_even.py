@@ -180,7 +180,9 @@ def _fall(case: Case) -> float | None:
     def brings(left: float) -> float:
         return replace(case, gpu_fall=1 - left**12).expected
 
-    if brings(1.0) < 0 or brings(0.0) > 0 or brings(0.0) == brings(1.0):
+    # No price falls by more than 99.9 % a year; nearer to all of it a double no longer tells how much is left.
+    least = 0.001 ** (1 / 12)
+    if brings(1.0) < 0 or brings(least) > 0 or brings(least) == brings(1.0):
         return None
-    left = float(brentq(brings, 0.0, 1.0, xtol=1e-14))  # type: ignore[arg-type]
+    left = float(brentq(brings, least, 1.0, xtol=1e-14))  # type: ignore[arg-type]
     return 1 - left**12
