@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Decisions about the made-up month's workloads: a frozen baseline, adjustments, ports with and without a pair."""
-=======
 """Decisions about the made-up month's workloads: a frozen baseline, its adjustments, ports with and without a pair."""
->>>>>>> p2
 
 from __future__ import annotations
 
