@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import assemble, defs
-from pipelines.models.catalog import BILLS, MADE_UP, COMMITMENTS, RAW_TABLES, RESERVATIONS, load_catalog
+from pipelines.models.catalog import BILLS, COMMITMENTS, MADE_UP, RAW_TABLES, RESERVATIONS, load_catalog
 from pipelines.quality.contract import load_contract
 
 KEYS = Path(__file__).with_name("asset_keys.txt")
