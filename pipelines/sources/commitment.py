@@ -219,12 +219,8 @@ def _files(source: CommitmentSource) -> tuple[Store, list[Object], int]:
     location = str(source.location)
     folder, _, name = location.rstrip("/").rpartition("/")
     is_file = name.endswith(".json")
-    store = open_store(
-        folder if is_file else location,
-        endpoint_url=source.endpoint_url,
-        region=source.region,
-        profile=source.profile,
-    )
+    place = folder if is_file else location
+    store = open_store(place, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
     listed = [item for item in store.list(name) if item.key == name] if is_file else list(store.list())
     if is_file and not listed:
         raise SourceError(f"{location} does not exist; check `location` of [[commitments]] {source.name}.")
