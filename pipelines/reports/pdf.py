@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 from pipelines import house
 from pipelines.commands import open_marts
@@ -35,7 +36,7 @@ def write_pdf(settings: Settings, out: Path, console: Console, as_of: str | None
     console.say(f"Wrote {out} ({len(page) // 1024:,} KiB) from publication {published.number}.")
 
 
-def render_pdf(report: str, query: Query, facts: ReportFacts, form: str = "pdf") -> bytes:
+def render_pdf(report: str, query: Query, facts: ReportFacts, form: Literal["pdf", "png"] = "pdf") -> bytes:
     """The page as PDF (or as a picture, form "png"); the same bytes for the same marts and facts.
 
     Raises UsageError where typst is missing, and as `render_report` does.
