@@ -14,6 +14,8 @@ from support.small_company import AUGUST, Company, found
 
 from pipelines import commands
 from pipelines.console import Console
+from pipelines.evidence.pack import write_pack
+from pipelines.evidence.verify import verify
 from pipelines.lock import BuildBusy
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
@@ -103,6 +105,11 @@ def test_a_ledger_on_s3_is_the_ledger_in_a_folder(
     assert capsys.readouterr().out == "cost\n196.0800000000\n"
     commands.report(config, tmp_path / "report.html", Console())
     assert "<html" in (tmp_path / "report.html").read_text()
+
+    # It packs its evidence, and whoever has the pack recomputes it from the bucket, without a configuration.
+    write_pack(config, tmp_path / "evidence.zip", Console(), as_of=None, bundle=False)
+    verify(tmp_path / "evidence.zip", None, Console())
+    assert "VERIFIED" in capsys.readouterr().out
 
     # It also goes on building it.
     company.deliver(AUGUST, "20.00")

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -606,7 +606,7 @@ def test_long_ledgers_draw_the_last_92_days(render: Render) -> None:
     assert "January 2025 $310" in ledger
 
 
-def printed(folder: Path, marts: Marts, form: str = "pdf") -> tuple[dict[str, Any], bytes]:
+def printed(folder: Path, marts: Marts, form: Literal["pdf", "png"] = "pdf") -> tuple[dict[str, Any], bytes]:
     """What the printed page is told, and the page."""
     with DuckDBEngine() as engine:
         for mart, rows in marts.items():
