@@ -1,171 +1,19 @@
 """One asset per table: each body calls the builder and returns what it came to."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import dagster as dg
 
 from pipelines.defs.partitions import BILLING_MONTHS
+from pipelines.defs.raw_assets import RAW_ASSETS
 from pipelines.defs.resources import Ledger
-from pipelines.errors import TrainledgerError, UnreachableError, UsageError
+from pipelines.defs.steps import ONE_RUN, POOL, asset_key, months_of, step
 from pipelines.models.build import Built, FailedChecks
-from pipelines.models.catalog import (
-    COMMITMENTS,
-    GIVEN,
-    MADE_UP,
-    PROOF_TABLES,
-    RAW_TABLES,
-    RESERVATIONS,
-    Model,
-    load_catalog,
-)
-from pipelines.models.emptied import refuse_emptied
-from pipelines.models.publish import Plan, code_revision, drop_undelivered, publish
+from pipelines.models.catalog import MADE_UP, Model, load_catalog
+from pipelines.models.publish import code_revision, publish
 from pipelines.models.totals import added
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import CheckResult
-from pipelines.sources.cur_columns import LISTS
-from pipelines.sources.cur_delivery import RawDelivery
-
-# A source that does not answer is asked again; bad content fails at once.
-PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
-ONE_RUN = dg.BackfillPolicy.single_run()
-POOL = "warehouse"
-
-
-@contextmanager
-def step(ledger: Ledger, what: str) -> Iterator[Plan]:
-    """Tell the ledger that a step is done, or why it failed; a failure says its one sentence, untried again.
-
-    Gives the plan, which the first step looks up before anything is read: what arrives after is for the next run.
-    """
-    try:
-        yield ledger.plan
-    except Exception as error:
-        ledger.failures[what] = error
-        if not isinstance(error, TrainledgerError) or isinstance(error, UnreachableError):
-            raise
-        raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}, allow_retries=False) from error
-    ledger.failures.pop(what, None)
-    ledger.notify(what)
-
-
-def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:
-    """The delivered months among those a run asks for; UsageError when there is none."""
-    months = [month for month in context.partition_keys if month in planned.months]
-    if not months:
-        asked, delivered = ", ".join(context.partition_keys), ", ".join(planned.months) or "none"
-        raise UsageError(f"No billing source delivers {asked}; ask for a delivered month ({delivered}).")
-    return months
-
-
-def asset_key(table: str) -> dg.AssetKey:
-    """`layer/name` of any table a model reads."""
-    return dg.AssetKey(["raw", table] if table in GIVEN else load_catalog()[table].key.split("/"))
-
-
-@dg.multi_asset(
-    name="bill",
-    specs=[
-        dg.AssetSpec(
-            asset_key(listed.table),
-            description=f"Lines of each {listed.export} as delivered, one billing month at a time.",
-            owners=["team:ml-finops"],
-            kinds={"s3", "parquet"},
-        )
-        for listed in LISTS
-    ],
-    partitions_def=BILLING_MONTHS,
-    backfill_policy=ONE_RUN,
-    retry_policy=PATIENCE,
-    pool=POOL,
-)
-def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-    with step(ledger, "bill") as planned:
-        stored = [raw for month in months_of(context, planned) for raw in ledger.builder.warehouse.bill.ingest(month)]
-        refuse_emptied(ledger.builder, planned)
-        drop_undelivered(ledger.builder, planned)
-    for listed in LISTS:
-        yield _delivered(listed.table, [raw for raw in stored if raw.delivery.listed is listed])
-
-
-def _delivered(table: str, stored: list[RawDelivery]) -> dg.MaterializeResult:
-    return dg.MaterializeResult(
-        asset_key(table),
-        metadata={
-            "dagster/row_count": sum(raw.line_count for raw in stored),
-            "deliveries": [raw.delivery.delivery_id for raw in stored],
-        },
-    )
-
-
-@dg.multi_asset(
-    name="tracker",
-    specs=[
-        dg.AssetSpec(
-            asset_key(table),
-            description="Training runs as recorded: " + table.removeprefix("tracker_") + "s of all sources.",
-            owners=["team:ml-platform"],
-            kinds={"json", "polars"},
-        )
-        for table in RAW_TABLES
-    ],
-    retry_policy=PATIENCE,
-    pool=POOL,
-)
-def tracker(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-    with step(ledger, "training runs"):
-        counts = ledger.builder.read_runs()
-    for table, count in counts.items():
-        yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": count})
-
-
-@dg.asset(
-    key=asset_key(RESERVATIONS),
-    retry_policy=PATIENCE,
-    pool=POOL,
-    kinds={"json", "polars"},
-    owners=["team:ml-finops"],
-    description="Reserved capacity and its windows, as files or AWS tell it. One row per part of a reservation.",
-)
-def aws_capacity_reservation(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
-    with step(ledger, "reservations"):
-        count = ledger.builder.read_reservations()
-    return dg.MaterializeResult(metadata={"dagster/row_count": count})
-
-
-@dg.multi_asset(
-    name="proof",
-    specs=[
-        dg.AssetSpec(asset_key(table), description=description, owners=["team:ml-finops"], kinds={"polars"})
-        for table, description in zip(
-            PROOF_TABLES,
-            ("Pre-registrations of comparisons.", "Runs that registrations pair or leave out."),
-            strict=True,
-        )
-    ],
-    retry_policy=PATIENCE,
-    pool=POOL,
-)
-def proof(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-    with step(ledger, "registrations"):
-        counts = ledger.builder.read_registrations()
-    for table, count in counts.items():
-        yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": count})
-
-
-@dg.asset(
-    key=asset_key(COMMITMENTS),
-    retry_policy=PATIENCE,
-    pool=POOL,
-    kinds={"json", "polars"},
-    owners=["team:ml-finops"],
-    description="Savings Plans and reservations, as files or AWS tell them beside the bill. One row per commitment.",
-)
-def aws_commitment(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
-    with step(ledger, "commitments"):
-        count = ledger.builder.read_commitments()
-    return dg.MaterializeResult(metadata={"dagster/row_count": count})
 
 
 def model_asset(model: Model) -> dg.AssetsDefinition:
@@ -268,12 +116,4 @@ def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
     return dg.MaterializeResult(metadata={"publication": published.number})
 
 
-ASSETS = [
-    bill,
-    tracker,
-    aws_capacity_reservation,
-    aws_commitment,
-    proof,
-    *map(model_asset, load_catalog().ordered),
-    publication,
-]
+ASSETS = [*RAW_ASSETS, *map(model_asset, load_catalog().ordered), publication]

@@ -1,0 +1,47 @@
+"""What every asset shares: its key, its part in the ledger's progress, and what is tried again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from pipelines.defs.resources import Ledger
+from pipelines.errors import TrainledgerError, UnreachableError, UsageError
+from pipelines.models.catalog import GIVEN, load_catalog
+from pipelines.models.publish import Plan
+
+# A source that does not answer is asked again; bad content fails at once.
+PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
+ONE_RUN = dg.BackfillPolicy.single_run()
+POOL = "warehouse"
+
+
+@contextmanager
+def step(ledger: Ledger, what: str) -> Iterator[Plan]:
+    """Tell the ledger that a step is done, or why it failed; a failure says its one sentence, untried again.
+
+    Gives the plan, which the first step looks up before anything is read: what arrives after is for the next run.
+    """
+    try:
+        yield ledger.plan
+    except Exception as error:
+        ledger.failures[what] = error
+        if not isinstance(error, TrainledgerError) or isinstance(error, UnreachableError):
+            raise
+        raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}, allow_retries=False) from error
+    ledger.failures.pop(what, None)
+    ledger.notify(what)
+
+
+def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:
+    """The delivered months among those a run asks for; UsageError when there is none."""
+    months = [month for month in context.partition_keys if month in planned.months]
+    if not months:
+        asked, delivered = ", ".join(context.partition_keys), ", ".join(planned.months) or "none"
+        raise UsageError(f"No billing source delivers {asked}; ask for a delivered month ({delivered}).")
+    return months
+
+
+def asset_key(table: str) -> dg.AssetKey:
+    """`layer/name` of any table a model reads."""
+    return dg.AssetKey(["raw", table] if table in GIVEN else load_catalog()[table].key.split("/"))
