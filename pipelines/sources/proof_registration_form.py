@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipelines.settings import SourceName
+from pipelines.settings_sources import SourceName
 
 _Words = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 # A time would name two days in two zones.
