@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.demo import company, runs_nlp, runs_vision
+from pipelines.demo import company, decisions, runs_nlp, runs_vision
 from pipelines.demo.bucket import EXPORT_NAME, PREFIX, export_files
 from pipelines.demo.capacity import answer_of_ec2
 from pipelines.demo.events import event_files
@@ -41,7 +41,7 @@ location = "reservations.json"
 run_id = ["run_id", "RunId"]
 owner = ["owner"]
 team = ["team"]
-"""
+{decisions.CONFIG}"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ def write_demo(out: Path, restated: bool = True) -> DemoData:
     content = {events / path: data for path, data in event_files(timelines).items()}
     content |= {export / path: data for path, data in export_files(stays, restated)}
     content[out / "reservations.json"] = answer_of_ec2(company.RESERVATIONS)
+    content[out / "registrations" / "llama8b.toml"] = decisions.REGISTRATION.encode()
+    content[out / "baselines" / "llama8b-1.toml"] = decisions.BASELINE.encode()
     content[config] = _CONFIG.encode()
     written = sum(write_if_changed(path, data) for path, data in content.items())
     return DemoData(config, export, events, company.MONTHS, len(RUNS), written)

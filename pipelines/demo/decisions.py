@@ -1,0 +1,62 @@
+"""What the made-up company decided: a comparison registered before its runs, a frozen baseline, a port."""
+
+from __future__ import annotations
+
+import hashlib
+
+WORKLOAD = "llama-3.1-8b / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss <= 2.05"
+
+REGISTRATION = f"""\
+# What counts as proof, said before the first run on Trainium.
+[[registration]]
+name = "llama8b-2026"
+workload_id = "{WORKLOAD}"
+registered_on = 2026-06-05
+target_metric = "eval_loss"
+target_direction = "min"
+target_value = 2.05
+quality_margin = 0.02
+planned_runs = 4
+cost_basis = "effective"
+"""
+
+# The two runs of June took 15.99 and 15.76 hours of a p5.48xlarge: 15.88 in the geometric mean, and with one degree of
+# freedom an interval of 14.5 to 17.4. They paid 0.912 and 0.910 of the list price.
+BASELINE = f"""\
+name = "llama8b"
+version = 1
+frozen_on = 2026-06-30
+workload_id = "{WORKLOAD}"
+gpu_instance_type = "p5.48xlarge"
+region_id = "us-east-1"
+unit_measure = "cost_to_target"
+hours_per_unit = 15.88
+hours_low_per_unit = 14.5
+hours_high_per_unit = 17.4
+paid_ratio = 0.911
+"""
+
+CONFIG = f"""
+[proof]
+registrations = "registrations"
+
+[[decisions.baselines]]
+file = "baselines/llama8b-1.toml"
+sha256 = "{hashlib.sha256(BASELINE.encode()).hexdigest()}"
+
+[[decisions.ports]]
+name = "llama8b to trn1"
+workload_id = "{WORKLOAD}"
+started_on = 2026-05-25
+engineer_days = 12
+day_rate_usd = "900"
+validation_run_ids = ["llama8b-trn1-1", "llama8b-trn1-2"]
+upkeep_usd_per_month = "150"
+planned_gpu_cost_usd_per_run = "850"
+planned_saving_ratio = 0.3
+runs_per_month = 4
+horizon_months = 36
+discount_ratio = 0.1
+gpu_price_fall_ratio = 0.15
+success_ratio = 0.9
+"""

@@ -1,0 +1,129 @@
+"""Every question of docs/queries.md has an answer in the demo, and its savings proof says what its marts say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from html import unescape
+from pathlib import Path
+
+import polars as pl
+import pytest
+from support.ledgers import build_warehouse
+
+from pipelines.commands import open_marts, published_of
+from pipelines.demo import write_demo
+from pipelines.engine import Engine
+from pipelines.errors import EngineError, UsageError
+from pipelines.publication import Publication
+from pipelines.reports.page import report_page
+from pipelines.reports.render import facts_of, render_report
+from pipelines.warehouse import Warehouse
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "queries.md").read_text(encoding="utf-8")
+QUESTIONS = dict(re.findall(r"^### \d+\. (.+?)\n+```sql\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """The demo, built in a folder of its own."""
+    return build_warehouse(write_demo(tmp_path_factory.mktemp("asked")).config).warehouse
+
+
+@pytest.fixture(scope="module")
+def published(warehouse: Warehouse) -> Publication:
+    return published_of(warehouse)
+
+
+@pytest.fixture(scope="module")
+def marts(warehouse: Warehouse, published: Publication) -> Iterator[Engine]:
+    with open_marts(warehouse, published) as engine:
+        yield engine
+
+
+def test_the_page_asks_ten_questions() -> None:
+    assert len(QUESTIONS) == 10
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered(marts: Engine, question: str) -> None:
+    answer = marts.query(QUESTIONS[question])
+    assert answer.height > 0
+    # A column nobody can fill would be a question badly put.
+    assert [name for name in answer.columns if answer[name].null_count() == answer.height] == []
+
+
+def test_the_ledger_answers_with_the_whole_bill(marts: Engine) -> None:
+    """Question 4 leaves no dollar out: its sums are those of the invoices in question 5."""
+    asked = {question.partition(",")[0]: marts.query(text) for question, text in QUESTIONS.items()}
+    billed = pl.col("billed_cost_usd").sum()
+    ledger = asked["Where did the dollars of a month go"].group_by("billing_month").agg(billed)
+    invoices = asked["Does the ledger tie to the invoices?"].group_by("billing_month").agg(billed)
+    both = ledger.join(invoices, on="billing_month", suffix="_invoiced")
+    assert both.height == ledger.height > 1
+    assert both["billed_cost_usd"].to_list() == both["billed_cost_usd_invoiced"].to_list()
+
+
+def words(page: str) -> str:
+    """A page as a reader has it: without markup and line ends."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.partition("</style>")[2])).split())
+
+
+def test_the_savings_proof_says_what_was_avoided(marts: Engine, published: Publication) -> None:
+    """Two runs of July against 15.88 hours of a p5.48xlarge at 55.04 USD, of which 0.911 was paid: 796.246 USD each."""
+    runs = marts.query(
+        "select cost_to_target_usd as usd from mart_run_cost where run_id in ('llama8b-trn1-3', 'llama8b-trn1-4')"
+    )
+    avoided = 2 * Decimal("15.88") * Decimal("55.04") * Decimal("0.911") - runs["usd"].sum()
+    told = words(report_page(marts, published, "savings", "2026-07"))
+    assert f"What did it save in July 2026? ${avoided:,.0f} avoided, economic" in told
+    assert "registered as llama8b-2026 on 5 June 2026" in told
+    # 12 days at 900 USD, and the two validation runs as the bill has them.
+    spike = marts.query("select sum(effective_cost_usd) from mart_run_cost where run_id like 'llama8b-trn1-_' "
+                        "and run_id <= 'llama8b-trn1-2'").item()  # fmt: skip
+    assert f"llama8b to trn1 llama-3.1-8b; saving measured ${12 * 900 + spike:,.0f}" in told
+
+
+def test_a_verdict_on_page_one_is_that_of_the_mart(marts: Engine, published: Publication) -> None:
+    told = words(report_page(marts, published, "savings"))
+    pairs = marts.query("select * from mart_silicon_comparison where cost_basis = 'effective'")
+    assert pairs.height == 2
+    for pair in pairs.iter_rows(named=True):
+        low, high = (
+            f"{100 * pair[end]:.1f}%".replace("-", "\u2212") for end in ("saving_low_ratio", "saving_high_ratio")
+        )
+        assert f"95% interval {low} to {high}: {pair['verdict']} ." in told
+        assert pair["verdict_reason"] in told
+
+
+def test_a_month_without_a_baseline_claims_nothing(marts: Engine, published: Publication) -> None:
+    """The baseline was frozen on the last of June."""
+    assert "What did it save in June 2026? None claimed" in words(report_page(marts, published, "savings", "2026-06"))
+
+
+def test_a_month_nobody_delivered_is_refused(marts: Engine, published: Publication) -> None:
+    with pytest.raises(UsageError, match="2026-05 is no delivered billing month; they are 2026-06, 2026-07"):
+        report_page(marts, published, "savings", "2026-05")
+
+
+def test_the_savings_proof_is_the_same_twice_and_asks_nobody(marts: Engine, published: Publication) -> None:
+    page = report_page(marts, published, "savings")
+    assert page == report_page(marts, published, "savings")
+    assert set(re.findall(r"https?://[^\"' <]+", page)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    "mart", ["mart_silicon_comparison", "mart_savings_monthly", "mart_break_even", "mart_run_waste"]
+)
+def test_a_publication_without_a_mart_says_so(marts: Engine, published: Publication, mart: str) -> None:
+    def query(sql: str) -> pl.DataFrame:
+        if re.search(rf"\b{mart}\b", sql):
+            raise EngineError(f"there is no {mart}")
+        return marts.query(sql)
+
+    assert f"This publication has no {mart}" in words(render_report("savings", query, facts_of(published)))
