@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +105,17 @@ def _refuse_other_code(published: Publication) -> None:
 def _marts(warehouse: Warehouse, published: Publication) -> dict[str, bytes | Path]:
     members: dict[str, bytes | Path] = {}
     for name, files in mart_files(warehouse, published.tables).items():
-        # A mart is made whole, so it has one file.
-        (members[f"{MARTS}/{name}.parquet"],) = files
-        members[f"{MARTS}/{name}.csv"] = csv_text(pl.read_parquet(files)).encode()
+        rows = pl.read_parquet(files)
+        members[f"{MARTS}/{name}.parquet"] = files[0] if len(files) == 1 else _as_one(rows)
+        members[f"{MARTS}/{name}.csv"] = csv_text(rows).encode()
     return members
+
+
+def _as_one(rows: pl.DataFrame) -> bytes:
+    """A mart that is kept month by month, as one file."""
+    written = BytesIO()
+    rows.write_parquet(written)
+    return written.getvalue()
 
 
 def _records(warehouse: Warehouse, published: Publication) -> dict[str, Path]:

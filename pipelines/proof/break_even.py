@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, isfinite
 
+import numpy as np
+
 # The 97.5 % quantile of the normal distribution: an interval of 95 % is twice that many deviations wide.
 _QUANTILE = 1.959963984540054
 # Below this a saving would take more runs than anybody counts.
@@ -88,11 +90,9 @@ def payback_probability(case: Case, saving_low: float | None, saving_high: float
         return 0.0 if needed is None else case.success * float(poisson.sf(needed - 1, expected))
     deviation = (saving_high - saving_low) / (2 * _QUANTILE)
     most = int(poisson.ppf(1 - 1e-12, expected)) + 1
-    paid = (
-        float(poisson.pmf(runs, expected)) * float(norm.sf(case.port / runs, case.saving, deviation))
-        for runs in range(1, most + 1)
-    )
-    return case.success * min(1.0, sum(paid))
+    runs = np.arange(1, most + 1)
+    paid = poisson.pmf(runs, expected) * norm.sf(case.port / runs, case.saving, deviation)
+    return case.success * min(1.0, float(paid.sum()))
 
 
 # How each input of the tornado is set.

@@ -35,7 +35,7 @@ based as (
 
 -- AWS fills the invoice id in when a line is final (facts 2.5).
 settled as (
-    select run_id, min(billing_month) as first_billing_month, max(billing_month) as last_billing_month,
+    select run_id, billing_currency, min(billing_month) as first_billing_month, max(billing_month) as last_billing_month,
         max(case when invoice_id = '' then billing_month end) as open_billing_month,
         coalesce(sum(effective_cost_usd) filter (where evidence = 'imds'), 0) as imds_cost_usd,
         coalesce(sum(effective_cost_usd) filter (where evidence = 'api'), 0) as api_cost_usd,
@@ -44,7 +44,7 @@ settled as (
         coalesce(sum(effective_cost_usd) filter (where evidence = 'type_match'), 0) as type_match_cost_usd
     from fct_ledger_daily
     where bucket = 'run'
-    group by run_id
+    group by run_id, billing_currency
 ),
 
 newest as (
@@ -79,6 +79,6 @@ select
     -- No chip does more than its peak: tokens of a core or device were taken for the job's, or counted twice.
     coalesce(worked.peak_ratio > 1, false) as is_impossible
 from measured
-join settled on settled.run_id = measured.run_id
+join settled on settled.run_id = measured.run_id and settled.billing_currency = measured.billing_currency
 cross join newest
 left join worked on worked.run_id = measured.run_id

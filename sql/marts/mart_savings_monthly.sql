@@ -8,23 +8,23 @@ with counted as (
 ),
 
 restated as (
-    select run_id, sum(cost_change_usd) as restated_cost_usd
+    select run_id, billing_currency, sum(cost_change_usd) as restated_cost_usd
     from fct_restated_figure
     where cost_basis = 'effective' and run_id is not null
-    group by run_id
+    group by run_id, billing_currency
 ),
 
 ran as (
     select
-        counted.workload_id, month_date, billing_currency, baseline_name, max(baseline_version) as baseline_version,
+        counted.workload_id, month_date, counted.billing_currency, baseline_name, max(baseline_version) as baseline_version,
         count(*) as run_count, sum(unit_count) as unit_count, sum(actual_cost_usd) as actual_cost_usd,
         known_sum(baseline_cost_usd) as baseline_cost_usd,
         known_sum(baseline_low_cost_usd) as baseline_low_cost_usd,
         known_sum(baseline_high_cost_usd) as baseline_high_cost_usd,
         coalesce(sum(restated.restated_cost_usd), 0) as restated_cost_usd
     from counted
-    left join restated on restated.run_id = counted.run_id
-    group by counted.workload_id, month_date, billing_currency, baseline_name
+    left join restated on restated.run_id = counted.run_id and restated.billing_currency = counted.billing_currency
+    group by counted.workload_id, month_date, counted.billing_currency, baseline_name
 ),
 
 adjusted as (

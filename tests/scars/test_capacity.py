@@ -219,13 +219,16 @@ def test_a_lookup_with_a_row_twice(tmp_path: Path, name: str) -> None:
     model, contract = load_catalog()[name], load_contract(f"reference/{name}")
     rows = pl.read_csv(model.path, infer_schema=False)
     twice = pl.concat([rows, rows.head(1)])
-    types = {
-        "BIGINT": pl.Int64,
-        "DECIMAL(10,2)": pl.Decimal(10, 2),
-        "DECIMAL(38,6)": pl.Decimal(38, 6),
-        "VARCHAR": pl.String,
+    read = {
+        "BIGINT": lambda text: text.cast(pl.Int64),
+        "BOOLEAN": lambda text: text == "true",
+        "DATE": lambda text: text.str.to_date(),
+        "DECIMAL(10,2)": lambda text: text.cast(pl.Decimal(10, 2)),
+        "DECIMAL(20,10)": lambda text: text.cast(pl.Decimal(20, 10)),
+        "DECIMAL(38,6)": lambda text: text.cast(pl.Decimal(38, 6)),
+        "VARCHAR": lambda text: text,
     }
-    typed = twice.select(pl.col(c.name).cast(types[c.type]) for c in contract.columns)
+    typed = twice.select(read[c.type](pl.col(c.name)).alias(c.name) for c in contract.columns)
     typed.write_parquet(tmp_path / "twice.parquet")
     checks = {check.check: check for check in validate(model.key, [tmp_path / "twice.parquet"], contract)}
     assert (checks["key_unique"].passed, checks["key_unique"].severity) == (False, "error")
