@@ -9,15 +9,16 @@ LINES ?= 2000000
 demo: $(VENV)/.base
 	$(BIN)/trainledger demo
 
+# One worker more than processors: some tests wait for a server or for the next minute of a schedule.
 test: $(VENV)/.dev .mlflow/.server
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist loadfile
 
 # The laws over random ledgers, and builds killed and damaged anywhere.
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 test-spark: $(VENV)/.spark
-	$(BIN)/python -m pytest -m spark
+	$(BIN)/python -m pytest -m spark $(TESTS)
 
 # The wheel alone, in an empty environment and an empty folder, passes the demo too.
 test-wheel: $(BIN)/uv

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.lab import Lab
 from support.random_ledgers import HOUR_MS, HOURS, MONTH, Stay, at, machine_line, tracker
 
+pytestmark = pytest.mark.slow
 FEW = settings(max_examples=15, deadline=None, derandomize=True, database=None)
 BASES = ("accelerator_hours", "list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 PHASES = [
