@@ -20,6 +20,9 @@ from support.spoiled import HOURS, MONTH, Ledger
 from pipelines import commands
 from pipelines.models.build import Builder
 
+# Each builds a ledger, often more than once.
+pytestmark = pytest.mark.slow
+
 BILL = r"export/data/BILLING_PERIOD=2026-07/\S+/export-00001\.csv\.gz"
 MANIFEST = r"export/metadata/BILLING_PERIOD=2026-07/export-Manifest\.json"
 LINE = HOURS[0]

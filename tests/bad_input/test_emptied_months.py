@@ -14,6 +14,9 @@ from support.bills import write_export
 from support.cur_exports import CUR2_LINE, packed, parquet
 from support.spoiled import COST_OF_THE_RUN, HOURS, MONTH, Ledger
 
+# Each builds a ledger, often more than once.
+pytestmark = pytest.mark.slow
+
 MANIFEST = r"export/metadata/BILLING_PERIOD=2026-07/export-Manifest\.json"
 
 
@@ -51,7 +54,6 @@ def test_parquet_without_a_row_does_not_erase_a_month(ledger: Ledger) -> None:
     assert re.search(saying("holds no line"), ledger.refused(3))
 
 
-@pytest.mark.slow
 def test_a_month_that_really_is_empty_takes_everything_back(ledger: Ledger) -> None:
     """`empty_months` lets the delivery in: told, and in mart_restatement 6 lines and 6 x 55.04 less."""
     name_no_files(ledger)
@@ -75,7 +77,6 @@ def test_a_month_that_really_is_empty_takes_everything_back(ledger: Ledger) -> N
     assert restatements(ledger) == [*told, "3,second,6,6,330.2400000000,330.2400000000"]
 
 
-@pytest.mark.slow
 def test_an_account_that_a_delivery_leaves_out_has_its_row(ledger: Ledger) -> None:
     """Two payers in one export; the next delivery knows one of them alone: the other's 55.04 are told as gone."""
     other = {**HOURS[0], "bill_payer_account_id": "999900001111", "line_item_resource_id": "i-2"}

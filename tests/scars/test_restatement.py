@@ -17,6 +17,9 @@ from pipelines.errors import CheckError, SourceError, UsageError
 from pipelines.models.build import Builder
 from pipelines.settings import load_settings
 
+# Each builds a ledger, often more than once.
+pytestmark = pytest.mark.slow
+
 Lines = Sequence[Mapping[str, str]]
 HOUR = timedelta(hours=1)
 
@@ -49,7 +52,6 @@ def contents(builder: Builder, *, besides: Sequence[str] = ()) -> dict[str, list
     return found
 
 
-@pytest.mark.slow
 def test_reingesting_and_restating_doubles_a_month(tmp_path: Path) -> None:
     """T1. Delivered, built twice, restated: every table is what a clean load of the last delivery gives."""
     first, last = [hour(14, 10), hour(14, 11)], [hour(14, 10), hour(14, 11), hour(14, 12)]
