@@ -262,15 +262,15 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
     assert (error.exit_code, str(error).startswith("Delivery 21.50 (payer, 2026-08)")) == (3, True)
     with pytest.raises(SourceError, match=r"kept no more, so they cannot be bundled"):
         pack_of(copied, "old.zip", as_of=first, bundle=True)
-    # Without what was published before, the restatement alone is left out, and told.
+    # Without what was published before, the restatement and what rests on it are left out, and told.
     shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_ledger_daily")
     del old
     lost = json.loads(members(pack_of(copied, "lost.zip"))["manifest.json"])["not_recomputed"]
-    assert lost == ["mart_restated_figure", "mart_restatement"]
+    assert lost == ["mart_break_even", "mart_restated_figure", "mart_restatement", "mart_savings_monthly"]
     verify(copied.root / "lost.zip", None, Console())
     told = capsys.readouterr()
     assert "VERIFIED" in told.out
-    assert "not compared: mart_restated_figure, mart_restatement" in told.err
+    assert f"not compared: {', '.join(lost)}" in told.err
 
 
 def test_what_is_no_pack_is_refused_as_wrong_usage(pack: Path, tmp_path: Path) -> None:
