@@ -27,6 +27,8 @@ STATED: Mapping[str, Mapping[str, str]] = {
         "baseline_name": "varchar",
         "month_date": "date",
         "adjustment_no": "bigint",
+        # The price book that baselines are priced by is in dollars, and so is what people state.
+        "billing_currency": "varchar",
         "amount_usd": "decimal(20, 10)",
         "adjustment_reason": "varchar",
         "decided_date": "date",
@@ -74,7 +76,7 @@ def _rows(name: str, decisions: Decisions) -> list[tuple[Any, ...]]:
         ]  # fmt: skip
     if name == "stated_adjustment":
         return [
-            (one.baseline, f"{one.month}-01", number, one.amount_usd, one.reason, one.decided_on)
+            (one.baseline, f"{one.month}-01", number, "USD", one.amount_usd, one.reason, one.decided_on)
             for number, one in enumerate(decisions.adjustments, start=1)
         ]
     if name == "stated_port":

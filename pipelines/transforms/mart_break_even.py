@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.proof.break_even import payback_probability, runs_to_break_even
 from pipelines.transforms import port_case
-from pipelines.transforms.port_case import KINDS, MONTH_DAYS, PortCase, port_cases
+from pipelines.transforms.port_case import CURRENCY, KINDS, MONTH_DAYS, PortCase, port_cases
 
 INPUTS = (*port_case.INPUTS, "mart_savings_monthly")
 _COSTS = ("engineering", *KINDS, "further", "port")
@@ -18,7 +18,9 @@ _USD = (
     "saving_high_per_run_usd",
 )  # fmt: skip
 _SCHEMA = {
-    **dict.fromkeys(("port_name", "workload_id", "gpu_instance_type", "trainium_instance_type"), pl.String),
+    **dict.fromkeys(
+        ("port_name", "workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type"), pl.String
+    ),
     "started_date": pl.Date,
     **dict.fromkeys(_USD, pl.Float64),
     "saving_evidence": pl.String,
@@ -48,6 +50,7 @@ def _row(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
     port, case = found.port, found.case
     row: dict[str, Any] = {
         **{name: port[name] for name in ("port_name", "workload_id", "started_date", "horizon_months")},
+        "billing_currency": CURRENCY,
         **{f"{kind}_cost_usd": usd for kind, usd in found.costs.items()},
         "port_cost_usd": found.port_cost,
         "gpu_cost_per_run_usd": found.gpu,
@@ -106,7 +109,7 @@ def _realised(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
     """What was avoided since the port began, beside the plan for as many runs."""
     port = found.port
     first = port["started_date"].replace(day=1)
-    own = savings.filter(pl.col("month_date") >= first, workload_id=port["workload_id"], billing_currency="USD")
+    own = savings.filter(pl.col("month_date") >= first, workload_id=port["workload_id"], billing_currency=CURRENCY)
     own = own.sort("month_date", "baseline_name")
     if own.is_empty():
         return {}

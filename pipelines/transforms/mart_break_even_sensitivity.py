@@ -6,12 +6,13 @@ import polars as pl
 
 from pipelines.proof.break_even import tornado
 from pipelines.transforms import port_case
-from pipelines.transforms.port_case import port_cases
+from pipelines.transforms.port_case import CURRENCY, port_cases
 
 INPUTS = port_case.INPUTS
 _VALUES = ("low_value", "base_value", "high_value", "break_even_value")
 _SCHEMA = {
     "port_name": pl.String,
+    "billing_currency": pl.String,
     "sensitivity_input": pl.String,
     "swing_rank": pl.Int64,
     **dict.fromkeys((*_VALUES, "low_npv_usd", "high_npv_usd", "swing_usd"), pl.Float64),
@@ -23,6 +24,7 @@ def build(**inputs: pl.DataFrame) -> pl.DataFrame:
     rows = [
         {
             "port_name": found.port["port_name"],
+            "billing_currency": CURRENCY,
             "sensitivity_input": bar.input,
             "swing_rank": rank,
             "low_value": bar.low,

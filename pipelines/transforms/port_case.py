@@ -11,6 +11,8 @@ import polars as pl
 
 from pipelines.proof.break_even import Case
 
+# Ports are stated in it, so only bills in it are held against them.
+CURRENCY = "USD"
 INPUTS = ("stated_port", "stated_port_run", "mart_silicon_comparison", "fct_run", "fct_run_unit")
 KINDS = ("spike", "validation", "failed_pair")
 MONTH_DAYS = 365.25 / 12
@@ -87,9 +89,9 @@ def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None
     """What the port's own runs cost, from the bill."""
     billed = own.unique().join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
     for run in billed.iter_rows(named=True):
-        if run["effective_cost_usd"] is None or run["billing_currency"] != "USD":
+        if run["effective_cost_usd"] is None or run["billing_currency"] != CURRENCY:
             found.missing.append(
-                f"no bill in USD has the {run['port_cost_kind'].replace('_', ' ')} run {run['run_id']}"
+                f"no bill in {CURRENCY} has the {run['port_cost_kind'].replace('_', ' ')} run {run['run_id']}"
             )
         else:
             found.costs[run["port_cost_kind"]] += float(run["effective_cost_usd"])
@@ -99,7 +101,7 @@ def _add_saving(found: PortCase, comparison: pl.DataFrame, fct_run_unit: pl.Data
     """What a run costs on either side: as compared on the bill, else as planned."""
     port = found.port
     pairs = (
-        comparison.filter(workload_id=port["workload_id"], cost_basis="effective", billing_currency="USD")
+        comparison.filter(workload_id=port["workload_id"], cost_basis="effective", billing_currency=CURRENCY)
         .with_columns(least=pl.min_horizontal("gpu_run_count", "trainium_run_count"))
         .sort("least", "gpu_instance_type", "trainium_instance_type", descending=[True, False, False])
     )
@@ -128,7 +130,7 @@ def _units(pair: dict[str, Any], fct_run_unit: pl.DataFrame) -> float | None:
         workload_id=pair["workload_id"],
         unit_measure=pair["unit_measure"],
         status="completed",
-        billing_currency="USD",
+        billing_currency=CURRENCY,
     ).sort("run_id")
     counts = [float(count) for count in done["unit_count"]]
     return sum(counts) / len(counts) if counts else None

@@ -1,14 +1,14 @@
 -- One row per price of an instance-hour and the day it holds from, by instance type, region and offer: the book, refreshed from the bill.
 with followed as (
     select
-        instance_type, region_id, usage_date, price_per_hour_usd,
+        instance_type, region_id, usage_date, billing_currency, price_per_hour_usd,
         lag(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date) as price_before_usd
     from fct_book_price_daily
 ),
 
 -- A price the bill keeps telling is told once, from its first day.
 told as (
-    select instance_type, region_id, usage_date as from_date, price_per_hour_usd
+    select instance_type, region_id, usage_date as from_date, billing_currency, price_per_hour_usd
     from followed
     where price_before_usd is null or abs(price_per_hour_usd - price_before_usd) * 10000 > price_before_usd
 ),
@@ -18,14 +18,14 @@ book as (
 ),
 
 price as (
-    select instance_type, region_id, 'on_demand' as offer, from_date, price_per_hour_usd, 'bill' as price_evidence,
+    select instance_type, region_id, 'on_demand' as offer, from_date, billing_currency, price_per_hour_usd, 'bill' as price_evidence,
         false as is_from_date_exact, 'public on-demand price of our own bill' as source, cast(from_date as varchar) as as_of
     from told
 
     union all
 
-    -- What the bill tells of the same day is newer than the book.
-    select book.instance_type, book.region_id, book.offer, book.from_date, book.price_per_hour_usd, 'book',
+    -- What the bill tells of the same day is newer than the book, which is AWS's list in dollars.
+    select book.instance_type, book.region_id, book.offer, book.from_date, 'USD', book.price_per_hour_usd, 'book',
         book.is_from_date_exact, book.source, book.as_of
     from book
     left join told
@@ -34,7 +34,7 @@ price as (
 )
 
 select
-    price.instance_type, price.region_id, price.offer, price.from_date, price.price_per_hour_usd, price.price_evidence,
+    price.instance_type, price.region_id, price.offer, price.from_date, price.billing_currency, price.price_per_hour_usd, price.price_evidence,
     price.is_from_date_exact, price.source, price.as_of,
     machine.accelerator_family, machine.accelerator_name, machine.accelerator_count
 from price

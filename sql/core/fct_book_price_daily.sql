@@ -1,10 +1,10 @@
 -- One row per instance type, region and day on which the bill tells a public price: the book's price for that day.
 -- stored: no
 with told as (
-    select instance_type, region_id, usage_date, min(price_per_hour_usd) as price_per_hour_usd,
+    select instance_type, region_id, usage_date, billing_currency, min(price_per_hour_usd) as price_per_hour_usd,
         max(highest_price_per_hour_usd) as highest_price_per_hour_usd, sum(instance_hours) as instance_hours
     from fct_list_price_daily
-    group by instance_type, region_id, usage_date
+    group by instance_type, region_id, usage_date, billing_currency
 ),
 
 book as (
@@ -21,7 +21,7 @@ dated as (
 )
 
 select
-    told.instance_type, told.region_id, told.usage_date, told.price_per_hour_usd, told.highest_price_per_hour_usd, told.instance_hours,
+    told.instance_type, told.region_id, told.usage_date, told.billing_currency, told.price_per_hour_usd, told.highest_price_per_hour_usd, told.instance_hours,
     book.price_per_hour_usd as book_price_per_hour_usd,
     case
         when book.price_per_hour_usd is null then 'not in the book'

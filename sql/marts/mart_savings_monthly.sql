@@ -28,9 +28,9 @@ ran as (
 ),
 
 adjusted as (
-    select baseline_name, month_date, sum(amount_usd) as adjustment_usd, count(*) as adjustment_count
+    select baseline_name, month_date, billing_currency, sum(amount_usd) as adjustment_usd, count(*) as adjustment_count
     from stated_adjustment
-    group by baseline_name, month_date
+    group by baseline_name, month_date, billing_currency
 ),
 
 -- A month may be adjusted in which nothing ran.
@@ -41,19 +41,20 @@ newest as (
 ),
 
 quiet as (
-    select baseline.workload_id, adjusted.month_date, baseline.baseline_name, baseline.baseline_version
+    select baseline.workload_id, adjusted.month_date, adjusted.billing_currency, baseline.baseline_name, baseline.baseline_version
     from adjusted
     join newest on newest.baseline_name = adjusted.baseline_name
     join stated_baseline as baseline
         on baseline.baseline_name = newest.baseline_name and baseline.baseline_version = newest.baseline_version
     left join ran on ran.baseline_name = adjusted.baseline_name and ran.month_date = adjusted.month_date
+        and ran.billing_currency = adjusted.billing_currency
     where ran.baseline_name is null
 ),
 
 monthly as (
     select * from ran
     union all
-    select workload_id, month_date, 'USD', baseline_name, baseline_version, 0, 0, 0, 0, 0, 0, 0 from quiet
+    select workload_id, month_date, billing_currency, baseline_name, baseline_version, 0, 0, 0, 0, 0, 0, 0 from quiet
 ),
 
 -- GPU commitments and blocks that nobody used in the month, though paid for. A Savings Plan names no chip, so its rest is not here.
@@ -75,6 +76,7 @@ lined as (
             order by monthly.workload_id, monthly.baseline_name rows unbounded preceding) as displaced_so_far_usd
     from monthly
     left join adjusted on adjusted.baseline_name = monthly.baseline_name and adjusted.month_date = monthly.month_date
+        and adjusted.billing_currency = monthly.billing_currency
     left join unused on unused.month_date = monthly.month_date and unused.billing_currency = monthly.billing_currency
 ),
 

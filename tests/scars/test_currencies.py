@@ -36,14 +36,6 @@ OTHER = {
 # A currency of the row; or the row is of one bill line, which has one currency.
 APART = {"billing_currency", "currency", "unit", "source_row"}
 
-# AWS's price list and what people decide are in dollars, and are held against bills in dollars alone.
-IN_DOLLARS = {
-    "core/fct_list_price_daily", "core/fct_book_price_daily", "core/dim_list_price", "marts/mart_list_price",
-    "marts/mart_price_check", "marts/mart_savings_adjustment", "marts/mart_break_even",
-    "marts/mart_break_even_sensitivity",
-}  # fmt: skip
-STATED = {"amount_usd"}
-
 
 def hour(clock: int, cost: str, **more: str) -> dict[str, str]:
     return instance_hour(f"{MONTH}-01T{clock:02d}", "i-1", "p5.48xlarge", cost, **more)
@@ -118,7 +110,7 @@ def test_a_month_in_two_currencies_is_told(tmp_path: Path) -> None:
 def money_queries() -> Iterator[tuple[str, str]]:
     """Every SELECT of ours: models, the checks of contracts, the report's questions."""
     for model in load_catalog().ordered:
-        if model.kind == "sql" and model.key not in IN_DOLLARS:
+        if model.kind == "sql":
             yield model.key, model.text
         for check in load_contract(model.key).checks:
             if check.kind == "rows":
@@ -135,8 +127,6 @@ def test_no_query_adds_amounts_of_different_currencies(sql: str) -> None:
     mixed = []
     for total in tree.find_all(exp.Sum, exp.Avg):
         if not any(re.search(r"_usd$|_cost$|unblended", column.name) for column in total.find_all(exp.Column)):
-            continue
-        if {column.name for column in total.find_all(exp.Column)} <= STATED:
             continue
         # `sum(sum(x)) over (...)`: the inner sum is the group's, the outer one the window's.
         above = total.parent
@@ -172,7 +162,7 @@ def grouped(select: exp.Select | None) -> set[str]:
 
 @pytest.mark.parametrize(
     "model",
-    [m for m in load_catalog().ordered if m.kind != "reference" and m.key not in IN_DOLLARS],
+    [m for m in load_catalog().ordered if m.kind != "reference"],
     ids=lambda m: m.key,
 )
 def test_where_there_is_money_its_currency_stands_beside_it(model) -> None:
