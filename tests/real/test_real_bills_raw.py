@@ -45,11 +45,6 @@ def raw_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def billing(shared_data: Path) -> Path:
-    return shared_data / "billing"
-
-
-@pytest.fixture(scope="module")
 def nise(billing: Path, raw_root: Path) -> list[RawDelivery]:
     return stored(billing / "nise_small/acme-cur-bucket/billing/hourly-cur", raw_root / "nise")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.imds import metadata_service
+from support.records import rows
 
 from pipelines.settings import RunSource
 from pipelines.sources.run_tracker import RunRecords, read_runs
@@ -26,10 +27,6 @@ NOWHERE = "http://127.0.0.1:9"
 
 def told(folder: Path) -> RunRecords:
     return read_runs(RunSource(name="jobs", location=str(folder)))
-
-
-def rows(records: RunRecords, table: str, *columns: str) -> list[tuple]:
-    return records.tables[f"tracker_{table}"].select(columns).rows()
 
 
 def lines(folder: Path) -> list[dict]:

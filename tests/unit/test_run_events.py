@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from support.records import rows
 
 from pipelines.errors import UsageError
 from pipelines.settings import RunSource
@@ -56,10 +57,6 @@ def read(folder: Path, *files: str | bytes) -> RunRecords:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     (folder / "runs").mkdir(exist_ok=True)
     return read_runs(source(folder / "runs"))
-
-
-def rows(records: RunRecords, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    return records.tables[f"tracker_{table}"].select(columns).rows()
 
 
 def at(clock: str) -> datetime:

@@ -1,0 +1,22 @@
+"""Runs as a source tells them, read from a folder."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import RunRecords
+
+
+def source(kind: str, location: Path | str, **more: Any) -> RunSource:
+    return RunSource.model_validate({"name": "lab", "kind": kind, "location": str(location), **more})
+
+
+def rows(told: RunRecords, table: str, *columns: str) -> list[tuple]:
+    return told.tables[f"tracker_{table}"].select(columns).rows()
+
+
+def at(clock: str) -> datetime:
+    return datetime.fromisoformat(clock)

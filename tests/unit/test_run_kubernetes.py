@@ -1,0 +1,122 @@
+"""Kubernetes pods as runs: joined by their nodes, with what they claim."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from support.records import at, rows, source
+
+from pipelines.sources.run_tracker import read_runs
+
+Rows = list[dict[str, Any]]
+
+
+def pod(name: str, node: str, start: str, end: str | None, limits: dict[str, str]) -> dict[str, Any]:
+    state = (
+        {"terminated": {"startedAt": start, "finishedAt": end, "reason": "Completed"}}
+        if end
+        else {"running": {"startedAt": start}}
+    )
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "train",
+            "uid": name,
+            "labels": {"batch.kubernetes.io/job-name": "ft-1"},
+        },
+        "spec": {"nodeName": node, "containers": [{"resources": {"limits": limits}}]},
+        "status": {"startTime": start, "containerStatuses": [{"state": state}]},
+    }
+
+
+def node(name: str, instance: str, instance_type: str) -> dict[str, Any]:
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name, "labels": {"node.kubernetes.io/instance-type": instance_type}},
+        "spec": {"providerID": f"aws:///us-west-2a/{instance}"},
+    }
+
+
+def test_a_job_that_was_tried_twice_is_joined_by_its_nodes(tmp_path: Path) -> None:
+    """4 of 8 GPUs on the first node; 32 NeuronCores are 16 chips on trn1. The pod of the first try ended first."""
+    items = [
+        {
+            "kind": "Job",
+            "metadata": {"name": "ft-1", "namespace": "train", "uid": "j"},
+            "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+        },
+        pod("a", "n1", "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z", {"nvidia.com/gpu": "4"}),
+        pod("b", "n2", "2026-07-01T11:05:00Z", "2026-07-01T12:00:00Z", {"aws.amazon.com/neuroncore": "32"}),
+        node("n1", "i-01", "p4d.24xlarge"),
+        node("n2", "i-02", "trn1.32xlarge"),
+    ]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    told = read_runs(source("kubernetes", tmp_path))
+    assert rows(told, "run", "run_id", "status", "started_at", "ended_at") == [
+        ("ft-1", "completed", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"))
+    ]
+    assert rows(told, "resource", "attempt_no", "resource_id", "instance_type", "accelerators_used", "evidence") == [
+        (1, "i-01", "p4d.24xlarge", 4, "api"),
+        (2, "i-02", "trn1.32xlarge", 16, "api"),
+    ]
+
+
+def test_pods_side_by_side_on_a_node_hold_it_together(tmp_path: Path) -> None:
+    """Two workers of 4 GPUs from 10:00; one ends at 11:00, the other at 12:00: 8 GPUs for an hour, then 4."""
+    four = {"nvidia.com/gpu": "4"}
+    items = [
+        pod("a", "n1", "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z", four),
+        pod("b", "n1", "2026-07-01T10:00:00Z", "2026-07-01T12:00:00Z", four),
+        node("n1", "i-01", "p5.48xlarge"),
+    ]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    told = read_runs(source("kubernetes", tmp_path))
+    assert sorted(rows(told, "resource", "resource_id", "joined_at", "left_at", "accelerators_used")) == [
+        ("i-01", at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00"), 8),
+        ("i-01", at("2026-07-01T11:00:00"), at("2026-07-01T12:00:00"), 4),
+    ]
+
+
+def test_a_claim_leads_to_what_is_billed_for_as_long_as_a_pod_has_it(tmp_path: Path) -> None:
+    """Both pods mount the file system, 10:00 to 12:00 in all; the first alone a volume; one claim is in no snapshot."""
+
+    def claim(name: str, volume: str) -> dict[str, Any]:
+        meta = {"name": name, "namespace": "train", "uid": name}
+        return {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"volumeName": volume}}
+
+    def volume(name: str, handle: str) -> dict[str, Any]:
+        spec = {"csi": {"driver": "x.csi.aws.com", "volumeHandle": handle}}
+        return {"kind": "PersistentVolume", "metadata": {"name": name, "uid": name}, "spec": spec}
+
+    def mounts(told: dict[str, Any], *claims: str) -> dict[str, Any]:
+        told["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": name}} for name in claims]
+        return told
+
+    items = [
+        mounts(pod("a", "n1", "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z", {}), "data", "scratch", "lost"),
+        mounts(pod("b", "n1", "2026-07-01T10:30:00Z", "2026-07-01T12:00:00Z", {}), "data"),
+        node("n1", "i-01", "p5.48xlarge"),
+        claim("data", "pv-1"),
+        claim("scratch", "pv-2"),
+        volume("pv-1", "fs-0abc::fsap-0def"),
+        volume("pv-2", "vol-0abc"),
+    ]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    told = read_runs(source("kubernetes", tmp_path))
+    stays = rows(told, "resource", "resource_id", "joined_at", "left_at", "evidence")
+    assert [stay for stay in stays if not stay[0].startswith("i-")] == [
+        ("fs-0abc", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), "api"),
+        ("vol-0abc", at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00"), "api"),
+    ]
+    assert told.warnings == ["Run ft-1: claim lost and its volume are in no snapshot; its cost is not found."]
+
+
+def test_a_running_pod_is_open_and_a_lost_node_is_told(tmp_path: Path) -> None:
+    items = [pod("a", "gone", "2026-07-01T10:00:00Z", None, {})]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "PodList", "items": items}))
+    told = read_runs(source("kubernetes", tmp_path))
+    assert rows(told, "resource", "resource_id", "left_at", "accelerators_used") == [("gone", None, None)]
+    assert told.warnings == ["Run ft-1: node gone is in no snapshot with a providerID; its cost is not found."]

@@ -1,0 +1,130 @@
+"""Slurm's accounting as runs: attempts, stays on nodes, names that change hands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from support.records import at, rows, source
+
+from pipelines.errors import SourceError, UsageError
+from pipelines.sources.run_slurm import hostlist
+from pipelines.sources.run_tracker import RunRecords, read_runs
+
+Rows = list[dict[str, Any]]
+
+
+SACCT = """\
+JobIDRaw|JobName|User|Account|State|Submit|Start|End|NNodes|NodeList|AllocTRES
+77|pretrain|ada|nlp|REQUEUED|2026-07-01T09:00:00|2026-07-01T10:00:00|2026-07-01T12:00:00|2|q1-dy-trn1-[1-2]|billing=2,cpu=256,gres/neuron=32,node=2
+77|pretrain|ada|nlp|COMPLETED|2026-07-01T12:00:00|2026-07-01T12:10:00|2026-07-01T15:00:00|2|q1-dy-trn1-[2-3]|billing=2,cpu=256,gres/neuron=32,node=2
+78|sweep|ada|nlp|CANCELLED by 1001|2026-07-01T09:00:00|Unknown|2026-07-01T09:30:00|1|None assigned|
+79|eval|bob|vision|RUNNING|2026-07-01T09:00:00|2026-07-01T14:00:00|Unknown|1|gpu-1|billing=1,gres/gpu:h100=8,node=1
+"""
+NODES = """\
+node,started_at,ended_at,instance_id,instance_type
+q1-dy-trn1-1,2026-07-01T09:50:00,2026-07-01T12:05:00,i-01,trn1.32xlarge
+q1-dy-trn1-2,2026-07-01T09:50:00,2026-07-01T13:00:00,i-02,trn1.32xlarge
+q1-dy-trn1-2,2026-07-01T13:05:00,,i-09,trn1.32xlarge
+q1-dy-trn1-3,2026-07-01T12:05:00,,i-03,trn1.32xlarge
+"""
+
+
+def slurm(root: Path, text: str = SACCT, **more: str) -> RunRecords:
+    root.mkdir(exist_ok=True)
+    (root / "jobs.txt").write_text(text)
+    (root / "nodes.csv").write_text(NODES)
+    return read_runs(source("slurm", root, **more))
+
+
+def test_a_requeued_job_is_one_run_of_two_attempts(tmp_path: Path) -> None:
+    told = slurm(tmp_path)
+    assert rows(told, "run", "run_id", "status", "owner", "team", "experiment") == [
+        ("lab-77", "completed", "ada", "nlp", "pretrain"),
+        ("lab-79", None, "bob", "vision", "eval"),
+    ]
+    assert rows(told, "attempt", "run_id", "attempt_no", "started_at", "ended_at", "end_reason") == [
+        ("lab-77", 1, at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), "preempted"),
+        ("lab-77", 2, at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), "completed"),
+        ("lab-79", 1, at("2026-07-01T14:00:00"), None, None),
+    ]
+
+
+def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -> None:
+    """q1-dy-trn1-2 was i-02 until 13:00 and i-09 from 13:05; 32 chips of 2 nodes are 16 each."""
+    told = slurm(tmp_path)
+    stays = told.tables["tracker_resource"].filter(pl.col("run_id") == "lab-77")
+    columns = ("attempt_no", "resource_id", "joined_at", "left_at", "accelerators_used")
+    assert sorted(stays.select(columns).rows()) == [
+        (1, "i-01", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), 16),
+        (1, "i-02", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), 16),
+        (2, "i-02", at("2026-07-01T12:10:00"), at("2026-07-01T13:00:00"), 16),
+        (2, "i-03", at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), 16),
+        (2, "i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), 16),
+    ]
+    assert told.warnings == ["Run lab-79: no nodes.csv says which instance node gpu-1 was; its cost is not found."]
+
+
+def test_a_prologs_log_says_which_instance_a_name_was(tmp_path: Path) -> None:
+    """12:10 to 15:00 on q1-dy-trn1-2 and -3: -2 was i-02 at 09:55 and i-09 at 13:05; a cut line is left out."""
+    slurm(tmp_path)
+    (tmp_path / "nodes.csv").unlink()
+    clocks = (
+        ("09:55", 1, "i-01"),
+        ("09:55", 2, "i-02"),
+        ("12:10", 2, "i-02"),
+        ("12:10", 3, "i-03"),
+        ("13:05", 2, "i-09"),
+    )
+    lines = [f"2026-07-01T{clock}:00Z q1-dy-trn1-{n} {instance} trn1.32xlarge" for clock, n, instance in clocks]
+    (tmp_path / "nodes.log").write_text("\n".join([*lines, "17829"]))
+    told = read_runs(source("slurm", tmp_path)).tables["tracker_resource"].filter(pl.col("attempt_no") == 2)
+    columns = ("resource_id", "joined_at", "left_at", "evidence")
+    assert sorted(told.select(columns).rows()) == [
+        ("i-02", at("2026-07-01T12:10:00"), at("2026-07-01T13:05:00"), "nodemap"),
+        ("i-03", at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), "nodemap"),
+        ("i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), "nodemap"),
+    ]
+    (tmp_path / "nodes.log").write_text("who knows\n" + "\n".join(lines))
+    with pytest.raises(SourceError, match=r"nodes\.log, line 1 is not time, node, instance id and type"):
+        read_runs(source("slurm", tmp_path))
+
+
+def test_a_job_may_say_whose_run_it_is(tmp_path: Path) -> None:
+    comment = SACCT.replace("AllocTRES\n", "AllocTRES|Comment\n").replace(
+        "node=2\n", "node=2|trainledger.run_id=llama\n"
+    )
+    lines = [line if line.count("|") == 11 else f"{line}|" for line in comment.splitlines()]
+    told = slurm(tmp_path, "\n".join(lines))
+    assert rows(told, "run", "run_id") == [("lab-79",), ("llama",)]
+    assert told.declared == {"llama"}
+
+
+def test_slurm_times_are_the_clusters(tmp_path: Path) -> None:
+    """10:00 in Oslo in July is 08:00 UTC."""
+    told = slurm(tmp_path, timezone="Europe/Oslo")
+    assert rows(told, "run", "started_at")[0] == (at("2026-07-01T08:00:00"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("gpu-1", ["gpu-1"]),
+        ("q1-[1-3]", ["q1-1", "q1-2", "q1-3"]),
+        ("q1-[08-10,12],head", ["q1-08", "q1-09", "q1-10", "q1-12", "head"]),
+        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+    ],
+)
+def test_host_lists(text: str, names: list[str]) -> None:
+    assert hostlist(text) == names
+
+
+def test_what_is_no_sacct_output_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"jobs\.txt has no column JobIDRaw"):
+        slurm(tmp_path, "JobID|State\n1|COMPLETED\n")
+    with pytest.raises(SourceError, match=r"jobs\.txt, line 2 has 3 of 11 fields"):
+        slurm(tmp_path, SACCT.splitlines()[0] + "\n77|a|b\n")
+    with pytest.raises(UsageError, match="timezone 'Mars/Base' is unknown"):
+        slurm(tmp_path, timezone="Mars/Base")

@@ -1,0 +1,70 @@
+"""Weights & Biases exports as runs: attempts by gaps, ranks as one."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.records import at, rows, source
+
+from pipelines.errors import SourceError
+from pipelines.sources.run_tracker import read_runs
+
+Rows = list[dict[str, Any]]
+
+
+def wandb_run(run_id: str, state: str, points: Rows, **more: Any) -> str:
+    return json.dumps(
+        {
+            "id": run_id,
+            "state": state,
+            "created_at": "2026-07-01T10:00:00Z",
+            "heartbeatAt": "2026-07-01T14:00:00Z",
+            "history": points,
+            **more,
+        }
+    )
+
+
+def point(step: int, clock: str, **values: float) -> dict[str, Any]:
+    return {"_step": step, "_timestamp": datetime.fromisoformat(f"2026-07-01T{clock}+00:00").timestamp(), **values}
+
+
+def test_a_resumed_wandb_run_is_two_attempts_with_a_gap(tmp_path: Path) -> None:
+    """Steps 10 and 20 until 10:20, silence, and step 10 again at 13:00: a restart that `_runtime` would hide."""
+    points = [
+        point(10, "10:10:00", loss=3.0),
+        point(20, "10:20:00", loss=2.9),
+        point(10, "13:00:00", loss=3.0),
+        point(30, "13:30:00", loss=2.0, val_loss=2.2),
+    ]
+    config = {"model": "llama", "seq_len": 4096, "aws.resource_ids": "i-01, i-02", "target_metric": "val_loss"}
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", "crashed", points, config=config) + "\n")
+    told = read_runs(source("wandb", tmp_path))
+    assert rows(told, "run", "status", "model", "seq_len", "ended_at") == [
+        ("failed", "llama", 4096, at("2026-07-01T14:00:00"))
+    ]
+    assert rows(told, "attempt", "attempt_no", "started_at", "ended_at") == [
+        (1, at("2026-07-01T10:00:00"), at("2026-07-01T10:20:00")),
+        (2, at("2026-07-01T13:00:00"), at("2026-07-01T14:00:00")),
+    ]
+    assert sorted(set(rows(told, "resource", "resource_id", "evidence"))) == [("i-01", "imds"), ("i-02", "imds")]
+    assert rows(told, "evaluation", "attempt_no", "metric", "value") == [(2, "val_loss", 2.2)]
+    assert told.warnings == [
+        "Run w1: a target needs target_metric, target_value, target_direction together; it is read as none."
+    ]
+
+
+def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
+    ranks = [wandb_run(f"w{rank}", "finished", [], group="job-7", config={"rank": rank}) for rank in range(4)]
+    (tmp_path / "export.jsonl").write_text("\n".join(ranks))
+    assert rows(read_runs(source("wandb", tmp_path)), "run", "run_id", "status") == [("job-7", "completed")]
+
+
+def test_a_line_that_is_no_wandb_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", []) + "\n" + '{"id": "w2"}\n')
+    with pytest.raises(SourceError, match=r"export\.jsonl, line 2 is no exported run .*created_at is missing"):
+        read_runs(source("wandb", tmp_path))
