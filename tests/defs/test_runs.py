@@ -59,6 +59,15 @@ def metadata(result: dg.ExecuteInProcessResult, key: str) -> dict[str, object]:
     return {name: value.value for name, value in events[-1].materialization.metadata.items()}
 
 
+@pytest.fixture(scope="module")
+def july(built_company: Company, tmp_path_factory: pytest.TempPathFactory) -> dg.ExecuteInProcessResult:
+    """The main job over a July that was restated: two hours of one instance, now at 50.00."""
+    company = built_company.copy(tmp_path_factory.mktemp("july"))
+    company.deliver(JULY, "50.00")
+    with dg.DagsterInstance.ephemeral() as instance:
+        return refresh(company, instance, JULY)
+
+
 def below(key: dg.AssetKey) -> set[str]:
     """An asset and everything that rests on it."""
     graph, found, waiting = defs.resolve_asset_graph(), set(), [key]
@@ -81,25 +90,20 @@ def test_a_run_over_a_range_of_months_brings_all_up_to_date(company: Company, in
     assert published(company).number == 2
 
 
-def test_an_asset_says_how_many_rows_and_dollars_it_holds(company: Company, instance: dg.DagsterInstance) -> None:
-    company.deliver(JULY, "50.00")
-    result = refresh(company, instance, JULY)
-    bill = metadata(result, "raw/aws_cur_line_item")
-    # July is two hours of one instance.
+def test_an_asset_says_how_many_rows_and_dollars_it_holds(july: dg.ExecuteInProcessResult) -> None:
+    bill = metadata(july, "raw/aws_cur_line_item")
     assert bill["dagster/row_count"] == 2
-    pieces = metadata(result, "core/fct_charge_piece")
+    pieces = metadata(july, "core/fct_charge_piece")
     assert (pieces["effective_cost_usd"], pieces["unchanged"]) == ("100.00 USD", 0)
     # A mart holds all months: two hours at 50.00 and four at 21.50.
-    runs = metadata(result, "marts/mart_run_cost")
+    runs = metadata(july, "marts/mart_run_cost")
     assert (runs["dagster/row_count"], runs["effective_cost_usd"]) == (2, "186.00 USD")
-    assert metadata(result, "publication")["publication"] == 2
+    assert metadata(july, "publication")["publication"] == 2
 
 
-def test_an_identity_shows_its_amounts_also_when_it_holds(company: Company, instance: dg.DagsterInstance) -> None:
-    company.deliver(JULY, "50.00")
-    result = refresh(company, instance, JULY)
+def test_an_identity_shows_its_amounts_also_when_it_holds(july: dg.ExecuteInProcessResult) -> None:
     (check,) = [
-        c for c in result.get_asset_check_evaluations() if c.check_name == "bill_and_ledger_differ_by_more_than_a_cent"
+        c for c in july.get_asset_check_evaluations() if c.check_name == "bill_and_ledger_differ_by_more_than_a_cent"
     ]
     assert check.passed
     # July is two hours at 50.00, August four at 21.50; the newest month first.

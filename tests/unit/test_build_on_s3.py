@@ -106,12 +106,21 @@ def test_a_ledger_on_s3_is_the_ledger_in_a_folder(
     commands.report(config, tmp_path / "report.html", Console())
     assert "<html" in (tmp_path / "report.html").read_text()
 
-    # It packs its evidence, and whoever has the pack recomputes it from the bucket, without a configuration.
+
+@pytest.mark.slow
+def test_a_ledger_on_s3_is_verified_and_goes_on(
+    company: Company, s3: Any, s3_endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deliver(company, s3)
+    config = settings(company, s3_endpoint)
+    assert commands.build(config, Console()) is True
+
+    # Whoever has the pack recomputes it from the bucket, without a configuration.
     write_pack(config, tmp_path / "evidence.zip", Console(), as_of=None, bundle=False)
     verify(tmp_path / "evidence.zip", None, Console())
     assert "VERIFIED" in capsys.readouterr().out
 
-    # It also goes on building it.
+    # A restated month is built onto it.
     company.deliver(AUGUST, "20.00")
     deliver(company, s3)
     build_with(config)
