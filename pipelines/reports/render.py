@@ -24,6 +24,7 @@ from pipelines.models.expressions import expand_calls
 from pipelines.publication import Publication
 from pipelines.reports import charts
 from pipelines.reports.formats import formats
+from pipelines.reports.heat import heat_map
 
 Query = Callable[[str], pl.DataFrame]
 Row = dict[str, Any]
@@ -109,6 +110,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             pair_chart=charts.pair_chart,
             ledger_chart=charts.ledger_chart,
             waterfall_chart=charts.waterfall_chart,
+            heat_map=heat_map,
             **told.rows,
         )
     )
