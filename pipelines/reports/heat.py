@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 # Wide page and phone: width of an hour's cell. Heights are the same.
 _CELLS = (33, 10)
-_HEIGHT, _LEFT, _TOP = 9, 34, 16
+_HEIGHT, _LEFT, _TOP = 8, 34, 16
 # Each class up to its ratio, how dark it is, and what the key calls it.
 CLASSES = (
     (0.0, 0.0, "none"),
@@ -45,7 +45,7 @@ def _svg(hours: Sequence[Mapping[str, Any]], cell: int, label: str) -> Markup:
         y = _TOP + int(row["hour_no"]) * _HEIGHT + 0.5
         shapes[class_of(row["coverage_ratio"])].append(f"M{x} {y}h{cell - 1}v{_HEIGHT - 1}h-{cell - 1}z")
     parts = [f'<path d="{"".join(shape)}" {_look(number)}/>' for number, shape in shapes.items() if shape]
-    parts += [_text(_LEFT - 6, _TOP + hour * _HEIGHT + 8, f"{hour:02}:00", "end") for hour in range(0, 24, 6)]
+    parts += [_text(_LEFT - 6, _TOP + hour * _HEIGHT + 9, f"{hour:02}:00", "end") for hour in range(0, 24, 6)]
     step = 1 if cell > 20 else 5
     shown = [day for day in range(1, days + 1) if step == 1 or day == 1 or day % step == 0]
     parts += [_text(_LEFT + (day - 0.5) * cell, _TOP - 5, str(day), "middle") for day in shown]
