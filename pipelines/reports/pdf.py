@@ -52,7 +52,7 @@ def write_pdf(
 
 
 def render_pdf(report: str, query: Query, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
-    """The report as PDF, one file, or as pictures (form "png"), one a page; the same bytes for the same marts and facts.
+    """The report as one PDF, or as a picture a page (form "png"); the same bytes for the same marts and facts.
 
     Raises UsageError where typst or its fonts are missing, and as `render_report` does.
     """

@@ -110,6 +110,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             pair_chart=charts.pair_chart,
             ledger_chart=charts.ledger_chart,
             waterfall_chart=charts.waterfall_chart,
+            break_even_chart=charts.break_even_chart,
             heat_map=heat_map,
             **told.rows,
         )
