@@ -111,7 +111,7 @@ def report(
     if pack:
         from pipelines.evidence.pack import write_pack
 
-        write_pack(settings, pack, console, as_of=as_of, bundle=bundle)
+        write_pack(settings, pack, console, as_of=as_of, bundle=bundle, month=month)
 
 
 @app.command()

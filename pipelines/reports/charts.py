@@ -204,7 +204,7 @@ def _svg(chart: alt.TopLevelMixin, label: str) -> Markup:
         "aria": False,
         "font": _FONT,
         "background": "transparent",
-        "padding": {"left": 0, "right": 8, "top": 5, "bottom": 0},
+        "padding": {"left": 0, "right": 8, "top": 5, "bottom": 4},
         "view": {"stroke": None},
         "axis": axis,
         "axisX": {"grid": False},

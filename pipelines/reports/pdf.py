@@ -7,6 +7,7 @@ markup, so whatever a run is called is printed as it is.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,14 +57,20 @@ def render_pdf(report: str, query: Query, facts: ReportFacts, form: Form = "pdf"
 
     Raises UsageError where typst or its fonts are missing, and as `render_report` does.
     """
+    return pdf_beside(report, lambda: render_report(report, query, facts), query, facts, form)
+
+
+def pdf_beside(
+    report: str, page: Callable[[], str], query: Query, facts: ReportFacts, form: Form = "pdf"
+) -> list[bytes]:
+    """The same, where the HTML page is there already: of a report that is printed from it, nothing is asked again."""
     own = house.DASHBOARDS / report / OWN
-    if own.is_file():
-        told = page_of(report, answered(report, query, facts.month), facts)
-        pages = _compiled(own, told, facts, form)
-        if len(pages) > 1:
-            raise ValueError(f"the page of {report} runs over to a second one")
-        return pages
-    return pdf_of_page(render_report(report, query, facts), sheets_of(report), facts, form)
+    if not own.is_file():
+        return pdf_of_page(page(), sheets_of(report), facts, form)
+    pages = _compiled(own, page_of(report, answered(report, query, facts.month), facts), facts, form)
+    if len(pages) > 1:
+        raise ValueError(f"the page of {report} runs over to a second one")
+    return pages
 
 
 def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
