@@ -6,6 +6,7 @@ grey and without telling colours apart; an hour with nothing to cover is blank.
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,13 +32,14 @@ def class_of(ratio: Any) -> int:
 
 
 def heat_map(hours: Sequence[Mapping[str, Any]], label: str) -> Markup:
-    """Each row has usage_date, hour_no and coverage_ratio; the map spans the days of their month up to the last."""
+    """Each row has usage_date, hour_no and coverage_ratio; the map spans the days of their month."""
     wide, narrow = (_svg(hours, width, label) for width in _CELLS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
 
 
 def _svg(hours: Sequence[Mapping[str, Any]], cell: int, label: str) -> Markup:
-    days = max(row["usage_date"].day for row in hours)
+    first = hours[0]["usage_date"]
+    days = monthrange(first.year, first.month)[1]
     width, height = _LEFT + days * cell, _TOP + 24 * _HEIGHT
     shapes: dict[int, list[str]] = {number: [] for number in range(len(CLASSES))}
     for row in hours:

@@ -205,7 +205,7 @@ def test_a_forgery_under_a_manifest_that_fits_is_told_with_both_values(
 
 
 def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Captured) -> None:
-    """A word of the savings proof; the paper beside it still says the other one, and another paper is not the page's."""
+    """A word of the savings proof, of which the paper beside it says the other; and a paper that is not its page's."""
 
     def change(held: dict[str, bytes]) -> None:
         assert held["reports/savings.html"].count(b"Nothing restated") == 1
