@@ -89,9 +89,9 @@ def report(
     config: Config = None,
     out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("report.html"),
     as_of: AsOf = None,
-    kind: Annotated[str, typer.Option("--kind", help="training_cost or savings.")] = "training_cost",
+    kind: Annotated[str, typer.Option("--kind", help="training_cost, savings or commitments.")] = "training_cost",
     month: Annotated[str | None, typer.Option("--month", help="YYYY-MM of a monthly report; else the newest.")] = None,
-    pdf: Annotated[Path | None, typer.Option("--pdf", help="Write one printed page of the same figures too.")] = None,
+    pdf: Annotated[Path | None, typer.Option("--pdf", help="Write the same figures for paper too.")] = None,
     pack: Annotated[
         Path | None, typer.Option("--pack", help="Write the evidence pack too, a zip file for `trainledger verify`.")
     ] = None,
@@ -107,11 +107,11 @@ def report(
     if pdf:
         from pipelines.reports.pdf import write_pdf
 
-        write_pdf(settings, pdf, console, as_of)
+        write_pdf(settings, pdf, console, as_of, kind, month)
     if pack:
         from pipelines.evidence.pack import write_pack
 
-        write_pack(settings, pack, console, as_of=as_of, bundle=bundle)
+        write_pack(settings, pack, console, as_of=as_of, bundle=bundle, month=month)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from textwrap import wrap
 
 import polars as pl
 from rich.console import Console as RichConsole
@@ -100,9 +101,18 @@ class Console:
         for number, row in enumerate(cells, start=1):
             self.say(f"── row {number} of {len(cells)}")
             for name, text in zip(frame.columns, row, strict=True):
-                self.say(f"{name.ljust(width)}  {text}")
+                for line in self._beside(name.ljust(width), text):
+                    self.say(line)
         if not cells:
             self.say("no rows")
+
+    def _beside(self, name: str, text: str) -> list[str]:
+        """A name and its value; a long value goes on below itself, a word that cannot be broken over the edge."""
+        room = self._out.width - len(name) - 2
+        if not self._out.is_terminal or len(text) <= room:
+            return [f"{name}  {text}"]
+        lines = wrap(text, max(room, 20), break_long_words=False, break_on_hyphens=False)
+        return [f"{name}  {lines[0]}", *(f"{' ' * len(name)}  {line}" for line in lines[1:])]
 
     def _fits(self, columns: Sequence[str], cells: list[list[str]]) -> bool:
         widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]

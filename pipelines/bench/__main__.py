@@ -3,7 +3,8 @@
 At sizes from a million lines up to the asked one it measures, in turn and each as its own process: a bare DuckDB scan
 and aggregation of the columns the models read, a full build, an unchanged refresh and the refresh of a restated month;
 and at up to two million lines the ingest of the bill as a legacy csv.gz report beside a bare Polars read of it.
-With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each.
+With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each, and the
+reports of a year of as many.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from pipelines.bench import many_runs
+from pipelines.bench import many_runs, year
 from pipelines.bench.measure import median, task, timed
 from pipelines.bench.report import Figures, Run, report
 from pipelines.console import Console
@@ -40,6 +41,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="trainledger-bench-", dir=given.place) as folder:
         if given.runs:
             text = many_runs.report(many_runs.measured(Path(folder), given.runs, repeat), repeat)
+            reports = year.measured(Path(folder), given.runs, many_runs.LINES_PER_RUN)
+            text = f"{text}\n\n{year.report(reports, given.runs)}"
         else:
             text = report(measured(Path(folder), given.lines, repeat), repeat)
     for line in text.splitlines():

@@ -35,7 +35,8 @@ def bench_file(
     plan = f"arn:aws:savingsplans::{payer.id}:savingsplan/00000000-0000-4000-8000-{number:012d}"
     templates = Templates(payer, plan, month)
     resources = Resources(accounts, tag_sets=[{}, *(_tags(draw) for _ in range(TAG_SETS))])
-    prefix = f"bench-{number:03d}"
+    # Of the month too: a bill of another month beside it has runs and machines of its own.
+    prefix = f"bench-{month}-{number:03d}"
     node_hours = shape.accelerated * lines
     runs = max(1, round(lines * shape.runs_per_million / 1e6))
     timelines = [play(run) for run in bench_runs(draw, prefix, runs, node_hours * CLAIMED, accounts[1:], month, shape)]

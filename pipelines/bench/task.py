@@ -38,6 +38,16 @@ def generate_runs(place: Path, lines: int) -> None:
     write_bench_bill(place, lines, shape=LABORATORY)
 
 
+def generate_year(place: Path, lines: int) -> None:
+    """Twelve bills of that company, of so many lines together, with their runs."""
+    from pipelines.bench.bill import FEWEST_LINES, write_bench_bill
+    from pipelines.bench.runs import LABORATORY
+
+    for number in range(12):
+        month = f"{2025 + (number + 7) // 12}-{(number + 7) % 12 + 1:02}"
+        write_bench_bill(place, max(lines // 12, FEWEST_LINES), month, seed=number + 1, shape=LABORATORY)
+
+
 def generate_csv(place: Path, lines: int) -> None:
     """The same bill once more as a legacy report."""
     from pipelines.bench.legacy import write_legacy_bill
@@ -112,6 +122,7 @@ def _needed() -> Iterator[tuple[str, str]]:
 TASKS = {
     "generate": generate,
     "generate-runs": generate_runs,
+    "generate-year": generate_year,
     "generate-csv": generate_csv,
     "restate": restate,
     "bare-scan": bare_scan,

@@ -9,7 +9,7 @@ import typer
 
 from pipelines.console import Console
 from pipelines.errors import UsageError
-from pipelines.options import Config
+from pipelines.options import AsOf, Config
 
 Workload = Annotated[
     str | None, typer.Argument(help="A workload_id, or a part only one has; without it all that are compared.")
@@ -23,6 +23,7 @@ def compare(
     workload: Workload = None,
     basis: Basis = None,
     config: Config = None,
+    as_of: AsOf = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -31,14 +32,15 @@ def compare(
     from pipelines.compare.asked import rows_of
     from pipelines.compare.shown import show
     from pipelines.settings import load_settings
+    from pipelines.spreadsheet import csv_text
     from pipelines.warehouse import Warehouse
 
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
     warehouse = Warehouse(load_settings(config))
-    with commands.open_marts(warehouse, commands.published_of(warehouse)) as marts:
+    with commands.open_marts(warehouse, commands.published_of(warehouse, as_of)) as marts:
         rows = rows_of(marts, workload, basis)
     if as_json or as_csv:
-        sys.stdout.write(rows.write_json() + "\n" if as_json else rows.write_csv())
+        sys.stdout.write(rows.write_json() + "\n" if as_json else csv_text(rows))
     else:
         show(rows, basis, Console())

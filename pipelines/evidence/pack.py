@@ -15,16 +15,16 @@ from pipelines.errors import SourceError, UsageError
 from pipelines.evidence.archive import as_json, write_archive
 from pipelines.evidence.house_files import code_digest, house_members, lock_members
 from pipelines.evidence.inputs import bundled, told_inputs
+from pipelines.evidence.reports import report_members
 from pipelines.evidence.run_logs import log_members, run_logs, told_runs
 from pipelines.lake import Publication
 from pipelines.models.catalog import PUBLISHED, load_catalog
 from pipelines.models.publish import code_revision, mart_files
-from pipelines.reports.page import report_page
 from pipelines.settings import Settings
 from pipelines.spreadsheet import csv_text
 from pipelines.warehouse import Warehouse, published_of
 
-PUBLICATION, INPUTS, CHECKS, REPORT = "publication.json", "inputs.json", "checks.csv", "report.html"
+PUBLICATION, INPUTS, CHECKS = "publication.json", "inputs.json", "checks.csv"
 # The folders of a pack: marts, the records of the sources as we wrote them, what was published before.
 MARTS, RECORDS, BEFORE = "marts", "records", "before"
 README = "README.txt"
@@ -35,7 +35,7 @@ _README = """trainledger evidence pack
 checks the sha256 of every file here, builds every table again from the inputs and compares every figure.
 
 manifest.json       sha256 and size of every other file; whether the delivered bills are in here
-report.html         the page
+reports/            every report, as HTML and as PDF
 marts/              every published table, as Parquet and as CSV
 inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
 bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
@@ -49,14 +49,19 @@ requirements.lock   the libraries
 """
 
 
-def write_pack(settings: Settings, out: Path, console: Console, *, as_of: str | None, bundle: bool) -> None:
-    """Write the pack of the current publication, or of the one of a date, to `out`; with the bills if `bundle`."""
+def write_pack(
+    settings: Settings, out: Path, console: Console, *, as_of: str | None, bundle: bool, month: str | None = None
+) -> None:
+    """Write the pack of the current publication, or of the one of a date, to `out`; with the bills if `bundle`.
+
+    Its monthly reports are about `month` (YYYY-MM), else about the newest delivered.
+    """
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
     _refuse_other_code(published)
     before, lost = _before(warehouse, published)
     with open_marts(warehouse, published) as engine:
-        page = report_page(engine, published)
+        reports = report_members(engine, published, month)
     logs = run_logs(settings, published)
     inputs = {**told_inputs(warehouse, published), "runs": told_runs(settings, published, logs)}
     members: dict[str, bytes | Path] = {
@@ -64,7 +69,7 @@ def write_pack(settings: Settings, out: Path, console: Console, *, as_of: str | 
         PUBLICATION: as_json(asdict(published)),
         INPUTS: as_json(inputs),
         CHECKS: _checks(published).encode(),
-        REPORT: page.encode(),
+        **reports,
         **_marts(warehouse, published),
         **_records(warehouse, published),
         **before,
@@ -78,6 +83,7 @@ def write_pack(settings: Settings, out: Path, console: Console, *, as_of: str | 
         "code_revision": published.code_revision,
         "code_sha256": code_digest(),
         "has_bills": bundle,
+        "month": month,
         "not_recomputed": lost,
     }
     try:

@@ -97,15 +97,21 @@ def invoice(
 def name(
     name: Annotated[str, typer.Argument(help="A metric, a column or a table.")],
     config: Config = None,
-    as_json: Json = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, one row a fact.")] = False,
 ) -> None:
     """What a metric, a column or a table is: formula, unit, meaning, inputs and users."""
     # Names mean the same in every warehouse; the option is taken as all the other commands take it.
     del config
-    from pipelines.explain.names import look_up, show_name, to_json
+    from pipelines.explain.names import look_up, show_name, to_csv, to_json
 
+    if as_json and as_csv:
+        raise UsageError("Give --json or --csv, not both.")
     found = look_up(name)
-    sys.stdout.write(to_json(found)) if as_json else show_name(found, Console())
+    if as_json or as_csv:
+        sys.stdout.write(to_json(found) if as_json else to_csv(found))
+    else:
+        show_name(found, Console())
 
 
 def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]

@@ -10,7 +10,7 @@ from textwrap import wrap
 
 GAP = "  "
 # Narrower than this a name says nothing any more.
-_SHORTEST = 6
+_SHORTEST = 4
 # A day, a moment or the number of an account says something else without its middle.
 _NUMBER = re.compile(r"(\d[\d :-]*)?")
 

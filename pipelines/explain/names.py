@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import sqlglot
 from sqlglot import exp
 
@@ -22,6 +23,7 @@ from pipelines.explain.layout import folded
 from pipelines.models.catalog import GIVEN, Model, load_catalog
 from pipelines.models.expressions import Expression, load_expressions
 from pipelines.quality.contract import Column, load_columns, load_contract
+from pipelines.spreadsheet import csv_text
 
 _NOTE = re.compile(r"^--\s?(.*)$", re.MULTILINE)
 _HEADER = re.compile(r"(unit|over|args|partition|stored):")
@@ -107,6 +109,19 @@ def show_name(named: Named, console: Console) -> None:
 def to_json(named: Named) -> str:
     """The same as JSON."""
     return json.dumps(asdict(named), indent=1) + "\n"
+
+
+def to_csv(named: Named) -> str:
+    """The same as CSV, one row a fact; of a table one more for each column."""
+    told: dict[str, str] = {}
+    for key, value in asdict(named).items():
+        if isinstance(value, dict):
+            told |= {f"{key} {name}": text for name, text in value.items()}
+        elif isinstance(value, list):
+            told |= {f"column {column['name']}": column.get("meaning") or "" for column in value}
+        elif value is not None:
+            told[key] = value
+    return csv_text(pl.DataFrame({"fact": list(told), "told": list(told.values())}))
 
 
 def _expression(name: str, expression: Expression) -> Named:

@@ -28,7 +28,8 @@ _HEADS = {
 def show(explanation: Explanation, limit: int, console: Console) -> None:
     """Print every level; of each at most `limit` rows, and what the others come to."""
     asked, published = explanation.asked, explanation.publication
-    console.say(f"{asked.title}: {asked.mart} of publication {published.number}, {moment(published.published_at)} UTC")
+    told = f"{asked.title}: {asked.mart} of publication {published.number}, {moment(published.published_at)} UTC"
+    _say(console, folded(told, console.width, indent=""))
     for delivery in explanation.deliveries:
         told = f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}"
         _say(console, folded(told, console.width))

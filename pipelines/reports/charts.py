@@ -32,6 +32,7 @@ PALETTE = {
 SHAPES = {"gpu": "circle", "trainium": "diamond"}
 # Of the text column, on a wide page and on a phone.
 WIDTHS = (1080, 350)
+_SAVINGS = ("saving", "saving_low", "saving_high")
 _FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
 
 
@@ -149,6 +150,39 @@ def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) 
     return _figure(draw, label)
 
 
+def break_even_chart(port: Row, currency: str, label: str) -> Markup:
+    """What a port has brought after so many runs, its cost taken off, with the interval of the saving.
+
+    The line crosses nothing where the port has paid for itself; a mark shows the runs there were and what they saved.
+    """
+    needed = port["break_even_run_count"] or 0
+    runs = max(2 * needed, 2 * (port["realised_run_count"] or 0), 10)
+    cost = _plain(port["port_cost_usd"]) or 0.0
+    rows = [
+        {"runs": at, **{name: at * (_plain(port[f"{name}_per_run_usd"]) or 0.0) - cost for name in _SAVINGS}}
+        for at in (0, runs)
+    ]
+    has_band = port["saving_low_per_run_usd"] is not None
+    done = [{"runs": port["realised_run_count"], "saving": _plain(port["realised_net_usd"])}]
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        amounts = alt.Axis(format=_symbol(currency) + ",.0f", tickCount=5, minExtent=60)
+        x = alt.X("runs:Q", title="runs since the port", axis=alt.Axis(tickCount=8 if width > WIDTHS[-1] else 4))
+        y = alt.Y("saving:Q", title=None, axis=amounts)
+        line = alt.Chart(_values(rows)).mark_line(color=PALETTE["trainium"], strokeWidth=2).encode(x=x, y=y)
+        zero = alt.Chart(_values([{"saving": 0}])).mark_rule(color=PALETTE["ink"]).encode(y="saving:Q")
+        layers = [zero, line]
+        if has_band:
+            band = alt.Chart(_values(rows)).mark_area(color=PALETTE["trainium"], opacity=0.18)
+            layers.insert(0, band.encode(x=x, y=alt.Y("saving_low:Q"), y2="saving_high:Q"))
+        if done[0]["saving"] is not None:
+            mark = alt.Chart(_values(done)).mark_point(shape="diamond", filled=True, size=90, color=PALETTE["ink"])
+            layers.append(mark.encode(x=x, y=y))
+        return alt.layer(*layers).properties(width=width - 80, height=170)
+
+    return _figure(draw, label)
+
+
 def _figure(draw: Any, label: str) -> Markup:
     wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
@@ -170,7 +204,7 @@ def _svg(chart: alt.TopLevelMixin, label: str) -> Markup:
         "aria": False,
         "font": _FONT,
         "background": "transparent",
-        "padding": {"left": 0, "right": 8, "top": 5, "bottom": 0},
+        "padding": {"left": 0, "right": 8, "top": 5, "bottom": 4},
         "view": {"stroke": None},
         "axis": axis,
         "axisX": {"grid": False},

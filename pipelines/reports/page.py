@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from pipelines.engine import Engine
 from pipelines.errors import EngineError, UsageError
 from pipelines.models.publish import code_revision
 from pipelines.publication import Publication
 from pipelines.reports.render import facts_of, render_report
 
+Made = TypeVar("Made")
+
 
 def report_page(engine: Engine, published: Publication, kind: str = "training_cost", month: str | None = None) -> str:
     """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
 
-    UsageError for an unknown kind or month, or a publication of another revision whose marts do not fill the report.
+    UsageError for an unknown kind or month, and as `report_filled` does.
     """
+    return report_filled(published, lambda: render_report(kind, engine.query, facts_of(published, month)))
+
+
+def report_filled(published: Publication, make: Callable[[], Made]) -> Made:
+    """What `make` makes of a publication; UsageError for one of another revision whose marts do not fill the report."""
     try:
-        return render_report(kind, engine.query, facts_of(published, month))
+        return make()
     except EngineError as error:
         if published.code_revision == code_revision():
             raise

@@ -24,6 +24,7 @@ from pipelines.models.expressions import expand_calls
 from pipelines.publication import Publication
 from pipelines.reports import charts
 from pipelines.reports.formats import formats
+from pipelines.reports.heat import heat_map
 
 Query = Callable[[str], pl.DataFrame]
 Row = dict[str, Any]
@@ -109,6 +110,8 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             pair_chart=charts.pair_chart,
             ledger_chart=charts.ledger_chart,
             waterfall_chart=charts.waterfall_chart,
+            break_even_chart=charts.break_even_chart,
+            heat_map=heat_map,
             **told.rows,
         )
     )
@@ -117,12 +120,21 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
 
 def answered(report: str, query: Query, month: date | None = None) -> Answered:
     """What a report asks, answered from the marts; about `month`, if a monthly one. Raises as `render_report` does."""
-    folder = house.DASHBOARDS / report
-    if not (folder / "report.yml").is_file():
-        raise UsageError(f"There is no report {report}; choose one of {', '.join(known_reports())}.")
-    plan = yaml.safe_load((folder / "report.yml").read_text(encoding="utf-8"))
+    plan = _plan(report)
     queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in plan["queries"].items()}
     return Answered(plan["title"], *_answers(report, queries, query))
+
+
+def sheets_of(report: str) -> int | None:
+    """How many sheets a report takes on paper at most; None for as many as it needs."""
+    return _plan(report).get("sheets")
+
+
+def _plan(report: str) -> dict[str, Any]:
+    file = house.DASHBOARDS / report / "report.yml"
+    if not file.is_file():
+        raise UsageError(f"There is no report {report}; choose one of {', '.join(known_reports())}.")
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def templates(report: str) -> jinja2.Environment:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from support.commands import run_command
 from support.ledgers import build_warehouse
 from support.small_company import AUGUST, Company
 
@@ -57,6 +61,17 @@ def test_a_report_of_a_date_shows_the_publication_of_that_date(settings: Setting
     # The Trainium run: 4 hours at 21.50, restated to 20.00.
     assert "$86.00" in then and "$80.00" not in then
     assert "$80.00" in now and "$86.00" not in now
+
+
+def test_a_comparison_is_read_as_of_a_date(settings: Settings, capsys: Captured) -> None:
+    """The Trainium run: 4 hours at 21.50, restated to 20.00."""
+    config = str(Path(settings.warehouse.location).parent / "trainledger.toml")
+    asked = ("compare", "--basis", "effective", "--csv", "--config", config)
+    for as_of, usd in (("2026-09-04", "86"), ("2026-09-05", "80")):
+        told = run_command(capsys, *asked, "--as-of", as_of)
+        (row,) = csv.DictReader(io.StringIO(told.out))
+        assert Decimal(row["trainium_unit_cost_usd"]) == Decimal(usd)
+    assert "held no publication yet on 2026-09-02" in run_command(capsys, *asked, "--as-of", "2026-09-02").error
 
 
 def test_reports_made_twice_of_one_publication_are_the_same_bytes(settings: Settings, tmp_path: Path) -> None:

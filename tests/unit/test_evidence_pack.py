@@ -98,7 +98,9 @@ def test_a_pack_holds_all_that_its_figures_rest_on(company: Company, pack: Path)
     assert held["requirements.lock"] == (house.HOUSE / "requirements.lock").read_bytes()
     runs = pl.read_parquet(io.BytesIO(held[RUNS])).sort("run_id")
     assert runs["effective_cost_usd"].to_list() == [Decimal("110.08"), Decimal("86.00")]
-    assert held["report.html"].startswith(b"<!doctype html>")
+    for kind in ("training_cost", "savings", "commitments"):
+        assert held[f"reports/{kind}.html"].startswith(b"<!doctype html>")
+        assert held[f"reports/{kind}.pdf"].startswith(b"%PDF-")
     # Metrics stand in the models as they ran, not as they are called.
     assert b"cost_per_epoch_usd()" not in held["models/marts/mart_run_cost.sql"]
     checks = pl.read_csv(io.BytesIO(held["checks.csv"]), infer_schema=False)
@@ -174,8 +176,8 @@ def test_a_forgery_under_a_manifest_that_fits_is_told_with_both_values(
         cost = pl.when(run_id="gpu-1").then(pl.lit(Decimal("100.08"))).otherwise("effective_cost_usd")
         typed = cost.cast(frame.schema["effective_cost_usd"]).alias("effective_cost_usd")
         held[RUNS] = as_parquet(frame.with_columns(typed))
-        assert b"$86.00" in held["report.html"]
-        held["report.html"] = held["report.html"].replace(b"$86.00", b"$68.00")
+        assert b"$86.00" in held["reports/training_cost.html"]
+        held["reports/training_cost.html"] = held["reports/training_cost.html"].replace(b"$86.00", b"$68.00")
         (name,) = [name for name in held if name.startswith("records/tracker_epoch/")]
         epochs = pl.read_parquet(io.BytesIO(held[name]))
         second = epochs.filter(run_id="gpu-1").with_columns(pl.col("epoch_index") + 1)
@@ -192,10 +194,29 @@ def test_a_forgery_under_a_manifest_that_fits_is_told_with_both_values(
     # The logs beside the forged records still tell of one epoch.
     assert [cell[-2:] for cell in cells if cell[0] == "records/tracker_epoch"] == [["1 row", "no row"]]
     # The CSV beside the forged Parquet still says what was.
-    assert [cell[0] for cell in cells if cell[0].endswith((".csv", ".html"))] == [
+    others = {cell[0] for cell in cells if cell[0].endswith((".csv", ".html", ".pdf"))}
+    # Another epoch is another cost per epoch, in the report on paper and in the savings proof too; no commitment moved.
+    assert others == {
         "marts/mart_run_cost.csv",
-        "report.html",
-    ]
+        "reports/training_cost.html",
+        "reports/training_cost.pdf",
+        "reports/savings.html",
+    }
+
+
+def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Captured) -> None:
+    """A word of the savings proof, of which the paper beside it says the other; and a paper that is not its page's."""
+
+    def change(held: dict[str, bytes]) -> None:
+        assert held["reports/savings.html"].count(b"Nothing restated") == 1
+        held["reports/savings.html"] = held["reports/savings.html"].replace(b"Nothing restated", b"Much restated")
+        held["reports/commitments.pdf"] += b"% more"
+
+    assert "3 differences" in str(refused(rewritten(pack, change, sealed=True)))
+    told = capsys.readouterr().out
+    assert "Much restated" in told and "Nothing restated" in told
+    for member in ("reports/savings.html", "reports/savings.pdf", "reports/commitments.pdf"):
+        assert member in told
 
 
 def test_a_forged_model_is_named_before_anything_is_built(pack: Path) -> None:

@@ -1,0 +1,44 @@
+-- One row per billing month × payer × currency × commitment × accelerator family: what part of what it cost the family used.
+-- Three rows a commitment, also where nothing used it; what the parts leave of the whole was unused.
+with cost as (
+    select billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
+        sum(commitment_cost_usd) as commitment_cost_usd
+    from fct_commitment_daily
+    group by billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind
+),
+
+part as (
+    select cost.*, family.accelerator_family
+    from cost
+    cross join (values ('gpu'), ('trainium'), ('other')) as family(accelerator_family)
+),
+
+used as (
+    select
+        billing_month, payer_account_id, billing_currency, coalesce(commitment_discount_id, '') as commitment_discount_id,
+        commitment_family(accelerator_family) as accelerator_family,
+        sum(amortised_cost_usd) as used_cost_usd,
+        known_sum(list_cost_usd) as covered_list_cost_usd
+    from fct_charge
+    where effective_rule in ('savings_plan', 'reservation')
+    group by all
+),
+
+joined as (
+    select part.*, coalesce(used.used_cost_usd, 0) as used_cost_usd,
+        case when used.billing_month is null then 0 else used.covered_list_cost_usd end as covered_list_cost_usd
+    from part
+    left join used
+        on used.billing_month = part.billing_month and used.payer_account_id = part.payer_account_id
+        and used.billing_currency = part.billing_currency and used.commitment_discount_id = part.commitment_discount_id
+        and used.accelerator_family = part.accelerator_family
+)
+
+select
+    billing_month, payer_account_id, billing_currency, commitment_discount_id as commitment_id, commitment_kind, accelerator_family,
+    sum(commitment_cost_usd) as commitment_cost_usd,
+    sum(used_cost_usd) as used_cost_usd,
+    utilization_ratio(used_cost_usd, commitment_cost_usd) as utilization_ratio,
+    known_sum(covered_list_cost_usd) as covered_list_cost_usd
+from joined
+group by billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind, accelerator_family

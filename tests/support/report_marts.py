@@ -1,0 +1,314 @@
+"""Marts written by hand, for tests of reports; and what a reader sees of a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipelines.engine import Engine
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.quality.contract import load_contract
+from pipelines.reports.render import ReportFacts, render_report
+
+TYPES = {
+    "VARCHAR": pl.String,
+    "BIGINT": pl.Int64,
+    "DOUBLE": pl.Float64,
+    "BOOLEAN": pl.Boolean,
+    "DATE": pl.Date,
+    "TIMESTAMP": pl.Datetime("us"),
+}
+Marts = dict[str, list[dict[str, Any]]]
+
+WORKLOAD = "llama-3.1-8b / corp-v3 / seq 8192 / batch 256 / any precision / eval_loss <= 2.05"
+
+FACTS = ReportFacts(
+    publication_number=7,
+    published_at=datetime(2026, 8, 2, 6, 14, tzinfo=UTC),
+    code_revision="0.1.0+ab12cd34",
+    billing_months=("2026-06", "2026-07"),
+    checks=(
+        {
+            "table": "marts/mart_run_cost",
+            "period": None,
+            "check": "key_unique",
+            "severity": "error",
+            "passed": True,
+            "unexpected_count": 0,
+            "sample": [],
+        },
+        {
+            "table": "staging/stg_aws__line_item",
+            "period": "2026-06",
+            "check": "unknown_charge_type",
+            "severity": "warn",
+            "passed": False,
+            "unexpected_count": 3,
+            "sample": [{"charge_type": "EdpDiscountV2", "line_count": 2}],
+        },
+        {
+            "table": "staging/stg_aws__line_item",
+            "period": "2026-07",
+            "check": "unknown_charge_type",
+            "severity": "warn",
+            "passed": False,
+            "unexpected_count": 4,
+            "sample": [{"charge_type": "EdpDiscountV3", "line_count": 4}],
+        },
+        {
+            "table": "marts/mart_epoch_cost",
+            "period": None,
+            "check": "effective_cost_usd_not_null",
+            "severity": "warn",
+            "passed": True,
+            "unexpected_count": 0,
+            "sample": [],
+        },
+    ),
+)
+
+
+def run(run_id: str, family: str, instance: str, cost: str, epochs: int = 4, **other: Any) -> dict[str, Any]:
+    """A completed run: list twice its effective cost, billed half of it."""
+    effective = Decimal(cost)
+    row = {
+        "run_id": run_id,
+        "workload_id": WORKLOAD,
+        "billing_currency": "USD",
+        "accelerator_family": family,
+        "instance_type": instance,
+        "resource_count": 1,
+        "attempt_count": 1,
+        "status": "completed",
+        "purpose": "finetune",
+        "team": "nlp",
+        "owner": "priya",
+        "model": "llama-3.1-8b",
+        "started_at": datetime(2026, 7, 1, 10),
+        "ended_at": datetime(2026, 7, 2, 3),
+        "is_end_inferred": False,
+        "is_billed": True,
+        "accelerator_hours": Decimal(136),
+        "epoch_completed_count": epochs,
+        "checkpoint_durable_count": 2 * epochs,
+        "tokens_seen_count": 3e8 * epochs,
+        "list_cost_usd": 2 * effective,
+        "effective_cost_usd": effective,
+        "billed_cost_usd": effective / 2,
+        "estimated_cost_usd": Decimal(0),
+        "cost_to_target_usd": effective,
+        "list_cost_to_target_usd": 2 * effective,
+        "billed_cost_to_target_usd": effective / 2,
+        "wasted_cost_usd": Decimal(0),
+        "lost_work_cost_usd": Decimal(0),
+        "restart_cost_usd": Decimal(0),
+        "compile_cost_usd": Decimal(0),
+        "failed_run_cost_usd": Decimal(0),
+        "replay_cost_usd": Decimal(0),
+        "idle_hold_cost_usd": Decimal(0),
+    } | other
+    for prefix in ("", "list_", "billed_"):
+        whole = row["effective_cost_usd" if not prefix else f"{prefix}cost_usd"]
+        for unit, count in (
+            ("epoch", epochs),
+            ("checkpoint", row["checkpoint_durable_count"]),
+            ("million_tokens", (row["tokens_seen_count"] or 0) / 1e6),
+        ):
+            value = None if not count or whole is None else whole / Decimal(count)
+            row.setdefault(f"{prefix}cost_per_{unit}_usd", value)
+    return row
+
+
+def compared(basis: str, gpu: str, trainium: str, saving: str, **other: Any) -> dict[str, Any]:
+    return {
+        "workload_id": WORKLOAD,
+        "gpu_instance_type": "p5.48xlarge",
+        "trainium_instance_type": "trn1.32xlarge",
+        "cost_basis": basis,
+        "billing_currency": "USD",
+        "gpu_run_count": 2,
+        "trainium_run_count": 2,
+        "unit_measure": "cost_to_target",
+        "gpu_unit_cost_usd": Decimal(gpu),
+        "trainium_unit_cost_usd": Decimal(trainium),
+        "saving_ratio": Decimal(saving),
+        "verdict": "indicative",
+        "verdict_reason": "geometric means side by side; no interval is computed, so nothing is proven",
+        "price_date": date(2026, 7, 28),
+    } | other
+
+
+def charge(day: date, bucket: str, cost: str, family: str = "gpu", **other: Any) -> dict[str, Any]:
+    effective = Decimal(cost)
+    return {
+        "usage_date": day,
+        "payer_account_id": "111122223333",
+        "account_id": "444455556666",
+        "bucket": bucket,
+        "charge_category": "Usage",
+        "service": "AmazonEC2",
+        "accelerator_family": family,
+        "billing_month": day.replace(day=1),
+        "billing_currency": "USD",
+        "accelerator_hours": Decimal(8),
+        "list_cost_usd": 2 * effective,
+        "effective_cost_usd": effective,
+        "billed_cost_usd": effective / 2,
+    } | other
+
+
+def unexplained(resource: str, cost: str, **other: Any) -> dict[str, Any]:
+    return {
+        "usage_date": date(2026, 7, 9),
+        "payer_account_id": "111122223333",
+        "account_id": "444455556666",
+        "billing_currency": "USD",
+        "resource_id": resource,
+        "instance_type": "p4d.24xlarge",
+        "accelerator_family": "gpu",
+        "region_id": "us-west-2",
+        "missing_evidence": "no run and no tag names this resource",
+        "accelerator_hours": Decimal(8),
+        "list_cost_usd": Decimal(cost),
+        "effective_cost_usd": Decimal(cost),
+        "billed_cost_usd": Decimal(cost),
+    } | other
+
+
+def invoice(month: date, invoice_id: str, bill: str, ledger: str, status: str) -> dict[str, Any]:
+    return {
+        "payer_account_id": "111122223333",
+        "billing_month": month,
+        "invoice_id": invoice_id,
+        "billing_entity": "AWS",
+        "invoice_issuer": "Amazon Web Services, Inc.",
+        "currency": "USD",
+        "line_count": 12345,
+        "newest_usage_at": datetime(2026, 7, 28, 23),
+        "billed_cost_usd": Decimal(bill),
+        "ledger_cost_usd": Decimal(ledger),
+        "effective_cost_usd": Decimal(bill),
+        "difference_usd": Decimal(bill) - Decimal(ledger),
+        "status": status,
+    }
+
+
+def example() -> Marts:
+    """Two GPU and two Trainium runs of one workload, a failed one, and a bill that fills every bucket."""
+    june, july = date(2026, 6, 10), date(2026, 7, 10)
+    return {
+        "mart_run_cost": [
+            run("gpu-1", "gpu", "p5.48xlarge", "900"),
+            run("gpu-2", "gpu", "p5.48xlarge", "1100"),
+            run(
+                "trn-1",
+                "trainium",
+                "trn1.32xlarge",
+                "700",
+                compile_cost_usd=Decimal("35"),
+                wasted_cost_usd=Decimal("35"),
+            ),
+            run("trn-2", "trainium", "trn1.32xlarge", "740"),
+            run(
+                "gpu-3",
+                "gpu",
+                "p5.48xlarge",
+                "160",
+                epochs=0,
+                status="failed",
+                cost_to_target_usd=None,
+                failed_run_cost_usd=Decimal("120"),
+                lost_work_cost_usd=Decimal("40"),
+                wasted_cost_usd=Decimal("160"),
+            ),
+            run(
+                "silent",
+                "gpu",
+                "p5.48xlarge",
+                "0",
+                is_billed=False,
+                billing_currency=None,
+                effective_cost_usd=None,
+                billed_cost_usd=None,
+            ),
+        ],
+        "mart_silicon_comparison": [
+            compared("list", "2000", "1400", "0.3"),
+            compared("effective", "994.987437", "719.722169", "0.276652"),
+            compared("billed", "500", "525", "-0.05"),
+        ],
+        "mart_cost_ledger_daily": [
+            charge(june, "run", "1600"),
+            charge(july, "run", "560"),
+            charge(july, "run", "1440", "trainium"),
+            charge(june, "idle", "212.40"),
+            charge(july, "unattributed", "131.36"),
+            charge(july, "capacity_unused", "300"),
+            charge(july, "commitment_unused", "57.50"),
+            charge(june, "shared", "80", "none"),
+            charge(june, "other", "0", "none", list_cost_usd=None),
+        ],
+        "mart_unattributed_cost_daily": [
+            unexplained("i-0aa", "60"),
+            unexplained("i-0aa", "31.36", usage_date=date(2026, 7, 11)),
+            unexplained(
+                "i-0bb",
+                "40",
+                tagged_owner="tomas",
+                missing_evidence="no run names this resource: ask the tagged owner",
+            ),
+        ],
+        "mart_invoice_reconciliation_monthly": [
+            invoice(date(2026, 6, 1), "1234567", "2190.55", "2190.55", "reconciled"),
+            invoice(date(2026, 7, 1), "", "1190.20", "1190.20", "open"),
+        ],
+    }
+
+
+def frame(mart: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The rows typed as the mart's contract says."""
+    schema = {}
+    for column in load_contract(f"marts/{mart}").columns:
+        sized = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", column.type)
+        schema[column.name] = pl.Decimal(int(sized[1]), int(sized[2])) if sized else TYPES[column.type]
+    unknown = {name for row in rows for name in row} - set(schema)
+    assert not unknown, f"{mart} has no {unknown}"
+    exact = [
+        {name: round(value, 6) if isinstance(value := row.get(name), Decimal) else value for name in schema}
+        for row in rows
+    ]
+    return pl.DataFrame(exact, schema=schema, orient="row")
+
+
+def open_views(engine: Engine, folder: Path, marts: Marts) -> None:
+    """The marts as views of the engine, their files in `folder`."""
+    for mart, rows in marts.items():
+        file = folder / f"{mart}.parquet"
+        frame(mart, rows).write_parquet(file)
+        engine.view(mart, [file])
+
+
+def rendered(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:
+    """The HTML page of a report over these marts."""
+    with DuckDBEngine() as engine:
+        open_views(engine, folder, marts)
+        return render_report(report, engine.query, facts)
+
+
+def words(page: str) -> str:
+    """What a reader sees: no style, no tags, single spaces."""
+    page = re.sub(r"<style>.*?</style>|<svg.*?</svg>", " ", page, flags=re.DOTALL)
+    page = re.sub(r"<[^>]+>", " ", page).replace("&#39;", "'").replace("&lt;", "<").replace("&gt;", ">")
+    return " ".join(page.split())
+
+
+def part(page: str, section: str) -> str:
+    found = re.search(rf'<section id="{section}">.*?</section>', page, flags=re.DOTALL)
+    assert found, section
+    return words(found[0])

@@ -1,0 +1,349 @@
+"""The commitment report says what its marts say: marts written by hand, every expected figure worked out beside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.report_marts import FACTS, Marts, charge, invoice, part, rendered, run, words
+
+from pipelines.reports.blocks import blocks_of
+from pipelines.reports.heat import CLASSES, class_of
+from pipelines.reports.pdf import pdf_of_page
+
+JULY = date(2026, 7, 1)
+MONTHLY = replace(FACTS, month=JULY)
+PAYER = {"payer_account_id": "111122223333", "billing_currency": "USD"}
+PLAN = "arn:aws:savingsplans::111122223333:savingsplan/plan-1"
+
+
+def use(day: int, hour: int, family: str, kind: str, listed: str, paid: str, **other: Any) -> dict[str, Any]:
+    """An hour of use that `kind` covered at `paid`, or that ran on demand at it for none."""
+    cost, is_open = Decimal(listed), kind == "none"
+    return {
+        **PAYER,
+        "billing_period": "2026-07",
+        "usage_date": date(2026, 7, day),
+        "hour_started_at": datetime(2026, 7, day, hour),
+        "account_id": "444455556666",
+        "region_id": "us-west-2",
+        "accelerator_family": family,
+        "commitment_kind": kind,
+        "commitment_id": "" if is_open else PLAN,
+        "eligible_list_cost_usd": cost,
+        "covered_list_cost_usd": Decimal(0) if is_open else cost,
+        "used_cost_usd": Decimal(0) if is_open else Decimal(paid),
+        "on_demand_cost_usd": Decimal(paid) if is_open else Decimal(0),
+        "eligible_hours": Decimal(1),
+        "covered_hours": Decimal(0 if is_open else 1),
+        "unpriced_line_count": 0,
+    } | other
+
+
+def held(commitment: str, kind: str, cost: str, used: str, **other: Any) -> dict[str, Any]:
+    return {
+        **PAYER,
+        "billing_month": JULY,
+        "commitment_id": commitment,
+        "commitment_kind": kind,
+        "account_id": "444455556666",
+        "commitment_cost_usd": Decimal(cost),
+        "used_cost_usd": Decimal(used),
+        "unused_cost_usd": Decimal(cost) - Decimal(used),
+        "utilization_ratio": round(Decimal(used) / Decimal(cost), 6),
+        "net_savings_usd": Decimal(3),
+        "break_even_utilization_ratio": Decimal("0.65"),
+        "ended_at": datetime(2027, 2, 1),
+        "days_to_expiry": 184,
+        "is_expired": False,
+    } | other
+
+
+def shares(commitment: str, kind: str, cost: str, used: dict[str, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            **PAYER,
+            "billing_month": JULY,
+            "commitment_id": commitment,
+            "commitment_kind": kind,
+            "accelerator_family": family,
+            "commitment_cost_usd": Decimal(cost),
+            "used_cost_usd": Decimal(used.get(family, "0")),
+        }
+        for family in ("gpu", "trainium", "other")
+    ]
+
+
+def advised(kind: str, **other: Any) -> dict[str, Any]:
+    return {
+        **PAYER,
+        "commitment_kind": kind,
+        "purchase_term": "1yr",
+        "payment_option": "No Upfront",
+        "region_id": "",
+        "instance_family": "",
+        "week_count": 13,
+        "commitment_per_hour_usd": 0.0,
+        "advice": "commit nothing",
+        "advice_reason": "what comes now and then is no baseline",
+    } | {name: Decimal(str(value)) if isinstance(value, float) else value for name, value in other.items()}
+
+
+def example() -> Marts:
+    """100 of eligible use: GPU 22 covered and 44 not, Trainium 21.50 not, everything else 12.50 covered."""
+    reserved = "arn:aws:ec2:us-east-1:444455556666:reserved-instances/ri-1"
+    return {
+        "mart_run_cost": [run("gpu-1", "gpu", "p5.48xlarge", "50")],
+        "mart_cost_ledger_daily": [
+            charge(date(2026, 7, 1), "commitment_unused", "7.60"),
+            charge(date(2026, 7, 1), "capacity_unused", "5"),
+        ],
+        "mart_commitment_use_hourly": [
+            use(1, 10, "gpu", "compute_savings_plan", "22", "14"),
+            use(1, 10, "gpu", "none", "44", "43"),
+            use(1, 11, "trainium", "none", "21.50", "21.50"),
+            use(2, 10, "other", "reserved_instance", "12.50", "8", account_id="777788889999"),
+        ],
+        "mart_commitment_coverage_daily": [
+            {
+                **PAYER,
+                "usage_date": JULY,
+                "commitment_kind": "compute_savings_plan",
+                "accelerator_family": "gpu",
+                "eligible_list_cost_usd": Decimal(66),
+                "covered_list_cost_usd": Decimal(22),
+                "other_covered_list_cost_usd": Decimal(34),
+            }
+        ],
+        "mart_commitment_utilization_monthly": [
+            held(PLAN, "compute_savings_plan", "20", "14"),
+            held(reserved, "reserved_instance", "10", "8", lost_savings_reason="nothing used it"),
+        ],
+        "mart_commitment_family_monthly": [
+            *shares(PLAN, "compute_savings_plan", "20", {"gpu": "14"}),
+            *shares(reserved, "reserved_instance", "10", {"other": "8"}),
+        ],
+        "mart_effective_savings_rate_monthly": [
+            {
+                **PAYER,
+                "billing_month": JULY,
+                "savings_scope": "classic",
+                "scope_label": "EC2, Fargate and Lambda, no Spot, before discounts",
+                "list_cost_usd": Decimal(100),
+                "usage_cost_usd": Decimal(95),
+                "unused_cost_usd": Decimal(8),
+                "net_savings_usd": Decimal(-3),
+                "effective_savings_rate_ratio": Decimal("-0.03"),
+                "lost_savings_reason": "unused commitments cost more than the rates save",
+            }
+        ],
+        "mart_commitment_eligibility_daily": [],
+        "mart_capacity_utilization_daily": [],
+        "mart_commitment_recommendation": [advised("compute_savings_plan")],
+        "mart_commitment_stranding": [
+            {
+                **PAYER,
+                "commitment_id": PLAN,
+                "commitment_kind": "compute_savings_plan",
+                "ended_at": datetime(2027, 2, 1),
+                "committed_to_expiry_usd": Decimal(900),
+                "unused_to_expiry_usd": Decimal(270),
+                "stranded_cost_usd": Decimal(630),
+                "stranded_after_other_usage_usd": Decimal(400),
+            }
+        ],
+        "mart_commitment_reconciliation": [],
+        "mart_invoice_reconciliation_monthly": [invoice(JULY, "1", "90", "90", "reconciled")],
+    }
+
+
+def page_of(folder: Path, marts: Marts) -> str:
+    return rendered(folder, marts, MONTHLY, "commitments")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return page_of(tmp_path_factory.mktemp("marts"), example())
+
+
+def test_page_one_answers_in_a_sentence(page: str) -> None:
+    told = words(page)
+    # 22 + 12.50 of 22 + 44 + 21.50 + 12.50; 20 + 10 paid, 14 + 8 of it used.
+    assert (
+        "Commitments covered 34.5% of the $100 of use they could cover, at list price; of the $30 they cost, $8 went "
+        "unused." in told
+    )
+    assert "payer 111122223333, USD Reconciled" in told
+    # GPU 22 of 66, Trainium nothing of 21.50, the rest whole; 43 + 21.50 = 64.50 on demand, half up.
+    assert "GPU 33.3%; Trainium 0.0%; Everything else 100.0%. $65 ran on demand" in told
+    assert "Should we buy more? Commit nothing" in told
+
+
+def test_families_stand_apart_and_together(page: str) -> None:
+    told = part(page, "families")
+    # 14 of 30 paid is 46.7 %, 8 of 30 is 26.7 %, 22 of 30 is 73.3 %.
+    assert "GPU $66 $22 33.3% $43 $14 46.7%" in told
+    assert "Trainium $22 $0 0.0% $22 $0 0.0%" in told
+    assert "Everything else $13 $13 100.0% $0 $8 26.7%" in told
+    assert "Together $100 $35 34.5% $65 $22 73.3%" in told
+    assert "Used by nobody $8" in told
+
+
+def test_what_is_held_saved_stranded_and_where(page: str) -> None:
+    assert "Compute Savings Plan plan-1 account 444455556666 $20 $6 70.0% 65.0% $3 1 Feb 2027 184 days left" in part(
+        page, "commitments"
+    )
+    rate = part(page, "rate")
+    assert "unused commitments cost more than the rates save $100 $8 −$3 −3.0%" in rate
+    assert "Savings Plans and reservations $8 Reserved capacity and Capacity Blocks $5" in rate
+    places = part(page, "places")
+    # 22 of 66 + 21.50; the Compute plan alone 22 of 66, with what others cover 22 of 100.
+    assert "444455556666, us-west-2 $88 25.1% 33.3% 0.0% $65" in places
+    assert "777788889999, us-west-2 $13 100.0% $0" in places
+    assert "Compute Savings Plan $22 of $66 33.3% 22.0%" in places
+    assert "plan-1 $900 $270 $630 $400 1 Feb 2027" in part(page, "next")
+
+
+def test_a_recommendation_comes_with_its_back_test(tmp_path: Path) -> None:
+    offer = advised(
+        "compute_savings_plan",
+        commitment_per_hour_usd=4.5,
+        simulated_savings_usd=1200.0,
+        simulated_utilization_ratio=0.97,
+        worst_week_savings_usd=-12.0,
+        back_test_savings_usd=300.0,
+        back_test_regret_usd=25.0,
+        advice="commit",
+        advice_reason="19 of 20 histories would have paid",
+    )
+    told = words(page_of(tmp_path, example() | {"mart_commitment_recommendation": [offer]}))
+    assert "Should we buy more? $4.50 an hour Compute Savings Plan, 1yr No Upfront, 13 weeks of history" in told
+    assert "it would have saved $1,200, used 97.0%" in told
+    assert "$4.50 $1,200 97.0% −$12 $300 $25" in told
+
+
+def test_the_map_has_a_cell_for_each_hour_with_use(page: str) -> None:
+    svg = re.findall(r"<svg .*?</svg>", page, re.DOTALL)[0]
+    looks = [(shape.count("M"), look) for shape, look in re.findall(r'<path d="([^"]+)" ([^>]*)/>', svg)]
+    assert len(looks) == 3 + len(CLASSES)
+    # 22 of 66 is a third; nothing at 11:00 is a frame; all of the second day. Then the key, each class once.
+    assert looks[:3] == [
+        (1, 'fill="none" stroke="var(--unused)" stroke-width="0.8"'),
+        (1, 'fill="var(--used)" fill-opacity="0.4"'),
+        (1, 'fill="var(--used)" fill-opacity="1.0"'),
+    ]
+    assert [class_of(Decimal(ratio)) for ratio in ("0", "0.25", "0.333333", "0.75", "0.99", "0.9995", "1")] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        5,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentences"),
+    [
+        pytest.param(
+            {
+                "mart_commitment_utilization_monthly": [],
+                "mart_commitment_family_monthly": [],
+                "mart_commitment_use_hourly": [use(1, 10, "gpu", "none", "44", "43")],
+            },
+            ["No commitment is on the bill of July 2026: $44 of use that one could cover", "None bought"],
+            id="no commitments",
+        ),
+        pytest.param(
+            {"mart_commitment_use_hourly": []},
+            ["Nothing on the bill of July 2026 could be covered by a commitment, yet $8 of commitments went unused."],
+            id="nothing eligible",
+        ),
+        pytest.param({"mart_run_cost": []}, ["No training run is joined to the bill"], id="no runs"),
+        pytest.param(
+            {mart: [] for mart in example()},
+            [
+                "Nothing can be said of July 2026: this publication has no bill of it.",
+                "The bill of July 2026 has no invoice in this publication",
+            ],
+            id="no bill",
+        ),
+        pytest.param(
+            {"mart_invoice_reconciliation_monthly": [invoice(JULY, "1", "90", "80", "unreconciled")]},
+            ["The bill of payer 111122223333 and the ledger differ by $10.00: do not rely"],
+            id="unreconciled",
+        ),
+    ],
+)
+def test_what_is_absent_is_said_on_page_one(tmp_path: Path, changed: Marts, sentences: list[str]) -> None:
+    page = page_of(tmp_path, example() | changed)
+    header = words(page[: page.index('<section id="hours">')])
+    for sentence in sentences:
+        assert sentence in header
+    assert pdf_of_page(page, 1, MONTHLY)[0].startswith(b"%PDF-")
+
+
+def test_a_publication_without_the_marts_says_so(tmp_path: Path) -> None:
+    told = words(page_of(tmp_path, {}))
+    assert "This publication has no mart_capacity_utilization_daily, " in told
+
+
+def test_another_currency_is_never_added(tmp_path: Path) -> None:
+    marts = example()
+    marts["mart_commitment_use_hourly"].append(use(1, 10, "gpu", "none", "7", "7", billing_currency="EUR"))
+    marts["mart_cost_ledger_daily"].append(charge(JULY, "run", "7", billing_currency="EUR"))
+    told = words(page_of(tmp_path, marts)).replace("\u00a0", " ")
+    assert "Commitments covered 34.5% of the $100" in told
+    assert "No commitment is on the bill of July 2026 in EUR: EUR 7 of use" in told
+
+
+def test_the_page_asks_nobody_and_is_the_same_twice(page: str, tmp_path: Path) -> None:
+    assert page == page_of(tmp_path, example())
+    outside = re.sub(r'xmlns(:\w+)?="[^"]*"', "", page)
+    assert not re.search(r"https?://|@import|<link|<script|\bsrc=|url\((?!#)", outside)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_paper_has_one_sheet_and_every_figure_of_the_page(page: str) -> None:
+    def text(blocks: list[dict[str, Any]]) -> str:
+        told = []
+        for block in blocks:
+            told += ["".join(run[0] for run in block.get("runs", []))]
+            told += [text(child) for child in block.get("children", [])]
+            told += ["".join(run[0] for run in cell["runs"]) for row in block.get("rows", []) for cell in row["cells"]]
+        return " ".join(" ".join(told).split())
+
+    def figures(told: str) -> list[str]:
+        return sorted(re.findall(r"[−$]?[\d.,]*\d%?", told))
+
+    body = page[page.index("<body>") :]
+    assert figures(text(blocks_of(page))) == figures(words(body))
+    assert len(pdf_of_page(page, 1, MONTHLY, "png")) == 1
+    assert pdf_of_page(page, 1, MONTHLY) == pdf_of_page(page, 1, MONTHLY)
+
+
+def test_a_hostile_name_is_text_on_the_page_and_on_paper(tmp_path: Path) -> None:
+    """HTML, a formula, and typst's markup and code: paper that ran it would not be laid out."""
+    name = "<script>alert(1)</script>=1+1 #panic() $x$ *b* _u_ \v\f"
+    marts = example()
+    marts["mart_commitment_utilization_monthly"][0]["commitment_id"] = name
+    page = page_of(tmp_path, marts)
+    assert "<script" not in page
+    (shown,) = [
+        run[0]
+        for block in blocks_of(page)
+        if block["kind"] == "table"
+        for row in block["rows"]
+        for run in row["cells"][0]["runs"]
+        if "panic" in run[0]
+    ]
+    # What follows the last slash is the name of a commitment.
+    assert shown.strip() == "script>=1+1 #panic() $x$ *b* _u_"
+    assert pdf_of_page(page, 1, MONTHLY)[0].startswith(b"%PDF-")
