@@ -51,6 +51,15 @@ unnamed as (
     where service is null
 ),
 
+-- A misspelt service would count nothing, silently; one name is enough to find it.
+unbilled as (
+    select listed.term_kind, listed.term_name, min(listed.service) as unbilled_service
+    from stated_term_service as listed
+    left join (select distinct service from spent) as billed on billed.service = listed.service
+    where listed.service is not null and billed.service is null
+    group by listed.term_kind, listed.term_name
+),
+
 counted as (
     select
         term.term_kind, term.term_name, spent.billing_month, spent.is_training,
@@ -79,7 +88,7 @@ select
     term.term_kind, term.term_name, term.billing_currency, month.billing_month, month.is_open_month,
     coalesce(summed.eligible_cost_usd, 0) as eligible_cost_usd,
     coalesce(summed.training_cost_usd, 0) as training_cost_usd,
-    coalesce(awaited.undelivered_payer_count, 0) as undelivered_payer_count
+    coalesce(awaited.undelivered_payer_count, 0) as undelivered_payer_count, unbilled.unbilled_service
 from term
 join fct_bill_month as month on month.billing_currency = term.billing_currency
 left join summed
@@ -87,3 +96,4 @@ left join summed
 left join awaited
     on awaited.term_kind = term.term_kind and awaited.term_name = term.term_name and awaited.billing_month = month.billing_month
     and awaited.billing_currency = month.billing_currency
+left join unbilled on unbilled.term_kind = term.term_kind and unbilled.term_name = term.term_name
