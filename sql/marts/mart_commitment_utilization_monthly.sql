@@ -23,18 +23,8 @@ select
     -- One less the discount: used less than this, the commitment costs more than the list price of what it covered.
     ratio(used.covered_cost_usd, used.covered_list_cost_usd) as break_even_utilization_ratio,
     ratio(used.commitment_cost_usd, used.covered_list_cost_usd) as effective_rate_ratio,
-    case
-        when used.covered_list_cost_usd >= used.commitment_cost_usd then null
-        when used.commitment_cost_usd is null then 'not told: no fee of it is on the bill'
-        when used.covered_list_cost_usd is null then 'not told: some of what it covered has no public price'
-        when used.used_cost_usd = 0 then 'nothing used it'
-        when used.covered_cost_usd >= used.covered_list_cost_usd
-            then 'its rate is no lower than the list price: prices fell after it was bought'
-        when used.covered_cost_usd > 0 then 'it was used less than its break-even utilisation'
-        else 'the lines it covered do not say at which rate'
-    end as lost_savings_reason,
-    case when terms.ended_at > used.told_until_at then date_diff('day', used.told_until_at, terms.ended_at)
-        when terms.ended_at is not null then 0 end as days_to_expiry,
+    lost_savings_reason(used.commitment_cost_usd, used.used_cost_usd, used.covered_cost_usd, used.covered_list_cost_usd) as lost_savings_reason,
+    days_left(used.told_until_at, terms.ended_at) as days_to_expiry,
     coalesce(terms.ended_at <= used.told_until_at, false) as is_expired
 from used
 left join dim_commitment as terms
