@@ -68,7 +68,7 @@ shortfall = "paid"
 [[terms.agreements.periods]]
 first_month = "2026-06"
 last_month = "2027-05"
-commitment_usd = "900000"
+commitment_usd = "270000"
 
 [[terms.credits]]
 name = "MAP 2026"
