@@ -98,11 +98,36 @@ class CreditPool(_Term):
         return self
 
 
+class Rates(_Frozen):
+    """Rates of an offer of a commitment that the payer knows, from AWS's price list or a quote: price over list price,
+    by instance type, "fargate" or "lambda"; without a region they hold in any.
+    """
+
+    commitment_kind: Literal[
+        "compute_savings_plan", "ec2_instance_savings_plan", "sagemaker_savings_plan", "reserved_instance"
+    ]
+    purchase_term: Literal["1yr", "3yr"]
+    payment_option: Literal["No Upfront", "Partial Upfront", "All Upfront"]
+    region: str = ""
+    paid_ratio: Annotated[dict[Text, Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)]
+    source: Text
+    as_of: date
+
+
 class Terms(_Frozen):
     """The `[terms]` section."""
 
     agreements: tuple[Agreement, ...] = ()
     credits: tuple[CreditPool, ...] = ()
+    rates: tuple[Rates, ...] = ()
+
+    @model_validator(mode="after")
+    def _each_rate_is_told_once(self) -> Terms:
+        told = [row[:5] for row in self.rows("stated_commitment_rate")]
+        twice = next((rate for rate in told if told.count(rate) > 1), None)
+        if twice:
+            raise ValueError(f"[[terms.rates]] tell {', '.join(filter(None, twice))} twice; remove one")
+        return self
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Terms:
@@ -130,6 +155,21 @@ class Terms(_Frozen):
             return [
                 (number, one.name, one.currency, one.matches, one.issued_usd, one.issued_on, one.expires_on)
                 for number, one in enumerate(self.credits, start=1)
+            ]
+        if name == "stated_commitment_rate":
+            return [
+                (
+                    one.commitment_kind,
+                    one.purchase_term,
+                    one.payment_option,
+                    one.region,
+                    key,
+                    ratio,
+                    one.source,
+                    one.as_of,
+                )
+                for one in self.rates
+                for key, ratio in one.paid_ratio.items()
             ]
         terms = [("agreement", one) for one in self.agreements] + [("credits", one) for one in self.credits]
         if name == "stated_term_payer":

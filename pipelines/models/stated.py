@@ -75,6 +75,16 @@ STATED: Mapping[str, Mapping[str, str]] = {
         "issued_date": "date",
         "expiry_date": "date",
     },
+    "stated_commitment_rate": {
+        "commitment_kind": "varchar",
+        "purchase_term": "varchar",
+        "payment_option": "varchar",
+        "region_id": "varchar",
+        "usage_type_key": "varchar",
+        "paid_ratio": "double",
+        "source": "varchar",
+        "as_of": "date",
+    },
     "stated_term_payer": {"term_kind": "varchar", "term_name": "varchar", "payer_account_id": "varchar"},
     "stated_term_service": {
         "term_kind": "varchar",

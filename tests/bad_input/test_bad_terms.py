@@ -17,6 +17,10 @@ POOL = (
 )
 MORE = '[[terms.agreements.periods]]\nfirst_month = "2026-12"\nlast_month = "2027-11"\ncommitment_usd = 5\n'
 FIRST = "terms.agreements.0"
+RATES = (
+    '[[terms.rates]]\ncommitment_kind = "compute_savings_plan"\npurchase_term = "1yr"\n'
+    'payment_option = "No Upfront"\npaid_ratio = {"p5.48xlarge" = 0.6}\nsource = "quote"\nas_of = 2026-11-01\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,9 @@ FIRST = "terms.agreements.0"
             f"unknown key '{FIRST}.discount'; remove it or check its spelling.",
         ),
         (AGREEMENT + PERIOD + AGREEMENT + PERIOD, "[[terms.agreements]] tell edp twice; remove one."),
+        (RATES + RATES, "[[terms.rates]] tell compute_savings_plan, 1yr, No Upfront, p5.48xlarge twice; remove one."),
+        (RATES.replace("0.6", "60"), "key 'terms.rates.0.paid_ratio.p5.48xlarge': Input should be less than 1."),
+        (RATES.replace("1yr", "2yr"), "key 'terms.rates.0.purchase_term': Input should be '1yr' or '3yr'."),
         (POOL + POOL, "[[terms.credits]] tell map twice; remove one."),
         (POOL.replace("2026-12-31", "2026-01-15"), "expires_on 2026-01-15 is not after issued_on 2026-01-15."),
         (POOL.replace('matches = "MAP"\n', ""), "key 'terms.credits.0.matches': it is missing; add it."),
