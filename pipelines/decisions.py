@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -108,6 +109,13 @@ class Decisions(_Frozen):
         return {"baselines": [one.model_dump(mode="json") for one in self._frozen]} | self.model_dump(
             mode="json", include={"adjustments", "ports"}
         )
+
+    @classmethod
+    def recorded(cls, told: Mapping[str, Any]) -> Decisions:
+        """These again, as `told` recorded them."""
+        whole = cls(adjustments=told.get("adjustments", ()), ports=told.get("ports", ()))
+        whole._frozen = tuple(Baseline(**one) for one in told.get("baselines", ()))
+        return whole
 
     def read(self, path: Path) -> Decisions:
         """These with their baselines, whose files lie beside the configuration `path`.

@@ -26,6 +26,8 @@ class Policy(BaseModel):
     `target_passes`: after how many passes in a row a target counts as held, beside the first pass.
     `shared_cost`: who storage, network and control planes without a run fall to in the showback; "keep" leaves them,
     "pro_rata" goes by the teams' cost of runs, "owner" by the line's tag, else by who uses its account most.
+    `assumed_eligible`: on-demand usage that commitments may cover though no documentation says so: "hyperpod" by
+    SageMaker's plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in any case.
     `as_of`: where the fees of an open month are cut, after its newest hour of use; None cuts them there.
     """
 
@@ -35,6 +37,7 @@ class Policy(BaseModel):
     identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
     target_passes: int = Field(default=2, ge=1, le=MOST_PASSES)
     shared_cost: Literal["keep", "pro_rata", "owner"] = "keep"
+    assumed_eligible: tuple[Literal["hyperpod", "rate_unknown"], ...] = ()
     as_of: AwareDatetime | None = None
 
     @field_validator("as_of", mode="before")

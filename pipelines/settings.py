@@ -28,6 +28,7 @@ from pipelines.settings_sources import (
     RunSource,
     S3Options,
 )
+from pipelines.terms import Terms
 
 CONFIG_NAME = "trainledger.toml"
 DEMO_FOLDER = "trainledger-demo"
@@ -70,6 +71,7 @@ class Settings(BaseSettings):
     commitments: tuple[CommitmentSource, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     decisions: Decisions = Decisions()
+    terms: Terms = Terms()
     policy: Policy = Policy()
     schedule: Schedule = Schedule()
 

@@ -27,6 +27,8 @@ _PATTERN_WORDS = {
     "empty_months": "write months such as 2026-07",
     "sha256": "write the 64 hex digits that `sha256sum` gives of the file",
     "month": "write a month such as 2026-07",
+    "payer_account_ids": "write an account id of twelve digits",
+    "currency": "write a currency code such as USD",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 
@@ -49,6 +51,8 @@ def first_mistake(error: ValidationError, path: Path, content: dict[str, Any], e
         return f"{where}: unknown key {key!r}; remove it or check its spelling."
     if kind == "tuple_type" and key in SOURCES:
         return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
-    said = _PATTERN_WORDS.get(keys[-1]) if kind == "string_pattern_mismatch" else _WORDS.get(kind)
+    # An entry of a list is one of what the list is of.
+    named = next((part for part in reversed(keys) if not part.isdigit()), "")
+    said = _PATTERN_WORDS.get(named) if kind == "string_pattern_mismatch" else _WORDS.get(kind)
     said = said or mistake["msg"].removeprefix("Value error, ")
     return f"{where}: key {key!r}: {said}." if key else f"{where}: {said}."

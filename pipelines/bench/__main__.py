@@ -4,7 +4,8 @@ At sizes from a million lines up to the asked one it measures, in turn and each 
 and aggregation of the columns the models read, a full build, an unchanged refresh and the refresh of a restated month;
 and at up to two million lines the ingest of the bill as a legacy csv.gz report beside a bare Polars read of it.
 With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each, and the
-reports of a year of as many.
+reports of a year of as many; with --accounts what a recommendation of commitments over thirteen months of so many
+accounts takes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from pipelines.bench import many_runs, year
+from pipelines.bench import accounts, many_runs, year
 from pipelines.bench.measure import median, task, timed
 from pipelines.bench.report import Figures, Run, report
 from pipelines.console import Console
@@ -31,11 +32,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=2_000_000, help="lines of the largest month")
     parser.add_argument("--runs", type=int, help="measure this many training runs instead of a large bill")
+    parser.add_argument("--accounts", type=int, help="measure the recommendation over this many accounts instead")
     parser.add_argument("--repeat", type=int, help="rounds; by default 3, or 1 above 10 million lines")
     parser.add_argument("--place", type=Path, help="folder to work in; else a temporary one")
     parser.add_argument("--keep", type=Path, help="Markdown file to write the tables to")
     given = parser.parse_args()
-    repeat = given.repeat or (1 if given.runs or given.lines > REPEATED_UP_TO else 3)
+    repeat = given.repeat or (1 if given.runs or given.accounts or given.lines > REPEATED_UP_TO else 3)
     if given.place:
         given.place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="trainledger-bench-", dir=given.place) as folder:
@@ -43,6 +45,9 @@ def main() -> None:
             text = many_runs.report(many_runs.measured(Path(folder), given.runs, repeat), repeat)
             reports = year.measured(Path(folder), given.runs, many_runs.LINES_PER_RUN)
             text = f"{text}\n\n{year.report(reports, given.runs)}"
+        elif given.accounts:
+            found = accounts.measured(Path(folder), max(given.accounts, accounts.FEWEST_ACCOUNTS), repeat)
+            text = accounts.report(found, repeat)
         else:
             text = report(measured(Path(folder), given.lines, repeat), repeat)
     for line in text.splitlines():

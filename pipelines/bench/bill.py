@@ -23,10 +23,7 @@ from pipelines.errors import UsageError
 LINES_PER_FILE, ROW_GROUP = 1_000_000, 131_072
 FEWEST_LINES = 10_000
 PAYER = Account("100000000000", "bench-payer")
-ACCOUNTS = [
-    PAYER,
-    *(Account(f"{100000000000 + number * 7919:012d}", f"bench-{number:03d}") for number in range(1, 301)),
-]
+ACCOUNTS = 300
 # A restatement corrects the price of every so-many-th line of ordinary usage in the first file.
 CORRECTED_EVERY, CORRECTION = 97, 1.03
 
@@ -57,7 +54,9 @@ class BenchData:
     run_count: int
 
 
-def write_bench_bill(out: Path, lines: int, month: str = "2026-07", seed: int = 1, shape: Shape = COMPANY) -> BenchData:
+def write_bench_bill(
+    out: Path, lines: int, month: str = "2026-07", seed: int = 1, shape: Shape = COMPANY, accounts: int = ACCOUNTS
+) -> BenchData:
     """Write exactly `lines` bill lines of `month` with the runs of its shape and a configuration, below `out`.
 
     The same arguments give the same bytes. Memory stays that of one file of a million lines.
@@ -67,10 +66,10 @@ def write_bench_bill(out: Path, lines: int, month: str = "2026-07", seed: int = 
     export, events = out / "bucket/cur2/bench", out / "events"
     delivery = _delivery(month, month_end(month) + timedelta(days=5, hours=3))
     count = -(-lines // LINES_PER_FILE)
-    run_count = 0
+    run_count, used_by = 0, [PAYER, *(_account(place) for place in range(1, accounts + 1))]
     for number in range(count):
         share = lines // count + (number < lines % count)
-        content, timelines = bench_file(ACCOUNTS, number, count, share, month, seed, shape)
+        content, timelines = bench_file(used_by, number, count, share, month, seed, shape)
         _write_parquet(content, export / delivery.file(number + 1))
         for path, data in event_files(timelines).items():
             _write(events / path, data)
@@ -78,6 +77,10 @@ def write_bench_bill(out: Path, lines: int, month: str = "2026-07", seed: int = 
     _write_manifest(export, delivery, count)
     _write(out / "trainledger.toml", _CONFIG.encode())
     return BenchData(out / "trainledger.toml", export, events, month, lines, run_count)
+
+
+def _account(number: int) -> Account:
+    return Account(f"{100000000000 + number * 7919:012d}", f"bench-{number:03d}")
 
 
 def restate(out: Path) -> int:

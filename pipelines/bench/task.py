@@ -57,6 +57,27 @@ def generate_csv(place: Path, lines: int) -> None:
     write_legacy_bill(sorted(folder.glob("*.parquet")), place / CSV, month)
 
 
+def generate_accounts(place: Path, lines: int) -> None:
+    """Bills of a year and a month of so many accounts."""
+    from pipelines.bench.accounts import write_accounts
+
+    write_accounts(place, lines)
+
+
+def build_before_sweep(place: Path, lines: int) -> None:
+    """What the recommendation rests on."""
+    from pipelines.bench import accounts
+
+    accounts.build_before_sweep(place)
+
+
+def sweep(place: Path, lines: int) -> None:
+    """The recommendation."""
+    from pipelines.bench import accounts
+
+    accounts.sweep(place)
+
+
 def restate(place: Path, lines: int) -> None:
     """The bill delivered once more, some costs changed."""
     from pipelines.bench import bill as bench_bill
@@ -124,6 +145,9 @@ TASKS = {
     "generate-runs": generate_runs,
     "generate-year": generate_year,
     "generate-csv": generate_csv,
+    "generate-accounts": generate_accounts,
+    "build-before-sweep": build_before_sweep,
+    "sweep": sweep,
     "restate": restate,
     "bare-scan": bare_scan,
     "ingest-csv": ingest_csv,

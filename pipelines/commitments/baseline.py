@@ -9,6 +9,7 @@ is where the next dollar is met just often enough; with one rate that is the qua
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,10 @@ class Outcome:
     worst_week: float
 
 
-def best_commitment(demand: Floats, paid: Floats, weights: Floats | None = None) -> float:
-    """The commitment an hour, in money, beyond which no further dollar saves any; hours count by their `weights`."""
-    return _Steps(demand, paid).best(np.ones(len(demand)) if weights is None else weights)
+def best_commitment(demand: Floats, paid: Floats) -> float:
+    """The commitment an hour, in money, beyond which no further dollar saves any."""
+    steps = _Steps(demand, paid)
+    return float(steps.best(np.ones((1, steps.weeks)), len(demand))[0])
 
 
 def proven_commitment(demand: Floats, paid: Floats) -> float:
@@ -44,14 +46,13 @@ def proven_commitment(demand: Floats, paid: Floats) -> float:
     if weeks < FEWEST_WEEKS:
         return 0.0
     whole = demand[: weeks * WEEK_HOURS]
-    steps, draw = _Steps(whole, paid), np.random.default_rng(_SEED)
-    found = []
-    for _ in range(_DRAWS):
-        times = np.bincount(draw.integers(0, weeks, weeks), minlength=weeks).astype(np.float64)
-        found.append(steps.best(np.repeat(times, WEEK_HOURS)))
+    draw = np.random.default_rng(_SEED)
+    drawn = [np.bincount(draw.integers(0, weeks, weeks), minlength=weeks) for _ in range(_DRAWS)]
+    # The history as it was is the last of them.
+    times = np.array([*drawn, np.ones(weeks)], dtype=np.float64)
+    found = _Steps(whole, paid).best(times, len(whole))
     # One of the values found, never one between two: the bound is a commitment that some history had.
-    bound = float(np.quantile(found, _LOWER, method="lower"))
-    return min(bound, steps.best(np.ones(len(whole))))
+    return min(float(np.quantile(found[:-1], _LOWER, method="lower")), float(found[-1]))
 
 
 def simulate(commitment: float, demand: Floats, paid: Floats) -> Outcome:
@@ -101,25 +102,41 @@ def _taken(commitment: float, demand: Floats, paid: Floats) -> tuple[Floats, Flo
 
 
 class _Steps:
-    """The value of one more dollar as a falling staircase over commitments, weighable by hour."""
+    """The value of one more dollar as a falling staircase over commitments, by week, so that weeks can be drawn again.
+
+    Columns come with the largest discount first, so no further dollar is worth more than the one before it, and where
+    the staircase falls to the price of a dollar is found by halving.
+    """
 
     def __init__(self, demand: Floats, paid: Floats):
-        upto = np.cumsum(demand, axis=1)
-        hours = np.broadcast_to(np.arange(len(demand))[:, None], demand.shape)
-        value = np.broadcast_to(1 / paid, demand.shape)
-        place = np.concatenate([(upto - demand).ravel(), upto.ravel()])
-        order = np.argsort(place, kind="stable")
-        self._place = place[order]
-        self._hour = np.concatenate([hours.ravel(), hours.ravel()])[order]
-        self._change = np.concatenate([value.ravel(), -value.ravel()])[order]
+        # What asks for nothing makes no step.
+        hour, column = np.nonzero(demand)
+        value = 1 / paid[column]
+        # Where a column of an hour ends, the dollar falls to the value of the next one that asks for more.
+        is_last = np.append(hour[1:] != hour[:-1], True)[: len(hour)]
+        fall = value - np.where(is_last, 0.0, np.append(value[1:], 0.0)[: len(hour)])
+        self._places, step = np.unique(np.cumsum(demand, axis=1)[hour, column], return_inverse=True)
+        self.weeks = -(-len(demand) // WEEK_HOURS)
+        bounds = np.searchsorted(hour, np.arange(self.weeks + 1) * WEEK_HOURS)
+        self._steps, self._worth = [], []
+        for first, last in pairwise(bounds):
+            order = np.argsort(step[first:last], kind="stable")
+            self._steps.append(step[first:last][order])
+            # What a dollar is worth in the week once so many of its steps are passed.
+            self._worth.append(np.append(np.cumsum(fall[first:last][order][::-1])[::-1], 0.0))
 
-    def best(self, weights: Floats) -> float:
-        worth = np.cumsum(self._change * weights[self._hour])
-        # Steps at one place are one step: what counts is the value after the last of them.
-        last = np.append(self._place[1:] > self._place[:-1], True)
-        gains = last & (worth > weights.sum() * (1 + 1e-12))
-        if not gains.any():
-            return 0.0
-        # The value holds until the next place.
-        final = int(np.flatnonzero(gains)[-1])
-        return float(self._place[final + 1]) if final + 1 < len(self._place) else float(self._place[-1])
+    def best(self, times: Floats, hours: int) -> Floats:
+        """The best commitment of each history, a row that says how often it has each week; all are `hours` long."""
+        low, high = np.full(len(times), -1), np.full(len(times), len(self._places) - 1)
+        # Step -1 is no commitment at all; the answer is the first step after which a dollar gains nothing.
+        while (low < high).any():
+            middle = (low + high) // 2
+            gains = self._value(times, middle) > hours * (1 + 1e-9)
+            low, high = np.where(gains, middle + 1, low), np.where(gains, high, middle)
+        return np.where(low < 0, 0.0, self._places[low] if len(self._places) else 0.0)
+
+    def _value(self, times: Floats, step: NDArray[np.int64]) -> Floats:
+        value = np.zeros(len(times))
+        for week, (steps, worth) in enumerate(zip(self._steps, self._worth, strict=True)):
+            value += times[:, week] * worth[np.searchsorted(steps, step, side="right")]
+        return value

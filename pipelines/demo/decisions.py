@@ -1,4 +1,4 @@
-"""What the made-up company decided: a comparison registered before its runs, a frozen baseline, a port."""
+"""What the made-up company decided and agreed: a registered comparison, a frozen baseline, a port, an EDP, credits."""
 
 from __future__ import annotations
 
@@ -59,4 +59,22 @@ horizon_months = 36
 discount_ratio = 0.1
 gpu_price_fall_ratio = 0.15
 success_ratio = 0.9
+
+[[terms.agreements]]
+name = "EDP 2026"
+excluded_services = ["AWSSupportBusiness"]
+shortfall = "paid"
+
+[[terms.agreements.periods]]
+first_month = "2026-06"
+last_month = "2027-05"
+commitment_usd = "270000"
+
+[[terms.credits]]
+name = "MAP 2026"
+matches = "Migration Acceleration Program"
+eligible_services = ["AmazonEC2"]
+issued_usd = "6000"
+issued_on = 2026-06-01
+expires_on = 2026-12-31
 """

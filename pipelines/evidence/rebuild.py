@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.console import Console
+from pipelines.decisions import Decisions
 from pipelines.errors import CheckError, SourceError
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import BILLS, recorded_sources, refuse_changed
@@ -20,6 +21,7 @@ from pipelines.policy import Policy
 from pipelines.settings import Settings
 from pipelines.settings import Warehouse as Place
 from pipelines.sources.published_bill import PublishedBill
+from pipelines.terms import Terms
 from pipelines.warehouse import Warehouse
 
 _PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/\d{4}-\d{2}/[0-9a-f]{64}")
@@ -67,6 +69,8 @@ def _warehouse(published: Publication, place: Path, sources: Sequence, settings:
         billing=tuple(sources),
         tags={name: tuple(keys) for name, keys in published.inputs["tags"].items()},
         policy=Policy(**published.inputs["policy"]),
+        decisions=Decisions.recorded(published.inputs.get("decisions", {})),
+        terms=Terms(**published.inputs.get("terms", {})),
     )
     warehouse = Warehouse(clean)
     warehouse.bill = PublishedBill(place / "raw", clean, published.inputs["deliveries"])

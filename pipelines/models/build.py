@@ -177,7 +177,7 @@ class Builder:
         elif name == DELIVERIES:
             engine.view_sql(name, delivery_select(self.warehouse.bill.deliveries))
         elif name in STATED:
-            engine.view_sql(name, stated_select(name, self.warehouse.settings.decisions))
+            engine.view_sql(name, stated_select(name, self.warehouse.settings.decisions, self.warehouse.settings.terms))
         elif name in PUBLISHED:
             view_published(engine, self.lake, name, PUBLISHED[name])
         elif name in self.catalog and not self.catalog[name].stored:
@@ -212,7 +212,7 @@ class Builder:
             elif name == DELIVERIES:
                 parts = [delivery_select(self.warehouse.bill.deliveries)]
             elif name in STATED:
-                parts = [stated_select(name, self.warehouse.settings.decisions)]
+                parts = [stated_select(name, self.warehouse.settings.decisions, self.warehouse.settings.terms)]
             elif name in PUBLISHED:
                 parts = []  # what was published before is no reason to build again
             elif name in self.catalog and not self.catalog[name].stored:

@@ -10,7 +10,7 @@ from pipelines.sources.cur_delivery import Delivery
 
 # billing_period, started_at, ended_at of the month being built.
 THIS_MONTH = "this_month"
-# savings_plan_unused, identity_tolerance_usd, target_passes, shared_cost.
+# savings_plan_unused, identity_tolerance_usd, target_passes, shared_cost, assumed_eligible.
 POLICY = "policy"
 # as_of_at; null where nothing is given. Apart from the policy, for it moves daily and few tables rest on it.
 AS_OF = "as_of"
@@ -26,7 +26,8 @@ def argument_select(name: str, period: str | None, policy: Policy) -> str:
             f"select '{policy.savings_plan_unused}' as savings_plan_unused, "
             f"cast('{policy.identity_tolerance_usd}' as decimal(20, 10)) as identity_tolerance_usd, "
             f"cast({policy.target_passes} as bigint) as target_passes, "
-            f"'{policy.shared_cost}' as shared_cost"
+            f"'{policy.shared_cost}' as shared_cost, "
+            f"'{' '.join(policy.assumed_eligible)}' as assumed_eligible"
         )
     if name == AS_OF:
         moment = f"'{policy.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S}'" if policy.as_of else "null"

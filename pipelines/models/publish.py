@@ -87,6 +87,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
         "registrations": registrations_fingerprint(warehouse.settings.proof),
         "decisions": warehouse.settings.decisions.told(),
+        "terms": warehouse.settings.terms.model_dump(mode="json"),
         "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},

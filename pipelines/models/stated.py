@@ -1,4 +1,4 @@
-"""What models take of people's decisions: frozen baselines, adjustments, ports and the runs they cost."""
+"""What models take of what people state: frozen baselines, adjustments, ports, and the terms of contracts with AWS."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipelines.decisions import Decisions
+from pipelines.terms import Terms
 
 # Columns with their types.
 STATED: Mapping[str, Mapping[str, str]] = {
@@ -50,22 +51,63 @@ STATED: Mapping[str, Mapping[str, str]] = {
         "success_ratio": "double",
     },
     "stated_port_run": {"port_name": "varchar", "run_id": "varchar", "port_cost_kind": "varchar"},
+    "stated_agreement": {
+        "agreement_name": "varchar",
+        "billing_currency": "varchar",
+        "cost_basis": "varchar",
+        "credit_rule": "varchar",
+        "is_marketplace_counted": "boolean",
+        "shortfall_rule": "varchar",
+    },
+    "stated_agreement_period": {
+        "agreement_name": "varchar",
+        "period_no": "bigint",
+        "period_started_date": "date",
+        "period_ended_date": "date",
+        "committed_cost_usd": "decimal(20, 10)",
+    },
+    "stated_credit_pool": {
+        "pool_no": "bigint",
+        "pool_name": "varchar",
+        "billing_currency": "varchar",
+        "matched_text": "varchar",
+        "issued_usd": "decimal(20, 10)",
+        "issued_date": "date",
+        "expiry_date": "date",
+    },
+    "stated_commitment_rate": {
+        "commitment_kind": "varchar",
+        "purchase_term": "varchar",
+        "payment_option": "varchar",
+        "region_id": "varchar",
+        "usage_type_key": "varchar",
+        "paid_ratio": "double",
+        "source": "varchar",
+        "as_of": "date",
+    },
+    "stated_term_payer": {"term_kind": "varchar", "term_name": "varchar", "payer_account_id": "varchar"},
+    "stated_term_service": {
+        "term_kind": "varchar",
+        "term_name": "varchar",
+        "service": "varchar",
+        "is_eligible": "boolean",
+    },
 }
 
 
-def stated_select(name: str, decisions: Decisions) -> str:
+def stated_select(name: str, decisions: Decisions, terms: Terms) -> str:
     """The SELECT that gives one of STATED; also what a table made from it is known by."""
     columns = STATED[name]
     rows = [
         "select "
         + ", ".join(f"cast({_literal(value)} as {kind})" for value, kind in zip(row, columns.values(), strict=True))
-        for row in _rows(name, decisions)
+        for row in _rows(name, decisions, terms)
     ]
     nothing = "select " + ", ".join(f"cast(null as {kind})" for kind in columns.values()) + " where 1 = 0"
     return f"select * from ({' union all '.join(rows) or nothing}) as told ({', '.join(columns)})"
 
 
-def _rows(name: str, decisions: Decisions) -> list[tuple[Any, ...]]:
+def _rows(name: str, decisions: Decisions, terms: Terms) -> list[tuple[Any, ...]]:
     if name == "stated_baseline":
         return [
             (
@@ -88,16 +130,18 @@ def _rows(name: str, decisions: Decisions) -> list[tuple[Any, ...]]:
             )
             for one in decisions.ports
         ]  # fmt: skip
-    return [
-        (port.name, run_id, kind)
-        for port in decisions.ports
-        for kind, runs in (
-            ("spike", port.spike_run_ids),
-            ("validation", port.validation_run_ids),
-            ("failed_pair", port.failed_pair_run_ids),
-        )
-        for run_id in runs
-    ]
+    if name == "stated_port_run":
+        return [
+            (port.name, run_id, kind)
+            for port in decisions.ports
+            for kind, runs in (
+                ("spike", port.spike_run_ids),
+                ("validation", port.validation_run_ids),
+                ("failed_pair", port.failed_pair_run_ids),
+            )
+            for run_id in runs
+        ]
+    return terms.rows(name)
 
 
 def _literal(value: Any) -> str:

@@ -110,16 +110,22 @@ def _offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> list[di
 
 
 def _priced(usage: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
-    """The usage with the rate of its region, else of its type anywhere; the payer's own bill before the list."""
+    """The usage with its rate: the payer's own bill before what is declared before the list, its region before any."""
     columns = ["paid_ratio", "rate_basis"]
-    own, listed = rates.filter(rate_basis="own bill"), rates.filter(rate_basis="reviewed list")
-    here = own.select("region_id", "usage_type_key", *columns)
-    there = listed.select("usage_type_key", *columns)
-    return (
-        usage.join(here, on=["region_id", "usage_type_key"], how="left")
-        .join(there, on="usage_type_key", how="left", suffix="_listed")
-        .with_columns(pl.coalesce(column, f"{column}_listed").alias(column) for column in columns)
-    )
+    priced = usage.with_columns(paid_ratio=pl.lit(None, pl.Float64), rate_basis=pl.lit(None, pl.String))
+    for basis, key in (
+        ("own bill", ["region_id", "usage_type_key"]),
+        ("declared", ["region_id", "usage_type_key"]),
+        ("declared", ["usage_type_key"]),
+        ("reviewed list", ["usage_type_key"]),
+    ):
+        told = rates.filter(rate_basis=basis)
+        told = told if "region_id" in key else told.filter(region_id="")
+        priced = priced.join(told.select(*key, *columns), on=key, how="left", suffix="_told").select(
+            pl.exclude(*columns, *(f"{name}_told" for name in columns)),
+            *(pl.coalesce(name, f"{name}_told").alias(name) for name in columns),
+        )
+    return priced
 
 
 def _advice(row: dict[str, Any], oldest: Any, newest: Any) -> dict[str, Any]:

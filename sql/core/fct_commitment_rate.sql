@@ -1,5 +1,5 @@
 -- One row per payer × currency × kind of commitment × term × payment option × region × instance type: its price over the list price.
--- What the payer's own commitments charged in their last 28 days on the bill; else what the reviewed list says, for any region.
+-- What the payer's own commitments charged in their last 28 days on the bill; else what the configuration declares, else the reviewed list.
 with told as (
     select payer_account_id, billing_currency, max(usage_date) as newest_date
     from fct_commitment_use_hourly
@@ -23,6 +23,13 @@ seen as (
         coalesce(terms.payment_option, ''), use.region_id, coalesce(use.instance_type, use.commitment_eligibility)
 ),
 
+declared as (
+    select told.payer_account_id, told.billing_currency, rate.commitment_kind, rate.purchase_term, rate.payment_option,
+        rate.region_id, rate.usage_type_key, cast(rate.paid_ratio as decimal(38, 6)) as paid_ratio
+    from stated_commitment_rate as rate
+    cross join told
+),
+
 listed as (
     select told.payer_account_id, told.billing_currency, rate.commitment_kind, rate.purchase_term, rate.payment_option,
         '' as region_id, rate.usage_type_key, cast(rate.paid_ratio as decimal(38, 6)) as paid_ratio
@@ -33,6 +40,12 @@ listed as (
 select payer_account_id, billing_currency, commitment_kind, purchase_term, payment_option, region_id, usage_type_key, paid_ratio,
     'own bill' as rate_basis
 from seen
+
+union all
+
+select payer_account_id, billing_currency, commitment_kind, purchase_term, payment_option, region_id, usage_type_key, paid_ratio,
+    'declared' as rate_basis
+from declared
 
 union all
 

@@ -60,8 +60,7 @@ summed as (
 dated as (
     select
         summed.*, terms.ended_at,
-        case when terms.ended_at > summed.told_until_at then date_diff('day', summed.told_until_at, terms.ended_at)
-            when terms.ended_at is not null then 0 end as days_to_expiry,
+        days_left(summed.told_until_at, terms.ended_at) as days_to_expiry,
         -- What is unused already would take it first.
         cast(least(greatest(cast(summed.open_list_cost_usd as double) * cast(coalesce(summed.paid_ratio, 1) as double)
             - greatest(cast(summed.unused_cost_usd as double), 0), 0), cast(summed.gpu_used_cost_usd as double)) as decimal(20, 6)) as taken_cost_usd

@@ -1,6 +1,7 @@
 -- What Savings Plans and reservations may cover a bill line of usage, a row of ref_commitment_eligibility; null where the line is
 -- no usage of its own: fees, and lines that repeat hours which stand on others.
--- args: charge_category, effective_rule, line_class, market, service, usage_type, instance_type
+-- What facts leave unverified is outside, unless `[policy] assumed_eligible` (`assumed`) names it.
+-- args: charge_category, effective_rule, line_class, market, service, usage_type, instance_type, assumed
 -- What a commitment covers it can cover, whatever the rules say.
 case
     when charge_category <> 'Usage' or effective_rule in ('zero', 'savings_plan_unused', 'reservation_unused')
@@ -10,11 +11,11 @@ case
     when line_class = 'host' then 'dedicated_host'
     when line_class in ('instance', 'capacity_unused', 'warm_pool') then case
         when service like '%SageMaker%' then case
-            when effective_rule = 'as_billed' and usage_type like '%Cluster:%' then 'hyperpod'
+            when effective_rule = 'as_billed' and usage_type like '%Cluster:%' and strpos(assumed, 'hyperpod') = 0 then 'hyperpod'
             else 'sagemaker_instance' end
         when service not like '%EC2%' and service not like '%Elastic Compute%' then 'other_service'
         when effective_rule = 'as_billed' and (instance_type like 'p6-%' or instance_type like 'p6e-%'
-            or instance_type like 'trn2%' or instance_type like 'trn3%') then 'rate_unknown'
+            or instance_type like 'trn2%' or instance_type like 'trn3%') and strpos(assumed, 'rate_unknown') = 0 then 'rate_unknown'
         else 'ec2_instance' end
     when usage_type like '%Fargate%' then 'fargate'
     when service like '%Lambda%' and (usage_type like '%GB-Second%' or usage_type like '%Provisioned%') then 'lambda'

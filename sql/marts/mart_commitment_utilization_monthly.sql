@@ -1,42 +1,8 @@
 -- One row per billing month × payer × currency × commitment: what it cost, what used it, what that saved, and why where it saved nothing.
-with used as (
-    select
-        billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
-        cast(max(usage_date) + interval '1' day as timestamp) as told_until_at,
-        sum(commitment_cost_usd) as commitment_cost_usd,
-        sum(used_cost_usd) as used_cost_usd,
-        sum(unused_cost_usd) as unused_cost_usd,
-        utilization_ratio(used_cost_usd, commitment_cost_usd) as utilization_ratio,
-        known_sum(covered_list_cost_usd) as covered_list_cost_usd,
-        sum(covered_cost_usd) as covered_cost_usd,
-        sum(covered_hours) as covered_hours
-    from fct_commitment_daily
-    group by billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind
-)
-
 select
-    used.billing_month, used.payer_account_id, used.billing_currency, used.commitment_discount_id as commitment_id, used.commitment_kind,
-    terms.account_id, terms.region_id, terms.instance_family, terms.payment_option, terms.purchase_term, terms.started_at, terms.ended_at,
-    used.commitment_cost_usd, used.used_cost_usd, used.unused_cost_usd, used.utilization_ratio,
-    used.covered_hours, used.covered_list_cost_usd,
-    used.covered_list_cost_usd - used.commitment_cost_usd as net_savings_usd,
-    -- One less the discount: used less than this, the commitment costs more than the list price of what it covered.
-    ratio(used.covered_cost_usd, used.covered_list_cost_usd) as break_even_utilization_ratio,
-    ratio(used.commitment_cost_usd, used.covered_list_cost_usd) as effective_rate_ratio,
-    case
-        when used.covered_list_cost_usd >= used.commitment_cost_usd then null
-        when used.commitment_cost_usd is null then 'not told: no fee of it is on the bill'
-        when used.covered_list_cost_usd is null then 'not told: some of what it covered has no public price'
-        when used.used_cost_usd = 0 then 'nothing used it'
-        when used.covered_cost_usd >= used.covered_list_cost_usd
-            then 'its rate is no lower than the list price: prices fell after it was bought'
-        when used.covered_cost_usd > 0 then 'it was used less than its break-even utilisation'
-        else 'the lines it covered do not say at which rate'
-    end as lost_savings_reason,
-    case when terms.ended_at > used.told_until_at then date_diff('day', used.told_until_at, terms.ended_at)
-        when terms.ended_at is not null then 0 end as days_to_expiry,
-    coalesce(terms.ended_at <= used.told_until_at, false) as is_expired
-from used
-left join dim_commitment as terms
-    on terms.payer_account_id = used.payer_account_id and terms.billing_currency = used.billing_currency
-    and terms.commitment_discount_id = used.commitment_discount_id and terms.commitment_kind = used.commitment_kind
+    period_date as billing_month, payer_account_id, billing_currency, commitment_discount_id as commitment_id, commitment_kind, account_id, region_id,
+    instance_family, payment_option, purchase_term, started_at, ended_at, commitment_cost_usd, used_cost_usd, unused_cost_usd,
+    utilization_ratio, covered_hours, covered_list_cost_usd, net_savings_usd, break_even_utilization_ratio, effective_rate_ratio,
+    lost_savings_reason, days_to_expiry, is_expired
+from fct_commitment_utilization
+where period_grain = 'month'

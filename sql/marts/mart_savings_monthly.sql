@@ -57,19 +57,11 @@ monthly as (
     select workload_id, month_date, billing_currency, baseline_name, baseline_version, 0, 0, 0, 0, 0, 0, 0 from quiet
 ),
 
--- GPU commitments and blocks that nobody used in the month, though paid for. A Savings Plan names no chip, so its rest is not here.
-unused as (
-    select cast(date_trunc('month', usage_date) as date) as month_date, billing_currency, sum(effective_cost_usd) as unused_cost_usd
-    from fct_ledger_daily
-    where bucket in ('commitment_unused', 'capacity_unused') and accelerator_family = 'gpu'
-    group by 1, 2
-),
-
 lined as (
     select
         monthly.*,
         coalesce(adjusted.adjustment_usd, 0) as adjustment_usd, coalesce(adjusted.adjustment_count, 0) as adjustment_count,
-        coalesce(unused.unused_cost_usd, 0) as unused_cost_usd,
+        coalesce(unused.stranded_cost_usd, 0) as unused_cost_usd,
         coalesce(baseline_cost_usd, 0) as displaced_usd,
         sum(coalesce(baseline_cost_usd, 0)) over (partition by monthly.month_date, monthly.billing_currency) as all_displaced_usd,
         sum(coalesce(baseline_cost_usd, 0)) over (partition by monthly.month_date, monthly.billing_currency
@@ -77,7 +69,8 @@ lined as (
     from monthly
     left join adjusted on adjusted.baseline_name = monthly.baseline_name and adjusted.month_date = monthly.month_date
         and adjusted.billing_currency = monthly.billing_currency
-    left join unused on unused.month_date = monthly.month_date and unused.billing_currency = monthly.billing_currency
+    left join fct_stranded_commitment_monthly as unused
+        on unused.month_date = monthly.month_date and unused.billing_currency = monthly.billing_currency
 ),
 
 -- No more is stranded than was displaced; workloads share it by what each displaced.

@@ -10,6 +10,7 @@ from edge_bill import write_bill
 from edge_decisions import decisions
 from edge_focus import write_focus_bill
 from edge_runs import write_runs
+from edge_terms import TERMS
 from reference_house import House
 from support.bills import write_config
 
@@ -79,7 +80,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
         root, billing=write_bill(root), reservations=held, registrations=registered, commitments=bought
     )
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
-    config.write_text(config.read_text() + decisions(root))
+    config.write_text(config.read_text() + decisions(root) + TERMS)
     House(config, write_runs(root / "tracker")).publish()
     # The month restated: other lines on the same machines, and runs whose cost is not what it was.
     write_bill(root, seed=8, execution="20260802T000000Z-exec-2")

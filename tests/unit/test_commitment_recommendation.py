@@ -115,6 +115,21 @@ def test_the_own_bill_comes_before_the_list() -> None:
     assert (row["commitment_per_hour_usd"], row["rate_basis"]) == (60.0, "own bill")
 
 
+def test_a_declared_rate_comes_after_the_own_bill_and_before_the_list() -> None:
+    """100 an hour: declared at 0.7 for its region, at 0.8 for any, 0.9 on the list: 70. With the own bill's 0.6: 60."""
+    here, anywhere = rate(0.7, rate_basis="declared"), rate(0.8, rate_basis="declared", region_id="")
+    listed = rate(0.9, region_id="", rate_basis="reviewed list")
+    row = plan(advise(history(8, lambda hour: 100), listed, anywhere, here))
+    assert (row["commitment_per_hour_usd"], row["rate_basis"]) == (70.0, "declared")
+    assert plan(advise(history(8, lambda hour: 100), listed, anywhere))["commitment_per_hour_usd"] == 80.0
+    assert plan(advise(history(8, lambda hour: 100), listed, here, rate(0.6)))["commitment_per_hour_usd"] == 60.0
+
+
+def test_a_rate_declared_for_another_region_is_none() -> None:
+    row = plan(advise(history(8, lambda hour: 100), rate(0.7, rate_basis="declared", region_id="eu-north-1")))
+    assert (row["commitment_per_hour_usd"], row["advice_reason"]) == (0.0, "no rate is known for any of the usage")
+
+
 def test_sagemaker_plans_see_sagemaker_alone() -> None:
     demand = pl.concat(
         [

@@ -145,3 +145,14 @@ def test_a_denied_call_names_its_permission(credentials: None) -> None:
         source = CommitmentSource(name="asked", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         with pytest.raises(SourceError, match="grant savingsplans:DescribeSavingsPlans"):
             read_commitments([source])
+
+
+def test_credentials_out_of_date_are_told_as_such(credentials: None) -> None:
+    """Asked once: what is out of date stays so, and no permission is missing."""
+    with aws_answers() as answers:
+        answers.errors["DescribeSavingsPlans"] = "ExpiredTokenException"
+        source = CommitmentSource(name="asked", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        with pytest.raises(SourceError, match="the credentials are not accepted") as refused:
+            read_commitments([source])
+        assert answers.asked == ["DescribeSavingsPlans 1"]
+    assert "grant" not in str(refused.value)

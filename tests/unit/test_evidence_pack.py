@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from support.ledgers import build_warehouse
+from support.ledgers import build_warehouse, open_tables
 from support.small_company import AUGUST, Company
 
 from pipelines import house
@@ -140,6 +140,29 @@ def test_a_bundle_is_verified_though_its_sources_are_gone(company: Company, pack
     finally:
         moved.rename(company.export)
     assert capsys.readouterr().out.startswith("VERIFIED: publication 1, ")
+
+
+def test_what_people_decided_and_agreed_is_rebuilt_from_the_record(built_company: Company, tmp_path: Path) -> None:
+    """The configuration is not in the pack: what it stated is, with the publication."""
+    company = built_company.copy(tmp_path)
+    frozen = Path(__file__).parents[1] / "golden" / "a_plan_outlives_the_gpus_it_was_for"
+    shutil.copy(frozen / "baseline_llama8b.toml", company.config.parent)
+    adjustment = (
+        'baseline = "llama8b"\nmonth = "2026-07"\namount_usd = "-1.5"\nreason = "told"\ndecided_on = 2026-08-01\n'
+    )
+    period = '{first_month = "2026-07", last_month = "2026-12", commitment_usd = "100"}'
+    baseline = (frozen / "decisions.toml").read_text()
+    company.config.write_text(
+        f"{company.config.read_text()}\n{baseline}\n[[decisions.adjustments]]\n{adjustment}"
+        f'\n[[terms.agreements]]\nname = "edp"\nperiods = [{period}]\n'
+    )
+    published = build_warehouse(company.config)
+    out = pack_of(company, "decided.zip", bundle=True)
+    company.config.unlink()
+    verify(out, None, Console())
+    with open_tables(published) as engine:
+        for mart in ("mart_edp_burn_down_monthly", "mart_savings_monthly"):
+            assert engine.query(f"select * from {mart}").height > 0
 
 
 def test_a_file_that_was_changed_in_the_pack_is_named(pack: Path) -> None:

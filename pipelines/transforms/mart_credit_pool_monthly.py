@@ -1,0 +1,125 @@
+"""One row per pool of credits, currency and month with a bill: issued, used, expired, left, and how long it lasts.
+
+Unit costs are before credits; what is told here after them is the cash view. A pool nobody declared has its uses alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from pipelines.commitments.forecast import FEWEST_MONTHS, runway
+from pipelines.transforms.mart_edp_burn_down_monthly import months_between
+
+INPUTS = ("stated_credit_pool", "fct_credit_use_monthly", "fct_term_spend_monthly")
+_MONEY = pl.Decimal(38, 10)
+_SCHEMA = {
+    "pool_name": pl.String,
+    "billing_currency": pl.String,
+    "billing_month": pl.Date,
+    **dict.fromkeys(("is_declared", "is_open_month"), pl.Boolean),
+    **dict.fromkeys(("issued_date", "expiry_date"), pl.Date),
+    **dict.fromkeys(
+        (
+            "issued_usd", "used_usd", "cumulative_used_usd", "expired_usd", "remaining_usd", "eligible_cost_usd",
+            "cost_after_credits_usd",
+        ),
+        _MONEY,
+    ),
+    "history_month_count": pl.Int64,
+    **dict.fromkeys(("runway_months", "runway_low_months", "runway_high_months"), pl.Float64),
+    "months_to_expiry": pl.Int64,
+    "unused_at_expiry_usd": pl.Float64,
+    "missing_evidence": pl.String,
+}  # fmt: skip
+_UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
+
+
+def build(
+    stated_credit_pool: pl.DataFrame, fct_credit_use_monthly: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
+) -> pl.DataFrame:
+    """Every pool, declared or seen on a bill, from the month it was issued or first used."""
+    declared = {pool["pool_name"]: pool for pool in stated_credit_pool.to_dicts()}
+    of_pools = fct_term_spend_monthly.filter(term_kind="credits")
+    eligible = {
+        (name, month): usd
+        for name, month, usd in of_pools.select("term_name", "billing_month", "eligible_cost_usd").iter_rows()
+    }
+    rows: list[dict[str, Any]] = []
+    uses = fct_credit_use_monthly.sort("pool_name", "billing_currency", "is_declared", "billing_month")
+    for _, told in uses.group_by(["pool_name", "billing_currency", "is_declared"], maintain_order=True):
+        months = told.to_dicts()
+        pool = declared[months[0]["pool_name"]] if months[0]["is_declared"] else _UNDECLARED
+        rows += _rows(pool, months, eligible)
+    # Past six places a forecast would only differ from machine to machine.
+    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+
+
+def _rows(
+    pool: dict[str, Any], months: list[dict[str, Any]], eligible: dict[tuple[str, date], Decimal]
+) -> Iterator[dict[str, Any]]:
+    issued, expiry, amount = pool["issued_date"], pool["expiry_date"], pool["issued_usd"]
+    first = min([m["billing_month"] for m in months if m["used_usd"]] + ([issued.replace(day=1)] if issued else []))
+    months = [month for month in months if month["billing_month"] >= first]
+    for place, month in enumerate(months):
+        upto = months[: place + 1]
+        used = sum((each["used_usd"] for each in upto), Decimal(0))
+        # The last month that lies before the next one begins.
+        is_expired = (
+            expiry is not None and months_between(month["billing_month"], expiry) <= 0 and not month["is_open_month"]
+        )
+        expired = max(amount - used, Decimal(0)) if is_expired else Decimal(0)
+        remaining = None if amount is None else amount - used - expired
+        history = _history(upto)
+        lasts = runway(history, float(remaining)) if remaining is not None else runway([], 1.0)
+        left = None if expiry is None else max(months_between(month["billing_month"], expiry), 0)
+        open_to = eligible.get((month["pool_name"], month["billing_month"])) if month["is_declared"] else None
+        yield {
+            **{
+                key: month[key]
+                for key in ("pool_name", "billing_currency", "billing_month", "is_declared", "is_open_month")
+            },
+            **{key: pool[key] for key in _UNDECLARED},
+            "used_usd": month["used_usd"],
+            "cumulative_used_usd": used,
+            "expired_usd": None if amount is None else expired,
+            "remaining_usd": remaining,
+            "eligible_cost_usd": open_to,
+            "cost_after_credits_usd": None if open_to is None else open_to - month["used_usd"],
+            "history_month_count": len(history),
+            "runway_months": lasts.months,
+            "runway_low_months": lasts.low,
+            "runway_high_months": lasts.high,
+            "months_to_expiry": left,
+            "unused_at_expiry_usd": _unused_at(left, remaining, history),
+            "missing_evidence": _gap(amount, first, upto, len(history)),
+        }
+
+
+def _history(months: list[dict[str, Any]]) -> list[float]:
+    """What whole months used, from the first that used any."""
+    whole = [float(month["used_usd"]) for month in months if not month["is_open_month"]]
+    started = next((place for place, used in enumerate(whole) if used), len(whole))
+    return whole[started:]
+
+
+def _unused_at(months: int | None, remaining: Decimal | None, history: list[float]) -> float | None:
+    if months is None or remaining is None or (months and not history):
+        return None
+    mean = sum(history) / len(history) if history else 0.0
+    return max(float(remaining) - months * mean, 0.0)
+
+
+def _gap(amount: Decimal | None, first: date, months: list[dict[str, Any]], known: int) -> str | None:
+    if amount is None:
+        return "no declaration says how much was issued: add it to [[terms.credits]]"
+    missing = months_between(first, months[-1]["billing_month"]) + 1 - len(months)
+    if missing:
+        return f"{missing} month{'' if missing == 1 else 's'} since it was issued without a bill"
+    if known < FEWEST_MONTHS:
+        return f"{known} whole month{'' if known == 1 else 's'} of use; {FEWEST_MONTHS} are the fewest for an interval"
+    return None

@@ -1,0 +1,162 @@
+"""One row per agreement on spend and billing month of one of its periods: spent, left, forecast, shortfall at stake.
+
+A row knows the months up to its own, so that the forecasts of earlier months can be held against what came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from pipelines.commitments.forecast import FEWEST_MONTHS, Ahead, months_ahead
+
+INPUTS = ("stated_agreement", "stated_agreement_period", "fct_term_spend_monthly")
+_MONEY = pl.Decimal(38, 10)
+_FORECAST = ("forecast_cost_usd", "forecast_low_cost_usd", "forecast_high_cost_usd")
+_SHORTFALL = ("shortfall_usd", "shortfall_low_usd", "shortfall_high_usd")
+_SCHEMA = {
+    "agreement_name": pl.String,
+    "billing_month": pl.Date,
+    "billing_currency": pl.String,
+    "period_no": pl.Int64,
+    **dict.fromkeys(("period_started_date", "period_ended_date"), pl.Date),
+    "is_open_month": pl.Boolean,
+    **dict.fromkeys(
+        (
+            "committed_cost_usd", "carried_cost_usd", "eligible_cost_usd", "training_cost_usd", "cumulative_cost_usd",
+            "cumulative_training_cost_usd", "left_cost_usd",
+        ),
+        _MONEY,
+    ),
+    "remaining_month_count": pl.Int64,
+    "needed_per_month_usd": _MONEY,
+    "history_month_count": pl.Int64,
+    "forecast_method": pl.String,
+    **dict.fromkeys(_FORECAST, pl.Float64),
+    "shortfall_rule": pl.String,
+    **dict.fromkeys(_SHORTFALL, pl.Float64),
+    "missing_evidence": pl.String,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Spend:
+    """What counted in the months of the bills, by the first day of the month."""
+
+    eligible: dict[date, Decimal]
+    training: dict[date, Decimal]
+    newest_open: date | None
+
+    def whole_until(self, month: date) -> list[date]:
+        """The whole months up to one, without a gap, oldest first."""
+        found = [each for each in sorted(self.eligible) if each <= month and each != self.newest_open]
+        unbroken = found[-1:]
+        for each in reversed(found[:-1]):
+            if months_between(each, unbroken[0]) != 1:
+                break
+            unbroken.insert(0, each)
+        return unbroken
+
+
+def build(
+    stated_agreement: pl.DataFrame, stated_agreement_period: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
+) -> pl.DataFrame:
+    """Every agreement, month by month as far as there are bills."""
+    rows: list[dict[str, Any]] = []
+    for agreement in stated_agreement.sort("agreement_name").to_dicts():
+        name = agreement["agreement_name"]
+        spend = _spend(fct_term_spend_monthly.filter(term_kind="agreement", term_name=name))
+        carried = Decimal(0)
+        for period in stated_agreement_period.filter(agreement_name=name).sort("period_no").to_dicts():
+            told = list(_rows(agreement, period, carried, spend))
+            rows += told
+            carried = _missing(told, period, carried) if agreement["shortfall_rule"] == "carried" else Decimal(0)
+    # Past six places a forecast would only differ from machine to machine.
+    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+
+
+def months_between(first: date, last: date) -> int:
+    """Calendar months from one month to another."""
+    return (last.year - first.year) * 12 + last.month - first.month
+
+
+def _spend(told: pl.DataFrame) -> Spend:
+    is_open = told.filter("is_open_month")["billing_month"]
+    return Spend(
+        dict(told.select("billing_month", "eligible_cost_usd").iter_rows()),
+        dict(told.select("billing_month", "training_cost_usd").iter_rows()),
+        is_open[0] if len(is_open) else None,
+    )
+
+
+def _rows(
+    agreement: dict[str, Any], period: dict[str, Any], carried: Decimal, spend: Spend
+) -> Iterator[dict[str, Any]]:
+    first, last = period["period_started_date"], period["period_ended_date"]
+    committed = period["committed_cost_usd"] + carried
+    months = [month for month in sorted(spend.eligible) if first <= month <= last]
+    for month in months:
+        upto = [each for each in months if each <= month]
+        spent = sum((spend.eligible[each] for each in upto), Decimal(0))
+        history = spend.whole_until(month)
+        whole = [each for each in upto if each != spend.newest_open]
+        remaining = months_between(month, last) + (month == spend.newest_open)
+        done = float(sum((spend.eligible[each] for each in whole), Decimal(0)))
+        ahead = (
+            months_ahead([float(spend.eligible[each]) for each in history], remaining)
+            if remaining
+            else Ahead(0.0, 0.0, 0.0, "spent")
+        )
+        yield {
+            "agreement_name": agreement["agreement_name"],
+            "billing_month": month,
+            "billing_currency": agreement["billing_currency"],
+            **{key: period[key] for key in ("period_no", "period_started_date", "period_ended_date")},
+            "is_open_month": month == spend.newest_open,
+            "committed_cost_usd": period["committed_cost_usd"],
+            "carried_cost_usd": carried,
+            "eligible_cost_usd": spend.eligible[month],
+            "training_cost_usd": spend.training[month],
+            "cumulative_cost_usd": spent,
+            "cumulative_training_cost_usd": sum((spend.training[each] for each in upto), Decimal(0)),
+            "left_cost_usd": committed - spent,
+            "remaining_month_count": remaining,
+            "needed_per_month_usd": round(max(committed - spent, Decimal(0)) / remaining, 10) if remaining else None,
+            "history_month_count": len(history),
+            "forecast_method": ahead.method if ahead else None,
+            **_at_the_end(done, float(spent), float(committed), agreement["shortfall_rule"], ahead),
+            "shortfall_rule": agreement["shortfall_rule"],
+            "missing_evidence": _gap(first, months, month, len(history), remaining),
+        }
+
+
+def _at_the_end(done: float, spent: float, committed: float, rule: str, ahead: Ahead | None) -> dict[str, float | None]:
+    """The end of the period by the forecast and its bounds: money that is spent is not spent less."""
+    sums = (ahead.total, ahead.low, ahead.high) if ahead else (None, None, None)
+    ends = [None if each is None else max(done + each, spent) for each in sums]
+    short = [None if end is None else max(committed - end, 0.0) if rule != "none" else 0.0 for end in ends]
+    return dict(zip(_FORECAST, ends, strict=True)) | dict(zip(_SHORTFALL, (short[0], short[2], short[1]), strict=True))
+
+
+def _missing(told: list[dict[str, Any]], period: dict[str, Any], carried: Decimal) -> Decimal:
+    """What an ended period was short of, exactly; nothing while it runs."""
+    if not told or told[-1]["remaining_month_count"]:
+        return Decimal(0)
+    return max(period["committed_cost_usd"] + carried - told[-1]["cumulative_cost_usd"], Decimal(0))
+
+
+def _gap(first: date, months: list[date], month: date, known: int, remaining: int) -> str | None:
+    """What a figure of the row does not rest on, though it should."""
+    missing = months_between(first, month) + 1 - len([each for each in months if each <= month])
+    if missing:
+        return f"{missing} month{'' if missing == 1 else 's'} of the period before this one without a bill"
+    if remaining and known < FEWEST_MONTHS:
+        return (
+            f"{known} whole month{'' if known == 1 else 's'} of history; {FEWEST_MONTHS} are the fewest for an interval"
+        )
+    return None

@@ -1,0 +1,99 @@
+-- One row per agreement or pool of credits × month with a bill, in the currency of the term: what of the spend counts toward it.
+-- AWS documents in no export what counts, so the declaration says it: services, payers, Marketplace, credits, basis. Tax never does.
+with term as (
+    select 'agreement' as term_kind, agreement_name as term_name, billing_currency, cost_basis, credit_rule, is_marketplace_counted
+    from stated_agreement
+
+    union all
+
+    select 'credits', pool_name, billing_currency, 'billed', 'before', false
+    from stated_credit_pool
+),
+
+-- No payer named: every one.
+payer as (
+    select term_kind, term_name, payer_account_id
+    from stated_term_payer
+    where payer_account_id is not null
+
+    union all
+
+    select distinct every.term_kind, every.term_name, delivered.payer_account_id
+    from stated_term_payer as every
+    cross join fct_bill_total_monthly as delivered
+    where every.payer_account_id is null
+),
+
+awaited as (
+    select payer.term_kind, payer.term_name, month.billing_month, month.billing_currency,
+        sum(case when delivered.payer_account_id is null then 1 else 0 end) as undelivered_payer_count
+    from stated_term_payer as payer
+    cross join fct_bill_month as month
+    left join fct_bill_total_monthly as delivered
+        on delivered.billing_month = month.billing_month and delivered.billing_currency = month.billing_currency
+        and delivered.payer_account_id = coalesce(payer.payer_account_id, delivered.payer_account_id)
+    group by payer.term_kind, payer.term_name, month.billing_month, month.billing_currency
+),
+
+spent as (
+    select billing_month, payer_account_id, billing_currency, service, charge_category,
+        coalesce(billing_entity, '') not in ('', 'AWS') as is_marketplace, bucket = 'run' as is_training,
+        sum(billed_cost_usd) as billed_cost_usd, sum(effective_cost_usd) as effective_cost_usd
+    from fct_ledger_daily
+    where charge_category <> 'Tax'
+    group by all
+),
+
+-- How services count that the term does not name.
+unnamed as (
+    select term_kind, term_name, is_eligible
+    from stated_term_service
+    where service is null
+),
+
+-- A misspelt service would count nothing, silently; one name is enough to find it.
+unbilled as (
+    select listed.term_kind, listed.term_name, min(listed.service) as unbilled_service
+    from stated_term_service as listed
+    left join (select distinct service from spent) as billed on billed.service = listed.service
+    where listed.service is not null and billed.service is null
+    group by listed.term_kind, listed.term_name
+),
+
+counted as (
+    select
+        term.term_kind, term.term_name, spent.billing_month, spent.is_training,
+        case when spent.charge_category = 'Credit' then case when term.credit_rule = 'after' then spent.billed_cost_usd else 0 end
+            when term.cost_basis = 'effective' then spent.effective_cost_usd
+            else spent.billed_cost_usd end as eligible_cost_usd
+    from spent
+    join term on term.billing_currency = spent.billing_currency
+    join payer
+        on payer.term_kind = term.term_kind and payer.term_name = term.term_name and payer.payer_account_id = spent.payer_account_id
+    left join stated_term_service as listed
+        on listed.term_kind = term.term_kind and listed.term_name = term.term_name and listed.service = spent.service
+    join unnamed on unnamed.term_kind = term.term_kind and unnamed.term_name = term.term_name
+    where coalesce(listed.is_eligible, unnamed.is_eligible) and (term.is_marketplace_counted or not spent.is_marketplace)
+),
+
+summed as (
+    select term_kind, term_name, billing_month,
+        sum(eligible_cost_usd) as eligible_cost_usd,
+        sum(case when is_training then eligible_cost_usd else 0 end) as training_cost_usd
+    from counted
+    group by term_kind, term_name, billing_month
+)
+
+select
+    term.term_kind, term.term_name, term.billing_currency, month.billing_month, month.is_open_month,
+    coalesce(summed.eligible_cost_usd, 0) as eligible_cost_usd,
+    coalesce(summed.training_cost_usd, 0) as training_cost_usd,
+    coalesce(awaited.undelivered_payer_count, 0) as undelivered_payer_count, unbilled.unbilled_service
+from term
+join fct_bill_month as month on month.billing_currency = term.billing_currency
+left join summed
+    on summed.term_kind = term.term_kind and summed.term_name = term.term_name and summed.billing_month = month.billing_month
+left join awaited
+    on awaited.term_kind = term.term_kind and awaited.term_name = term.term_name and awaited.billing_month = month.billing_month
+    and awaited.billing_currency = month.billing_currency
+left join unbilled on unbilled.term_kind = term.term_kind and unbilled.term_name = term.term_name

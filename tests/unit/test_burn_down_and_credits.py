@@ -1,0 +1,148 @@
+"""Burn-downs and pools from made-up months: gaps, an open month, periods in a row, more used than issued."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from pipelines.transforms import mart_credit_pool_monthly as pools
+from pipelines.transforms import mart_edp_burn_down_monthly as burn_down
+
+MONEY = pl.Decimal(38, 10)
+
+
+def month(number: int) -> date:
+    """The first day of a month of 2026; 0 is December before it, 13 January after."""
+    return date(2026 + (number - 1) // 12, (number - 1) % 12 + 1, 1)
+
+
+def spend(amounts: dict[int, str], opened: int | None = None, kind: str = "agreement") -> pl.DataFrame:
+    rows = [
+        {
+            "term_kind": kind,
+            "term_name": "one",
+            "billing_month": month(number),
+            "is_open_month": number == opened,
+            "eligible_cost_usd": Decimal(usd),
+            "training_cost_usd": Decimal(usd) / 4,
+        }
+        for number, usd in amounts.items()
+    ]
+    money = {"eligible_cost_usd": MONEY, "training_cost_usd": MONEY}
+    return pl.DataFrame(rows, schema_overrides=money)
+
+
+def burnt(amounts: dict[int, str], *, rule: str = "paid", opened: int | None = None) -> dict[int, dict[str, Any]]:
+    """Rows by month, of an agreement of 120.00 from January to June 2026 and 100.00 from July to December."""
+    agreement = pl.DataFrame([{"agreement_name": "one", "billing_currency": "USD", "shortfall_rule": rule}])
+    periods = pl.DataFrame(
+        [
+            {
+                "agreement_name": "one",
+                "period_no": number,
+                "period_started_date": month(6 * number - 5),
+                "period_ended_date": date(2026, 6 * number, 30 if number == 1 else 31),
+                "committed_cost_usd": Decimal(committed),
+            }
+            for number, committed in ((1, "120"), (2, "100"))
+        ]
+    )
+    rows = burn_down.build(agreement, periods, spend(amounts, opened)).to_dicts()
+    return {row["billing_month"].month: row for row in rows}
+
+
+def pool(used: dict[int, str], opened: int | None = None, expires: date | None = None) -> list[dict[str, Any]]:
+    """Rows of a pool of 100.00, issued on 15 January 2026."""
+    declared = pl.DataFrame(
+        [
+            {
+                "pool_name": "one",
+                "issued_usd": Decimal(100),
+                "issued_date": date(2026, 1, 15),
+                "expiry_date": expires,
+            }
+        ],
+        schema_overrides={"expiry_date": pl.Date},
+    )
+    uses = pl.DataFrame(
+        [
+            {
+                "pool_name": "one",
+                "billing_currency": "USD",
+                "billing_month": month(number),
+                "is_declared": True,
+                "is_open_month": number == opened,
+                "used_usd": Decimal(usd),
+            }
+            for number, usd in used.items()
+        ],
+        schema_overrides={"used_usd": MONEY},
+    )
+    return pools.build(declared, uses, spend(dict.fromkeys(used, "50"), kind="credits")).to_dicts()
+
+
+def test_a_period_that_ended_is_known_and_not_forecast() -> None:
+    """Six times 15.00 are 90.00 of 120.00: 30.00 is missing, and that is no estimate."""
+    row = burnt(dict.fromkeys(range(1, 7), "15"))[6]
+    assert (row["forecast_cost_usd"], row["forecast_low_cost_usd"], row["forecast_high_cost_usd"]) == (90.0, 90.0, 90.0)
+    assert (row["shortfall_usd"], row["needed_per_month_usd"], row["missing_evidence"]) == (30.0, None, None)
+
+
+def test_what_is_missing_is_carried_or_owed_or_forgotten() -> None:
+    amounts = dict.fromkeys(range(1, 8), "15")
+    carried, paid, none = (burnt(amounts, rule=rule)[7] for rule in ("carried", "paid", "none"))
+    assert [row["carried_cost_usd"] for row in (carried, paid, none)] == [Decimal(30), Decimal(0), Decimal(0)]
+    # 100.00 and what is carried, less July's 15.00.
+    assert [row["left_cost_usd"] for row in (carried, paid, none)] == [Decimal(115), Decimal(85), Decimal(85)]
+    # Six months of 15.00 to come, 90.00 in all.
+    assert [row["shortfall_usd"] for row in (carried, paid, none)] == [40.0, 10.0, 0.0]
+
+
+def test_an_open_month_is_spent_so_far_and_forecast_whole() -> None:
+    """Three whole months of 10.00; of April 2.00 is known. June is forecast with three more months of 10.00: 60.00."""
+    row = burnt({1: "10", 2: "10", 3: "10", 4: "2"}, opened=4)[4]
+    assert (row["cumulative_cost_usd"], row["history_month_count"], row["remaining_month_count"]) == (Decimal(32), 3, 3)
+    assert row["forecast_cost_usd"] == 60.0
+
+
+def test_money_that_is_spent_is_not_spent_less() -> None:
+    """An open month that ran ahead: 30.00 whole and 100.00 already, though the mean would come to 60.00."""
+    row = burnt({1: "10", 2: "10", 3: "10", 4: "100"}, opened=4)[4]
+    assert (row["forecast_low_cost_usd"], row["forecast_cost_usd"]) == (130.0, 130.0)
+
+
+def test_a_month_without_a_bill_is_named_and_ends_the_history() -> None:
+    row = burnt({1: "10", 2: "10", 4: "10"})[4]
+    assert row["missing_evidence"] == "1 month of the period before this one without a bill"
+    assert (row["history_month_count"], row["forecast_method"]) == (1, "the mean of 1 month")
+
+
+def test_months_before_the_agreement_are_history() -> None:
+    """Six months of the first period and July: a line through seven."""
+    assert burnt(dict.fromkeys(range(1, 8), "15"))[7]["forecast_method"] == "a line through 7 months"
+
+
+def test_more_used_than_was_issued_stands_below_nothing() -> None:
+    last = pool({1: "60", 2: "70"})[-1]
+    assert (last["remaining_usd"], last["runway_months"], last["expired_usd"]) == (Decimal(-30), 0.0, Decimal(0))
+
+
+def test_what_is_left_at_the_expiry_is_gone() -> None:
+    """Used 30.00 and 20.00; the month of the expiry is February, so 50.00 expires with it and nothing is left."""
+    first, last = pool({1: "30", 2: "20"}, expires=date(2026, 2, 10))
+    assert (first["remaining_usd"], first["months_to_expiry"], first["unused_at_expiry_usd"]) == (Decimal(70), 1, 40.0)
+    assert (last["expired_usd"], last["remaining_usd"], last["runway_months"]) == (Decimal(50), Decimal(0), 0.0)
+
+
+def test_an_open_month_of_expiry_has_not_lost_anything_yet() -> None:
+    last = pool({1: "30", 2: "20"}, opened=2, expires=date(2026, 2, 10))[-1]
+    assert (last["expired_usd"], last["remaining_usd"]) == (Decimal(0), Decimal(50))
+
+
+def test_a_pool_begins_with_the_month_it_was_issued_or_first_used_in() -> None:
+    assert [row["billing_month"] for row in pool({-1: "0", 1: "0", 2: "5"})] == [month(1), month(2)]
+    # Months before its first use say nothing of how fast it is used.
+    assert pool({1: "0", 2: "5"})[-1]["history_month_count"] == 1
