@@ -33,6 +33,32 @@ class Context:
     residual: Callable[[Run], float]
 
 
+@dataclass(frozen=True)
+class Taken:
+    """Which runs of a pair count, and by which registration: `sides` is None where they share no unit of work."""
+
+    kept: tuple[Sequence[Run], Sequence[Run]]
+    excluded: Sequence[Run]
+    sides: tuple[Side, Side] | None
+    registration: Registration | None
+    notes: Sequence[str]
+
+
+def take(gpu: Sequence[Run], trainium: Sequence[Run], registration: Registration | None) -> Taken:
+    """The one choice of runs that the comparison, and all that explains or rests on it, is made of."""
+    notes: list[str] = []
+    if registration is not None and not registration.precedes(gpu, trainium):
+        notes = [
+            f"registration {registration.name} of {registration.registered_on} came after runs of both sides "
+            "and counts for nothing"
+        ]
+        registration = None
+    left_out = registration.excluded if registration else {}
+    kept = tuple([run for run in runs if run["run_id"] not in left_out] for runs in (gpu, trainium))
+    excluded = [run for run in (*gpu, *trainium) if run["run_id"] in left_out]
+    return Taken((kept[0], kept[1]), excluded, choose(*kept), registration, notes)
+
+
 def compare(
     gpu: Sequence[Run], trainium: Sequence[Run], context: Context, registration: Registration | None
 ) -> dict[str, Any]:
@@ -46,25 +72,16 @@ def compare(
             "registration_seal": registration.seal,
             "registered_cost_basis": registration.cost_basis,
         }
-    notes: list[str] = []
-    if registration is not None and not registration.precedes(gpu, trainium):
-        notes = [
-            f"registration {registration.name} of {registration.registered_on} came after runs of both sides "
-            "and counts for nothing"
-        ]
-        registration = None
-    left_out = registration.excluded if registration else {}
-    excluded = [run for run in told if run["run_id"] in left_out]
-    kept = [[run for run in runs if run["run_id"] not in left_out] for runs in (gpu, trainium)]
-    compared = [run for runs in kept for run in runs]
+    taken = take(gpu, trainium, registration)
+    registration, sides = taken.registration, taken.sides
+    compared = [run for runs in taken.kept for run in runs]
     row = registered | {
-        "excluded_run_count": len(excluded),
+        "excluded_run_count": len(taken.excluded),
         "price_date": max(run["ended_at"].date() for run in compared or told),
         **shares_of_evidence(compared),
     }
-    sides = choose(*kept)
     if sides is None:
-        counts = [sum(run["status"] == "completed" for run in runs) for runs in kept]
+        counts = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         return row | {
             "gpu_run_count": counts[0],
             "trainium_run_count": counts[1],
@@ -74,7 +91,7 @@ def compare(
             "verdict_reason": _nothing_shared(told) if all(counts) else "all completed runs of a side are excluded",
         }
     quality = _quality(sides, context, registration)
-    evidence = _weighed(sides, context, registration, quality, notes, excluded)
+    evidence = _weighed(sides, context, registration, quality, taken.notes, taken.excluded)
     verdict, reason = judge(evidence)
     row |= {
         "unit_measure": sides[0].measure,

@@ -5,8 +5,7 @@ Brings the runs of each pair together; the arithmetic and the words are in pipel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, product
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -14,6 +13,7 @@ import polars as pl
 from pipelines.proof.comparison import Context, compare
 from pipelines.proof.matched import Run
 from pipelines.proof.registration import registrations_by_workload
+from pipelines.transforms.run_pair import BASES, pairs_of
 
 INPUTS = (
     "fct_run_unit_cost",
@@ -23,7 +23,6 @@ INPUTS = (
     "stg_proof__registration",
     "stg_proof__run",
 )
-_BASES = ("effective", "list", "billed")
 _TEXT = ("workload_id", "gpu_instance_type", "trainium_instance_type", "cost_basis", "billing_currency")
 _SCHEMA = {
     **dict.fromkeys(_TEXT, pl.String),
@@ -65,33 +64,15 @@ def build(
     context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation)
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
     rows = []
-    for key, sides in _matched(fct_run_unit_cost):
+    for key, sides in pairs_of(fct_run_unit_cost):
         pair = [
             key | {"cost_basis": basis} | compare(*sides[basis], context, registered.get(key["workload_id"]))
-            for basis in _BASES
+            for basis in BASES
         ]
         rows += [row | {"would_flip": _flips(row, pair)} for row in pair]
     frame = pl.DataFrame(rows, schema=_SCHEMA)
     # More places than six would only differ from machine to machine.
     return frame.with_columns(pl.col(pl.Float64).round(6))
-
-
-def _matched(runs: pl.DataFrame) -> Iterator[tuple[dict[str, str], dict[str, tuple[list[Run], list[Run]]]]]:
-    """The runs of each pair of instance types that share workload and currency: by basis, GPU and Trainium."""
-    keys = ["workload_id", "billing_currency", "accelerator_family", "instance_type"]
-    sides: dict[tuple[str, ...], dict[str, list[Run]]] = {}
-    for run in runs.sort(*keys, "run_id").iter_rows(named=True):
-        sides.setdefault(tuple(run[key] for key in keys), {}).setdefault(run["cost_basis"], []).append(run)
-    # A side on which nothing completed has no cost of completing it.
-    told = [side for side in sides if any(run["status"] == "completed" for run in sides[side]["effective"])]
-    for (workload, currency), group in groupby(told, key=lambda side: side[:2]):
-        types: dict[str, list[tuple[str, ...]]] = {"gpu": [], "trainium": []}
-        for side in group:
-            types[side[2]].append(side)
-        for gpu, trainium in product(types["gpu"], types["trainium"]):
-            key = {"workload_id": workload, "billing_currency": currency}
-            key |= {"gpu_instance_type": gpu[3], "trainium_instance_type": trainium[3]}
-            yield key, {basis: (sides[gpu][basis], sides[trainium][basis]) for basis in _BASES}
 
 
 def _flips(row: Mapping[str, Any], pair: Sequence[Mapping[str, Any]]) -> str | None:
