@@ -66,6 +66,17 @@ def estimate(gpu: Sequence[float], trainium: Sequence[float], pairs: Sequence[tu
     return _as_saving("welch", d, _welch(x, y), _more(d, x, y))
 
 
+def runs_wanted(costs: Sequence[float]) -> int | None:
+    """Runs a side for an interval of ±5 points about a saving of nothing, if both sides vary as these costs do.
+
+    None where they do not tell how costs vary. Where Trainium is cheaper fewer suffice.
+    """
+    if len(costs) < 2 or min(costs) <= 0:
+        return None
+    logs = np.log(np.asarray(costs, float))
+    return _runs_wanted(0.0, [float(logs.var(ddof=1))] * 2) if _varies(logs) else None
+
+
 def clustered(by_workload: Mapping[str, float]) -> Estimate:
     """The saving of a portfolio from the saving of each of its workloads, which count alike.
 

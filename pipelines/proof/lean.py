@@ -47,8 +47,11 @@ class Condition:
 
     def said(self, inputs: Inputs) -> str:
         """It with what is known, in words."""
-        other = f"{self.value} {_told(inputs[self.value])}" if self.value in inputs else self.value
-        return f"{self.name} {_told(inputs[self.name])} {self.comparison} {other}"
+        left, right = inputs[self.name], self._other(inputs)
+        name, other = _words(self.name), _words(self.value) + " " if self.value in inputs else ""
+        if self.comparison == "=":
+            return f"{name} is {_told(left)}" + (f", not {_told(right)}" if self.holds(inputs) is False else "")
+        return f"{name} {_told(left)} {'' if self.holds(inputs) else 'not '}{self.comparison} {other}{_told(right)}"
 
     def _other(self, inputs: Inputs) -> Value:
         if self.value in inputs:
@@ -89,6 +92,23 @@ class Decision:
     lacks: tuple[str, ...] = ()
 
 
+# Where what is not known can be told.
+_TELL = {
+    "a port in [[decisions.ports]]": ("break_even_runs", "payback_months", "port_cost_usd", "saving_per_run_usd"),
+    "lead times in [[decisions.offers]]": ("gpu_lead_days", "trainium_lead_days"),
+    "two whole months of bills": ("monthly_cost_trend_usd",),
+}
+
+
+def to_tell(lacks: Sequence[str]) -> str:
+    """What people or bills must tell for these inputs to be known."""
+    elsewhere = [place for place, names in _TELL.items() if set(names) & set(lacks)]
+    own = [name for name in lacks if not any(name in names for names in _TELL.values())]
+    own = ["architecture_changed_on" if name == "months_since_architecture_change" else name for name in own]
+    of_workload = [f"{', '.join(own)} in [[decisions.workloads]]"] if own else []
+    return f"to be told: {'; '.join([*of_workload, *elsewhere])}"
+
+
 def rules_of(told: Iterable[Mapping[str, Any]], conditions: Iterable[Mapping[str, Any]]) -> list[Rule]:
     """The rules as reviewed, hard stops first, then by their number: ref_lean_rule with ref_lean_condition."""
     by_rule: dict[str, list[Mapping[str, Any]]] = {}
@@ -122,7 +142,9 @@ def weigh(rule: Rule, inputs: Inputs) -> Finding:
         for name in condition.lacks(inputs)
     ]
     said = "; or ".join(
-        " and ".join(condition.said(inputs) for condition in conditions) for conditions in rule.alternatives
+        " and ".join(condition.said(inputs) for condition in conditions)
+        for conditions, value in zip(rule.alternatives, each, strict=True)
+        if value is holds
     )
     return Finding(rule.name, rule.kind, rule.lean, holds, said, tuple(dict.fromkeys(lacking)))
 
@@ -204,16 +226,22 @@ def decide(findings: Sequence[Finding], situations: Mapping[str, str]) -> Decisi
 
 def _unknown(rules: Sequence[Finding], but: str) -> Decision:
     lacks = tuple(dict.fromkeys(name for found in rules for name in found.lacks))
-    return Decision(SPIKE, "unknown inputs", f"{but}insufficient evidence: {', '.join(lacks)} not known", lacks)
+    return Decision(
+        SPIKE, "unknown inputs", f"{but}insufficient evidence: {', '.join(map(_words, lacks))} not known", lacks
+    )
 
 
 def _name(found: Finding, situations: Mapping[str, str]) -> str:
     return situations.get(found.rule, found.rule)
 
 
+def _words(name: str) -> str:
+    return name.removesuffix("_usd").replace("_", " ")
+
+
 def _told(value: Value) -> str:
     if value is None:
-        return "(unknown)"
+        return "unknown"
     if isinstance(value, str):
-        return f"({value})"
-    return "(never)" if isinf(value) else f"({value:,.2f})" if value != int(value) else f"({value:,.0f})"
+        return value.replace("_", " ")
+    return "never" if isinf(value) else f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.lean import RESULT, Finding, Rule, rules_of
+from pipelines.proof.lean import RESULT, SPIKE, Finding, Rule, rules_of
 from pipelines.transforms import workload_case
+from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.workload_case import WorkloadCase, workload_cases
 
 INPUTS = (*workload_case.INPUTS, "ref_lean_rule", "ref_lean_condition")
@@ -27,6 +28,9 @@ def build(ref_lean_rule: pl.DataFrame, ref_lean_condition: pl.DataFrame, **input
         ref_lean_condition.with_columns(pl.col("alternative_no", "condition_no").cast(pl.Int64)).iter_rows(named=True),
     )
     rows = [row for case in workload_cases(**inputs) for row in _rows(case, rules)]
+    known = {row["workload_id"] for row in rows}
+    stated = inputs["stated_workload"]["workload_id"].sort()
+    rows += [_unrun(workload_id) for workload_id in stated if workload_id not in known]
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
@@ -45,6 +49,17 @@ def _rows(case: WorkloadCase, rules: list[Rule]) -> Iterator[dict[str, Any]]:
         "decided_by": decision.decided_by,
         "lean_reason": decision.reason,
         "missing_inputs": ", ".join(decision.lacks) or None,
+    }
+
+
+def _unrun(workload_id: str) -> dict[str, Any]:
+    """What people say of a workload that the bill knows nothing of."""
+    return {
+        "workload_id": workload_id,
+        "billing_currency": CURRENCY,
+        **{"rule": RESULT, "rule_kind": RESULT, "asked_no": 1, "lean": SPIKE, "finding": _FINDINGS[True]},
+        "decided_by": "no run",
+        "lean_reason": "no run on GPU or Trainium that is billed is of this workload_id: is it spelt as runs spell it?",
     }
 
 

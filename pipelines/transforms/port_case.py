@@ -14,7 +14,10 @@ from pipelines.proof.break_even import Case
 # Ports are stated in it, so only bills in it are held against them.
 CURRENCY = "USD"
 BASIS = "effective"
-INPUTS = ("stated_port", "stated_port_run", "fct_silicon_comparison", "fct_compared_run", "fct_run", "fct_run_unit")
+INPUTS = (
+    "stated_port", "stated_port_run", "fct_silicon_comparison", "fct_compared_run", "fct_run", "fct_run_unit",
+    "stg_proof__run",
+)  # fmt: skip
 _PAIR = ("workload_id", "gpu_instance_type", "trainium_instance_type", "billing_currency")
 KINDS = ("spike", "validation", "failed_pair")
 MONTH_DAYS = 365.25 / 12
@@ -69,12 +72,15 @@ def port_cases(
     fct_compared_run: pl.DataFrame,
     fct_run: pl.DataFrame,
     fct_run_unit: pl.DataFrame,
+    stg_proof__run: pl.DataFrame,
 ) -> Iterator[PortCase]:
     """Every port, by name."""
     done = compared_units(fct_compared_run, fct_run_unit)
     for port in stated_port.sort("port_name").iter_rows(named=True):
         own = stated_port_run.filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
-        own = pl.concat([own, _failed_pairs(port, own, fct_silicon_comparison, fct_compared_run, fct_run)])
+        own = pl.concat(
+            [own, _failed_pairs(port, own, fct_silicon_comparison, fct_compared_run, fct_run, stg_proof__run)]
+        )
         found = PortCase(port, _costs(port))
         _add_runs(found, own, fct_run)
         _add_saving(found, fct_silicon_comparison, done)
@@ -89,10 +95,10 @@ def compared_units(fct_compared_run: pl.DataFrame, fct_run_unit: pl.DataFrame) -
     return compared.join(units, on=["run_id", "unit_measure"])
 
 
-def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str) -> dict[str, Any] | None:
+def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: str = BASIS) -> dict[str, Any] | None:
     """The workload's pair with the most runs on its lesser side, one that claims a saving before one that does not."""
     pairs = (
-        comparison.filter(workload_id=workload_id, cost_basis=BASIS, billing_currency=currency)
+        comparison.filter(workload_id=workload_id, cost_basis=basis, billing_currency=currency)
         .with_columns(
             least=pl.min_horizontal("gpu_run_count", "trainium_run_count"),
             claims=pl.col("saving_ratio").is_not_null() & (pl.col("verdict") != "not comparable"),
@@ -129,25 +135,26 @@ def _failed_pairs(
     comparison: pl.DataFrame,
     compared: pl.DataFrame,
     fct_run: pl.DataFrame,
+    named: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Runs since the port began of pairs that missed their quality, unless another pair met it with them.
+    """Trainium runs since the port began of pairs that missed their quality, and GPU runs registered as their partners.
 
-    What ran before was no part of the port; what is stated of a run stands.
+    Other GPU runs made models that are used. A run with which another pair met its quality is no failure, and what is
+    stated of a run stands.
     """
-    on = [*_PAIR, "cost_basis"]
     pairs = comparison.filter(workload_id=port["workload_id"], billing_currency=CURRENCY, cost_basis=BASIS)
-    runs = compared.filter(pl.col("comparison_part").is_in(["compared", "failed"]))
+    runs = compared.filter(pl.col("comparison_part").is_in(["compared", "failed"]), accelerator_family="trainium")
     missed, met = (
-        runs.join(pairs.filter(quality_status=status), on=on, how="semi").select("run_id").unique()
+        runs.join(pairs.filter(quality_status=status), on=[*_PAIR, "cost_basis"], how="semi").select("run_id").unique()
         for status in ("missed", "met")
     )
     begun = fct_run.filter(pl.col("started_at").dt.date() >= port["started_date"])
-    return (
-        missed.join(met, on="run_id", how="anti")
-        .join(own, on="run_id", how="anti")
-        .join(begun, on="run_id", how="semi")
-        .select("run_id", port_cost_kind=pl.lit("failed_pair"))
-    )
+    failed = missed.join(met, on="run_id", how="anti").join(begun, on="run_id", how="semi")
+    partners = named.drop_nulls("pair_no")
+    of_failed = partners.join(failed, on="run_id", how="semi")
+    beside = partners.join(of_failed, on=["registration", "pair_no"], how="semi").select("run_id")
+    every = pl.concat([failed, beside]).unique().join(own, on="run_id", how="anti")
+    return every.select("run_id", port_cost_kind=pl.lit("failed_pair"))
 
 
 def _costs(port: dict[str, Any]) -> dict[str, float]:

@@ -35,7 +35,7 @@ FAMILIES = ("gpu", "trainium")
 # A port's, where none is stated.
 _HORIZON_MONTHS = 12
 # Money of a month is that of so many days before the newest use, as the cadence is.
-_WINDOW_DAYS = 90
+WINDOW_DAYS = 90
 _TRAINS = ("pretrain", "finetune")
 
 
@@ -109,7 +109,7 @@ def workload_cases(
         }
         yield WorkloadCase(
             str(workload_id), str(currency), inputs, own, paid, told, pair, port,
-            _monthly(paid, spend["usage_date"].max()),
+            monthly_cost(paid, paid, spend["usage_date"].max()),
         )  # fmt: skip
 
 
@@ -180,14 +180,15 @@ def _trend(spend: pl.DataFrame, first: Any, newest: Any) -> float | None:
     return costs[0] - costs[1]
 
 
-def _monthly(spend: pl.DataFrame, newest: Any) -> float:
-    """USD a month over the last 90 days of the ledger, or since the workload's first one, a month at least."""
+def monthly_cost(part: pl.DataFrame, spend: pl.DataFrame, newest: Any) -> float:
+    """USD a month of `part` over the last 90 days of the ledger, or since the first of `spend`, a month at least."""
     if not spend.height:
         return 0.0
-    recent = spend.filter(pl.col("usage_date") > newest - timedelta(days=_WINDOW_DAYS))
+    recent = part.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
     first: Any = spend["usage_date"].min()
-    days = min(max((newest - first).days + 1, MONTH_DAYS), _WINDOW_DAYS)
-    return float(recent.sort("usage_date", "instance_type", "market")["effective_cost_usd"].sum()) * MONTH_DAYS / days
+    days = min(max((newest - first).days + 1, MONTH_DAYS), WINDOW_DAYS)
+    ordered = recent.sort("usage_date", "accelerator_family", "instance_type", "market")
+    return float(ordered["effective_cost_usd"].sum()) * MONTH_DAYS / days
 
 
 def _number(value: Any) -> float | None:
