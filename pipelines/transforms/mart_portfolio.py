@@ -1,4 +1,4 @@
-"""One row per workload and currency: its lean, what is proven, the money at stake, how it is bought, what is missing."""
+"""One row per workload and currency: its lean, what is proven, money at stake, how it is bought, what is missing."""
 
 from __future__ import annotations
 
