@@ -28,7 +28,7 @@ def compare(
 ) -> None:
     """Set a workload's GPU and Trainium runs side by side: saving, interval, verdict and what would change it."""
     from pipelines import commands
-    from pipelines.compare.asked import rows_of
+    from pipelines.compare.asked import lean_of, rows_of
     from pipelines.compare.shown import show
     from pipelines.settings import load_settings
     from pipelines.warehouse import Warehouse
@@ -38,7 +38,8 @@ def compare(
     warehouse = Warehouse(load_settings(config))
     with commands.open_marts(warehouse, commands.published_of(warehouse)) as marts:
         rows = rows_of(marts, workload, basis)
+        leans = {key: lean_of(marts, *key) for key in rows.select("workload_id", "billing_currency").unique().rows()}
     if as_json or as_csv:
         sys.stdout.write(rows.write_json() + "\n" if as_json else rows.write_csv())
     else:
-        show(rows, basis, Console())
+        show(rows, basis, leans, Console())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.proof.estimate import estimate, runs_wanted
+from pipelines.proof.estimate import runs_to_decide, runs_wanted
 from pipelines.proof.verdict import RUN_FLOOR
 
 
@@ -17,28 +17,26 @@ class SideCost:
     evidence: str
 
 
-def runs_to_do(gpu: Sequence[float], trainium: Sequence[float], again: bool = False) -> tuple[int, int, str]:
-    """Runs GPU and Trainium still lack for an interval of ±5 points, three a side at the least, and how that is known.
+def runs_to_do(
+    gpu: Sequence[float], trainium: Sequence[float], deciding: float | None, again: bool = False
+) -> tuple[int, int, str]:
+    """Runs GPU and Trainium still lack, three a side at the least, and how that is known: from the costs of the runs
+    there are and the saving that decides, which is any where no port is stated; `again` where those of Trainium may
+    claim nothing and must be made anew."""
+    wanted, said = _wanted(gpu, trainium, deciding or 0.0)
+    wanted = max(RUN_FLOOR, wanted)
+    return max(0, wanted - len(gpu)), max(0, wanted - (0 if again else len(trainium))), said
 
-    From the costs of the runs there are; `again` where those of Trainium may claim nothing and must be made anew.
-    """
-    wanted, said = _wanted(gpu, trainium)
-    done = len(gpu), 0 if again else len(trainium)
-    return max(0, wanted[0] - done[0]), max(0, wanted[1] - done[1]), said
 
-
-def _wanted(gpu: Sequence[float], trainium: Sequence[float]) -> tuple[tuple[int, int], str]:
-    if gpu and trainium and min(*gpu, *trainium) > 0:
-        more = estimate(gpu, trainium).more_runs
-        if more[0] is not None and more[1] is not None:
-            wanted = max(RUN_FLOOR, len(gpu) + more[0]), max(RUN_FLOOR, len(trainium) + more[1])
-            return wanted, "for an interval of ±5 points, costs varying as measured"
+def _wanted(gpu: Sequence[float], trainium: Sequence[float], deciding: float) -> tuple[int, str]:
+    found = runs_to_decide(gpu, trainium, deciding) if deciding < 1 else None
+    if found is not None:
+        return found, "enough to decide four times in five, or for ±5 points, costs going on as measured"
     for name, costs in (("GPU", gpu), ("Trainium", trainium)):
         found = runs_wanted(costs)
         if found is not None:
-            wanted = max(RUN_FLOOR, found)
-            return (wanted, wanted), f"for an interval of ±5 points, both sides varying as the {name} runs do"
-    return (RUN_FLOOR, RUN_FLOOR), f"{RUN_FLOOR} a side are the least; they then tell how many more are needed"
+            return found, f"for an interval of ±5 points, both sides varying as the {name} runs do"
+    return RUN_FLOOR, f"{RUN_FLOOR} a side are the least; they then tell how many more are needed"
 
 
 def costs_of_a_run(gpu: float | None, trainium: float | None) -> tuple[SideCost, SideCost]:

@@ -58,13 +58,12 @@ def _row(
     sides = [_side(runs, name) for name in types]
     costs = [list(side.costs) if side else [] for side in sides]
     again = pair.get("verdict") == "not comparable"
-    gpu, trainium, basis = runs_to_do(costs[0], costs[1], again)
     of_a_run = costs_of_a_run(*(_per_run(side) for side in sides))
     price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
     saving = deciding_saving(
         _float(case.inputs["port_cost_usd"]), _float(case.inputs["runs_in_horizon"]), of_a_run[0].usd
     )
-    counts = (gpu, trainium)
+    *counts, basis = runs_to_do(costs[0], costs[1], saving, again)
     return {
         "workload_id": case.workload_id,
         "billing_currency": case.currency,
