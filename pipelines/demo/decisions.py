@@ -1,4 +1,4 @@
-"""What the made-up company decided: a comparison registered before its runs, a frozen baseline, a port."""
+"""What the made-up company decided and knows: a registered comparison, a frozen baseline, a port, what it can get."""
 
 from __future__ import annotations
 
@@ -59,4 +59,37 @@ horizon_months = 36
 discount_ratio = 0.1
 gpu_price_fall_ratio = 0.15
 success_ratio = 0.9
+
+[[decisions.workloads]]
+workload_id = "larkfield-3b / corp-web-v5 / seq 4096 / batch 1024 / bf16 / eval_loss <= 2.62"
+architecture = "mainstream"
+custom_cuda = "none"
+neuron_supported = "yes"
+architecture_changed_on = 2025-11-03
+
+[[decisions.workloads]]
+workload_id = "moe-4x3b / corp-web-v5 / seq 4096 / batch 512 / bf16 / eval_loss <= 2.55"
+architecture = "novel"
+architecture_changed_on = 2026-06-22
+
+[[decisions.workloads]]
+workload_id = "detr-x / dockyard-v2 / seq ? / batch 512 / bf16 / eval_map >= 0.61"
+architecture = "moderate_custom"
+custom_cuda = "heavy"
+
+[[decisions.offers]]
+instance_type = "p5.48xlarge"
+region_id = "us-east-1"
+purchase_option = "on_demand"
+lead_days = 21
+told_on = 2026-07-20
+
+[[decisions.offers]]
+instance_type = "trn1.32xlarge"
+region_id = "us-east-1"
+purchase_option = "capacity_block"
+lead_days = 3
+told_on = 2026-07-20
+price_per_hour_usd = "9.532"
+block_hours = 24
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from math import fsum
@@ -25,12 +25,14 @@ class Context:
     """What is known beside the runs: the target and the final metric of each, and spend no run explains.
 
     `final` gives the last value of a metric by run; `residual` the cost of an instance type in a month and currency
-    on a basis that no run explains.
+    on a basis that no run explains; `repriced` the first day after a side's last one, up to the last use, on which the
+    reviewed list price of its machine changed.
     """
 
     target: Callable[[str], tuple[str, str, float] | None]
     final: Callable[[str, Sequence[str]], Mapping[str, float | None]]
     residual: Callable[[Run], float]
+    repriced: Callable[[str, date, date], date | None] = lambda instance_type, last, newest: None
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def _weighed(
         trainium_runs=len(trainium.runs),
         estimate=None if costless else estimate(gpu.costs, trainium.costs, paired),
         faults=[*costless, *_unlike(sides, context, registration), *_impossible(sides), *failed],
-        doubts=[*doubts, *_unsettled(ended), *_stale(sides), *notes],
+        doubts=[*doubts, *_unsettled(ended), *_stale(sides, context), *notes],
         support=[*([quality.said] if quality.status == "met" else []), *_beside(sides, registration, excluded)],
         floor=max(RUN_FLOOR, registration.planned_runs) if registration else RUN_FLOOR,
     )
@@ -194,14 +196,15 @@ def _unsettled(runs: Sequence[Run]) -> list[str]:
     return [f"{' and '.join(f'{month:%B %Y}' for month in months)} is not reconciled: AWS may still change its lines"]
 
 
-def _stale(sides: tuple[Side, Side]) -> list[str]:
+def _stale(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
     newest = sides[0].runs[0]["newest_usage_date"]
-    return [
-        f"the prices of {side.runs[0]['instance_type']} are of {last}, over {STALE_AFTER.days} days before the last use"
-        for side in sides
-        for last in [_last_date(side)]
-        if newest - last > STALE_AFTER
-    ]
+    for side in sides:
+        name, last = side.runs[0]["instance_type"], _last_date(side)
+        changed = context.repriced(name, last, newest)
+        if changed is not None:
+            yield f"the list price of {name} changed on {changed}, after its last run of {last}"
+        elif newest - last > STALE_AFTER:
+            yield f"the prices of {name} are of {last}, over {STALE_AFTER.days} days before the last use"
 
 
 def _last_date(side: Side) -> date:

@@ -6,6 +6,8 @@ Brings the runs of each pair together; the arithmetic and the words are in pipel
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -22,6 +24,7 @@ INPUTS = (
     "stg_tracker__evaluation",
     "stg_proof__registration",
     "stg_proof__run",
+    "dim_list_price",
 )
 _TEXT = ("workload_id", "gpu_instance_type", "trainium_instance_type", "cost_basis", "billing_currency")
 _SCHEMA = {
@@ -59,9 +62,10 @@ def build(
     stg_tracker__evaluation: pl.DataFrame,
     stg_proof__registration: pl.DataFrame,
     stg_proof__run: pl.DataFrame,
+    dim_list_price: pl.DataFrame,
 ) -> pl.DataFrame:
     """Every pair of instance types on which a workload completed a run, on each basis."""
-    context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation)
+    context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation, dim_list_price)
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
     rows = []
     for key, sides in pairs_of(fct_run_unit_cost):
@@ -83,7 +87,7 @@ def _flips(row: Mapping[str, Any], pair: Sequence[Mapping[str, Any]]) -> str | N
     return "; ".join([*others, *filter(None, [row.get("would_flip")])]) or None
 
 
-def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataFrame) -> Context:
+def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataFrame, prices: pl.DataFrame) -> Context:
     targets = {
         run["run_id"]: (run["target_metric"], run["target_direction"], run["target_value"])
         for run in dim_run.filter(pl.col("target_metric").is_not_null()).iter_rows(named=True)
@@ -109,4 +113,19 @@ def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataF
         chosen = last.filter(pl.col("split") == (shared["split"][0] if shared.height else ""))
         return dict(chosen.select("run_id", "value").iter_rows())
 
-    return Context(targets.get, final, held)
+    return Context(targets.get, final, held, partial(_repriced, _changes(prices)))
+
+
+def _changes(prices: pl.DataFrame) -> pl.DataFrame:
+    """Days on which a reviewed list price became another one."""
+    book = prices.filter(offer="on_demand", price_evidence="book").sort("instance_type", "region_id", "from_date")
+    before = pl.col("price_per_hour_usd").shift().over("instance_type", "region_id")
+    return book.filter(pl.col("price_per_hour_usd") != before).select("instance_type", "from_date")
+
+
+def _repriced(changes: pl.DataFrame, instance_type: str, last: date, newest: date) -> date | None:
+    own = changes.filter(
+        pl.col("from_date") > last, pl.col("from_date") <= newest, instance_type=instance_type.removeprefix("ml.")
+    )
+    found: Any = own["from_date"].min()
+    return found
