@@ -1,10 +1,11 @@
-"""What people decided and the configuration tells: frozen baselines, adjustments of savings, ports.
+"""What people decided and the configuration tells: frozen baselines, adjustments of savings, ports, what leans rest on.
 
 A baseline is a file of its own that is never edited: the configuration names it with its SHA-256.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
+from pipelines import house
 from pipelines.errors import UsageError
 
 Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
@@ -91,12 +93,65 @@ class Port(_Frozen):
     success_ratio: Share = 1.0
 
 
+class Workload(_Frozen):
+    """What people know of a workload and neither bill nor runs tell; what is left out is unknown, and asks for a spike.
+
+    Without `need_within_days` nothing is needed by a day.
+    """
+
+    workload_id: Text
+    purpose: Literal["pretrain", "finetune"] | None = None
+    architecture: Literal["mainstream", "moderate_custom", "novel"] | None = None
+    custom_cuda: Literal["none", "some", "heavy"] | None = None
+    neuron_supported: Literal["yes", "no", "unknown"] = "unknown"
+    architecture_changed_on: date | None = None
+    team_is_cuda_native: bool | None = None
+    runs_in_horizon: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    region_id: Text | None = None
+    need_within_days: Annotated[int, Field(ge=0, le=3650)] | None = None
+
+
+class Offer(_Frozen):
+    """Capacity that can be had: how soon, how bought, at which price of an instance-hour."""
+
+    instance_type: Text
+    region_id: Text
+    purchase_option: Literal["on_demand", "spot", "savings_plan", "capacity_block"]
+    lead_days: int = Field(ge=0, le=3650)
+    told_on: date
+    price_per_hour_usd: Positive | None = None
+    block_hours: Annotated[int, Field(ge=1, le=24 * 366)] | None = None
+
+    @model_validator(mode="after")
+    def _only_blocks_have_hours(self) -> Offer:
+        if (self.purchase_option == "capacity_block") != (self.block_hours is not None):
+            raise ValueError("block_hours belongs to every offer of a capacity_block and to no other")
+        return self
+
+    @property
+    def accelerator_family(self) -> str | None:
+        """As the reviewed list of machines has it; None for one it lacks."""
+        with (house.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
+            known = {row["instance_type"]: row["accelerator_family"] for row in csv.DictReader(listed)}
+        return known.get(self.instance_type.removeprefix("ml."))
+
+
+class Leans(_Frozen):
+    """From when an architecture counts as settling or as stable."""
+
+    settling_months: int = Field(default=2, ge=0, le=120)
+    stable_months: int = Field(default=6, ge=0, le=120)
+
+
 class Decisions(_Frozen):
     """The `[decisions]` section."""
 
     baselines: tuple[BaselineFile, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
     ports: tuple[Port, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    leans: Leans = Leans()
     _frozen: tuple[Baseline, ...] = PrivateAttr(default=())
 
     @property
@@ -107,13 +162,13 @@ class Decisions(_Frozen):
     def told(self) -> dict[str, Any]:
         """All of it, as a publication records it."""
         return {"baselines": [one.model_dump(mode="json") for one in self._frozen]} | self.model_dump(
-            mode="json", include={"adjustments", "ports"}
+            mode="json", include={"adjustments", "ports", "workloads", "offers", "leans"}
         )
 
     @classmethod
     def recorded(cls, told: Mapping[str, Any]) -> Decisions:
         """These again, as `told` recorded them."""
-        whole = cls(adjustments=told.get("adjustments", ()), ports=told.get("ports", ()))
+        whole = cls(**{key: value for key, value in told.items() if key != "baselines"})
         whole._frozen = tuple(Baseline(**one) for one in told.get("baselines", ()))
         return whole
 
@@ -126,6 +181,10 @@ class Decisions(_Frozen):
         _refuse_twice(path, "baselines", [f"{one.name} version {one.version}" for one in frozen])
         _refuse_twice(path, "baselines", [f"{one.workload_id} frozen on {one.frozen_on}" for one in frozen])
         _refuse_twice(path, "ports", [one.name for one in self.ports])
+        _refuse_twice(path, "workloads", [one.workload_id for one in self.workloads])
+        offered = [f"{one.purchase_option} {one.instance_type} in {one.region_id}" for one in self.offers]
+        _refuse_twice(path, "offers", offered)
+        _refuse_unknown_types(path, self.offers)
         names = {one.name for one in frozen}
         for number, adjustment in enumerate(self.adjustments, start=1):
             if adjustment.baseline not in names:
@@ -159,6 +218,15 @@ def _read(file: Path, sha256: str) -> Baseline:
         key = ".".join(map(str, mistake["loc"]))
         said = mistake["msg"].removeprefix("Value error, ")
         raise UsageError(f"{file}: {f'key {key!r}: ' if key else ''}{said[0].lower()}{said[1:]}.") from None
+
+
+def _refuse_unknown_types(path: Path, offers: tuple[Offer, ...]) -> None:
+    for number, offer in enumerate(offers, start=1):
+        if offer.accelerator_family not in ("gpu", "trainium"):
+            raise UsageError(
+                f"{path}, [[decisions.offers]] number {number}: key 'instance_type': {offer.instance_type} is no GPU "
+                "or Trainium machine; write one such as trn1.32xlarge."
+            )
 
 
 def _refuse_twice(path: Path, kind: str, names: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from pipelines.engine import Engine
@@ -29,6 +31,15 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
         rows = rows.filter(pl.col("cost_basis") == basis)
     order = pl.col("cost_basis").replace_strict(BASES, range(len(BASES)), return_dtype=pl.Int64)
     return rows.sort("workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type", order)
+
+
+def lean_of(marts: Engine, workload_id: str, currency: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """The workload's row of the portfolio, and of the spike plan where nothing measured decides."""
+    found = []
+    for mart in ("mart_portfolio", "mart_spike_plan"):
+        rows = marts.query(f"select * from {mart}").filter(workload_id=workload_id, billing_currency=currency)
+        found.append(rows.row(0, named=True) if rows.height else None)
+    return found[0], found[1]
 
 
 def _named(marts: Engine, rows: pl.DataFrame, asked: str) -> str:

@@ -29,7 +29,7 @@ def compare(
 ) -> None:
     """Set a workload's GPU and Trainium runs side by side: saving, interval, verdict and what would change it."""
     from pipelines import commands
-    from pipelines.compare.asked import rows_of
+    from pipelines.compare.asked import lean_of, rows_of
     from pipelines.compare.shown import show
     from pipelines.settings import load_settings
     from pipelines.spreadsheet import csv_text
@@ -40,7 +40,8 @@ def compare(
     warehouse = Warehouse(load_settings(config))
     with commands.open_marts(warehouse, commands.published_of(warehouse, as_of)) as marts:
         rows = rows_of(marts, workload, basis)
+        leans = {key: lean_of(marts, *key) for key in rows.select("workload_id", "billing_currency").unique().rows()}
     if as_json or as_csv:
         sys.stdout.write(rows.write_json() + "\n" if as_json else csv_text(rows))
     else:
-        show(rows, basis, Console())
+        show(rows, basis, leans, Console())

@@ -18,12 +18,19 @@ MEASURES = {
     "cost_per_million_tokens": "cost per million tokens",
     "none": "no common unit of work",
 }
+LEANS = {"gpu": "GPU", "trainium": "Trainium", "either": "either", "run a spike": "run a spike"}
 _PAIR = ("workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type")
 Row = Mapping[str, Any]
 
 
-def show(rows: pl.DataFrame, basis: str | None, console: Console) -> None:
-    """One block a pair: both sides, the verdict on `basis` (else the registered, else effective), the other bases."""
+def show(
+    rows: pl.DataFrame,
+    basis: str | None,
+    leans: Mapping[tuple[str, str], tuple[Row | None, Row | None]],
+    console: Console,
+) -> None:
+    """One block a pair: both sides, the verdict on `basis` (else the registered, else effective), the other bases, and
+    where the workload leans, with the plan of a spike where nothing measured decides."""
     for number, (_, group) in enumerate(groupby(rows.iter_rows(named=True), key=lambda r: [r[k] for k in _PAIR])):
         pair = list(group)
         wanted = basis or pair[0]["registered_cost_basis"] or "effective"
@@ -37,6 +44,9 @@ def show(rows: pl.DataFrame, basis: str | None, console: Console) -> None:
                 console.say(line)
         if len(pair) > 1:
             console.table(_bases(pair))
+        for said in _leaning(*leans[chosen["workload_id"], chosen["billing_currency"]]):
+            for line in folded(said, console.width, indent=""):
+                console.say(line)
 
 
 def _sides(row: Row) -> pl.DataFrame:
@@ -87,6 +97,29 @@ def _bases(pair: Sequence[Row]) -> pl.DataFrame:
         for row in pair
     ]
     return pl.DataFrame(lines, schema=["basis", "GPU", "Trainium", "saving", "verdict"], orient="row")
+
+
+def _leaning(portfolio: Row | None, spike: Row | None) -> Iterator[str]:
+    if portfolio is None:
+        return
+    currency, stake = portfolio["billing_currency"], portfolio["monthly_at_stake_usd"]
+    yield f"Lean:     {LEANS[portfolio['lean']]}; {portfolio['lean_reason']}."
+    side = "Trainium" if stake >= 0 else "GPU"
+    said = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
+    if portfolio["at_stake_evidence"] == "at most all of it":
+        said = f"at most all of {cents(stake, currency)} a month"
+    yield f"At stake: {said}; bought as {portfolio['purchase_shares'] or 'nothing known'}."
+    if spike is None:
+        return
+    cost = _amount(spike, "spike_run_cost_usd", cents)
+    yield (
+        f"Spike:    {spike['spike_gpu_run_count']} runs on {spike['gpu_instance_type'] or 'a GPU'} and "
+        f"{spike['spike_trainium_run_count']} on {spike['trainium_instance_type'] or 'Trainium'} for {cost} "
+        f"({spike['run_count_basis']}); measure {spike['to_measure']}."
+    )
+    yield f"Decides:  {spike['deciding_result']}."
+    if spike["missing_evidence"]:
+        yield f"Unknown:  {spike['missing_evidence']}."
 
 
 def _saving(row: Row) -> str:

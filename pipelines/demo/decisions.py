@@ -1,4 +1,5 @@
-"""What the made-up company decided and agreed: a registered comparison, a frozen baseline, a port, an EDP, credits."""
+"""What the made-up company decided, agreed and knows: a registered comparison, a frozen baseline, a port, an EDP,
+credits, and what it can get."""
 
 from __future__ import annotations
 
@@ -77,4 +78,36 @@ eligible_services = ["AmazonEC2"]
 issued_usd = "6000"
 issued_on = 2026-06-01
 expires_on = 2026-12-31
+[[decisions.workloads]]
+workload_id = "larkfield-3b / corp-web-v5 / seq 4096 / batch 1024 / bf16 / eval_loss <= 2.62"
+architecture = "mainstream"
+custom_cuda = "none"
+neuron_supported = "yes"
+architecture_changed_on = 2025-11-03
+
+[[decisions.workloads]]
+workload_id = "moe-4x3b / corp-web-v5 / seq 4096 / batch 512 / bf16 / eval_loss <= 2.55"
+architecture = "novel"
+architecture_changed_on = 2026-06-22
+
+[[decisions.workloads]]
+workload_id = "detr-x / dockyard-v2 / seq ? / batch 512 / bf16 / eval_map >= 0.61"
+architecture = "moderate_custom"
+custom_cuda = "heavy"
+
+[[decisions.offers]]
+instance_type = "p5.48xlarge"
+region_id = "us-east-1"
+purchase_option = "on_demand"
+lead_days = 21
+told_on = 2026-07-20
+
+[[decisions.offers]]
+instance_type = "trn1.32xlarge"
+region_id = "us-east-1"
+purchase_option = "capacity_block"
+lead_days = 3
+told_on = 2026-07-20
+price_per_hour_usd = "9.532"
+block_hours = 24
 """

@@ -1,4 +1,4 @@
-"""What models take of what people state: frozen baselines, adjustments, ports, and the terms of contracts with AWS."""
+"""What models take of what people state: baselines, adjustments, ports, workloads, offers, and terms with AWS."""
 
 from __future__ import annotations
 
@@ -92,6 +92,29 @@ STATED: Mapping[str, Mapping[str, str]] = {
         "service": "varchar",
         "is_eligible": "boolean",
     },
+    "stated_workload": {
+        "workload_id": "varchar",
+        "purpose": "varchar",
+        "architecture": "varchar",
+        "custom_cuda": "varchar",
+        "neuron_supported": "varchar",
+        "architecture_changed_date": "date",
+        "team_is_cuda_native": "varchar",
+        "runs_in_horizon": "bigint",
+        "region_id": "varchar",
+        "need_within_days": "bigint",
+    },
+    "stated_offer": {
+        "instance_type": "varchar",
+        "accelerator_family": "varchar",
+        "region_id": "varchar",
+        "purchase_option": "varchar",
+        "lead_days": "bigint",
+        "told_date": "date",
+        "price_per_hour_usd": "decimal(20, 10)",
+        "block_hours": "bigint",
+    },
+    "stated_lean_term": {"settling_months": "bigint", "stable_months": "bigint"},
 }
 
 
@@ -130,6 +153,26 @@ def _rows(name: str, decisions: Decisions, terms: Terms) -> list[tuple[Any, ...]
             )
             for one in decisions.ports
         ]  # fmt: skip
+    if name == "stated_workload":
+        return [
+            (
+                one.workload_id, one.purpose, one.architecture, one.custom_cuda,
+                None if one.neuron_supported == "unknown" else one.neuron_supported, one.architecture_changed_on,
+                None if one.team_is_cuda_native is None else "yes" if one.team_is_cuda_native else "no",
+                one.runs_in_horizon, one.region_id, one.need_within_days,
+            )
+            for one in decisions.workloads
+        ]  # fmt: skip
+    if name == "stated_offer":
+        return [
+            (
+                one.instance_type, one.accelerator_family, one.region_id, one.purchase_option, one.lead_days,
+                one.told_on, one.price_per_hour_usd, one.block_hours,
+            )
+            for one in decisions.offers
+        ]  # fmt: skip
+    if name == "stated_lean_term":
+        return [(decisions.leans.settling_months, decisions.leans.stable_months)]
     if name == "stated_port_run":
         return [
             (port.name, run_id, kind)

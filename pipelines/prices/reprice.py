@@ -17,6 +17,7 @@ from pipelines.prices.book import Price, PriceBook
 from pipelines.proof.repricing import break_even_gpu_price, repriced_saving
 
 SIDES = ("gpu", "trainium")
+_PAIR = ("workload_id", "gpu_instance_type", "trainium_instance_type", "billing_currency")
 
 
 @dataclass(frozen=True)
@@ -137,14 +138,15 @@ def _pair(marts: Engine, book: PriceBook, pair: dict[str, Any], at: date, offer:
 
 
 def _hours(marts: Engine, pair: dict[str, Any], instance_type: str) -> tuple[Decimal, int]:
-    """Geometric mean of the instance-hours a unit took, and the runs it is of: all completed ones."""
+    """Geometric mean of the instance-hours a unit took, and the runs it is of: the very ones compared."""
+    pair_is = " and ".join(f"{name} = {quoted(pair[name])}" for name in _PAIR)
     row = marts.query(
         "select count(*) as runs, count(unit_instance_hours) filter (where unit_instance_hours > 0) as told, "
         "exp(avg(ln(unit_instance_hours) order by run_id) filter (where unit_instance_hours > 0)) "
         "as hours "
-        f"from mart_run_unit_cost where workload_id = {quoted(pair['workload_id'])} and status = 'completed' "
-        f"and instance_type = {quoted(instance_type)} and unit_measure = {quoted(pair['unit_measure'])} "
-        f"and billing_currency = {quoted(pair['billing_currency'])}"
+        f"from mart_run_unit_cost where instance_type = {quoted(instance_type)} "
+        f"and unit_measure = {quoted(pair['unit_measure'])} and run_id in (select run_id from mart_compared_run "
+        f"where comparison_part = 'compared' and cost_basis = 'effective' and {pair_is})"
     ).row(0, named=True)
     if row["told"] == 0 or row["told"] != row["runs"]:
         raise CheckError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from math import fsum
@@ -25,12 +25,40 @@ class Context:
     """What is known beside the runs: the target and the final metric of each, and spend no run explains.
 
     `final` gives the last value of a metric by run; `residual` the cost of an instance type in a month and currency
-    on a basis that no run explains.
+    on a basis that no run explains; `repriced` the first day after a side's last one, up to the last use, on which the
+    reviewed list price of its machine changed.
     """
 
     target: Callable[[str], tuple[str, str, float] | None]
     final: Callable[[str, Sequence[str]], Mapping[str, float | None]]
     residual: Callable[[Run], float]
+    repriced: Callable[[str, date, date], date | None] = lambda instance_type, last, newest: None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Which runs of a pair count, and by which registration: `sides` is None where they share no unit of work."""
+
+    kept: tuple[Sequence[Run], Sequence[Run]]
+    excluded: Sequence[Run]
+    sides: tuple[Side, Side] | None
+    registration: Registration | None
+    notes: Sequence[str]
+
+
+def take(gpu: Sequence[Run], trainium: Sequence[Run], registration: Registration | None) -> Taken:
+    """The one choice of runs that the comparison, and all that explains or rests on it, is made of."""
+    notes: list[str] = []
+    if registration is not None and not registration.precedes(gpu, trainium):
+        notes = [
+            f"registration {registration.name} of {registration.registered_on} came after runs of both sides "
+            "and counts for nothing"
+        ]
+        registration = None
+    left_out = registration.excluded if registration else {}
+    kept = tuple([run for run in runs if run["run_id"] not in left_out] for runs in (gpu, trainium))
+    excluded = [run for run in (*gpu, *trainium) if run["run_id"] in left_out]
+    return Taken((kept[0], kept[1]), excluded, choose(*kept), registration, notes)
 
 
 def compare(
@@ -46,25 +74,16 @@ def compare(
             "registration_seal": registration.seal,
             "registered_cost_basis": registration.cost_basis,
         }
-    notes: list[str] = []
-    if registration is not None and not registration.precedes(gpu, trainium):
-        notes = [
-            f"registration {registration.name} of {registration.registered_on} came after runs of both sides "
-            "and counts for nothing"
-        ]
-        registration = None
-    left_out = registration.excluded if registration else {}
-    excluded = [run for run in told if run["run_id"] in left_out]
-    kept = [[run for run in runs if run["run_id"] not in left_out] for runs in (gpu, trainium)]
-    compared = [run for runs in kept for run in runs]
+    taken = take(gpu, trainium, registration)
+    registration, sides = taken.registration, taken.sides
+    compared = [run for runs in taken.kept for run in runs]
     row = registered | {
-        "excluded_run_count": len(excluded),
+        "excluded_run_count": len(taken.excluded),
         "price_date": max(run["ended_at"].date() for run in compared or told),
         **shares_of_evidence(compared),
     }
-    sides = choose(*kept)
     if sides is None:
-        counts = [sum(run["status"] == "completed" for run in runs) for runs in kept]
+        counts = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         return row | {
             "gpu_run_count": counts[0],
             "trainium_run_count": counts[1],
@@ -74,7 +93,7 @@ def compare(
             "verdict_reason": _nothing_shared(told) if all(counts) else "all completed runs of a side are excluded",
         }
     quality = _quality(sides, context, registration)
-    evidence = _weighed(sides, context, registration, quality, notes, excluded)
+    evidence = _weighed(sides, context, registration, quality, taken.notes, taken.excluded)
     verdict, reason = judge(evidence)
     row |= {
         "unit_measure": sides[0].measure,
@@ -123,7 +142,7 @@ def _weighed(
         trainium_runs=len(trainium.runs),
         estimate=None if costless else estimate(gpu.costs, trainium.costs, paired),
         faults=[*costless, *_unlike(sides, context, registration), *_impossible(sides), *failed],
-        doubts=[*doubts, *_unsettled(ended), *_stale(sides), *notes],
+        doubts=[*doubts, *_unsettled(ended), *_stale(sides, context), *notes],
         support=[*([quality.said] if quality.status == "met" else []), *_beside(sides, registration, excluded)],
         floor=max(RUN_FLOOR, registration.planned_runs) if registration else RUN_FLOOR,
     )
@@ -177,14 +196,15 @@ def _unsettled(runs: Sequence[Run]) -> list[str]:
     return [f"{' and '.join(f'{month:%B %Y}' for month in months)} is not reconciled: AWS may still change its lines"]
 
 
-def _stale(sides: tuple[Side, Side]) -> list[str]:
+def _stale(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
     newest = sides[0].runs[0]["newest_usage_date"]
-    return [
-        f"the prices of {side.runs[0]['instance_type']} are of {last}, over {STALE_AFTER.days} days before the last use"
-        for side in sides
-        for last in [_last_date(side)]
-        if newest - last > STALE_AFTER
-    ]
+    for side in sides:
+        name, last = side.runs[0]["instance_type"], _last_date(side)
+        changed = context.repriced(name, last, newest)
+        if changed is not None:
+            yield f"the list price of {name} changed on {changed}, after its last run of {last}"
+        elif newest - last > STALE_AFTER:
+            yield f"the prices of {name} are of {last}, over {STALE_AFTER.days} days before the last use"
 
 
 def _last_date(side: Side) -> date:

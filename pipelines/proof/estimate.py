@@ -18,6 +18,8 @@ import numpy as np
 
 Method = Literal["welch", "paired", "bootstrap"]
 LEVEL = 0.95
+# How often runs that are planned shall tell what there is to tell.
+POWER = 0.8
 # Below it a bootstrap interval is too narrow: its tail is made of too few different samples.
 BOOTSTRAP_FLOOR = 20
 # Above it means are normal whatever the costs are, and the work would grow with the square of the runs.
@@ -66,6 +68,31 @@ def estimate(gpu: Sequence[float], trainium: Sequence[float], pairs: Sequence[tu
     return _as_saving("welch", d, _welch(x, y), _more(d, x, y))
 
 
+def runs_wanted(costs: Sequence[float]) -> int | None:
+    """Runs a side for an interval of ±5 points about a saving of nothing, if both sides vary as these costs do.
+
+    None where they do not tell how costs vary. Where Trainium is cheaper fewer suffice.
+    """
+    if len(costs) < 2 or min(costs) <= 0:
+        return None
+    logs = np.log(np.asarray(costs, float))
+    return _runs_wanted(0.0, [float(logs.var(ddof=1))] * 2) if _varies(logs) else None
+
+
+def runs_to_decide(gpu: Sequence[float], trainium: Sequence[float], saving: float) -> int | None:
+    """Runs a side that tell whether more or less than `saving` is saved, or how much to ±5 points, whichever are fewer.
+
+    If the costs go on as they did, their interval then leaves `saving` out in four of five cases; None where they do
+    not tell how costs vary.
+    """
+    if min(len(gpu), len(trainium)) < 2 or min(*gpu, *trainium) <= 0:
+        return None
+    x, y = np.log(np.asarray(gpu, float)), np.log(np.asarray(trainium, float))
+    d = float(y.mean() - x.mean())
+    variances = [float(x.var(ddof=1)), float(y.var(ddof=1))]
+    return _runs_wanted(d, variances, abs(log(1 - saving) - d)) if _varies(x, y) else None
+
+
 def clustered(by_workload: Mapping[str, float]) -> Estimate:
     """The saving of a portfolio from the saving of each of its workloads, which count alike.
 
@@ -86,8 +113,9 @@ def _more(d: float, x: Any, y: Any) -> tuple[int | None, int | None]:
     return max(0, wanted - len(x)), max(0, wanted - len(y))
 
 
-def _runs_wanted(d: float, variances: Sequence[float]) -> int:
-    """The least runs a side whose t interval of d would be ±5 points wide, if the costs go on varying as they did."""
+def _runs_wanted(d: float, variances: Sequence[float], apart: float = 0.0) -> int:
+    """The least runs a side whose t interval of d would be ±5 points wide, if the costs go on varying as they did; or
+    with that power leave out what lies so far `apart` from d."""
 
     from scipy import special
 
@@ -95,6 +123,8 @@ def _runs_wanted(d: float, variances: Sequence[float]) -> int:
         parts = [variance / runs for variance in variances]
         freedom = sum(parts) ** 2 / sum(part**2 / (runs - 1) for part in parts)
         half = float(special.stdtrit(freedom, (1 + LEVEL) / 2)) * sqrt(sum(parts))
+        if half + float(special.stdtrit(freedom, POWER)) * sqrt(sum(parts)) <= apart:
+            return True
         # Half of exp(d + half) - exp(d - half); what overflows is too wide anyway.
         return half < 50 and exp(d) * sinh(half) <= WANTED_HALF_WIDTH
 

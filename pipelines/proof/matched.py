@@ -82,6 +82,11 @@ def choose(gpu: Sequence[Run], trainium: Sequence[Run]) -> tuple[Side, Side] | N
     return None
 
 
+def one_side(runs: Sequence[Run]) -> Side | None:
+    """A side for itself, by the strongest measure it has."""
+    return next((side for measure in MEASURES if (side := _side(runs, measure))), None)
+
+
 def _side(runs: Sequence[Run], measure: str) -> Side | None:
     column = MEASURES[measure]
     ended = [run for run in runs if run["status"] not in UNENDED]

@@ -8,7 +8,7 @@ from math import fsum
 from typing import Any
 
 from pipelines.proof.matched import Run, Side
-from pipelines.proof.verdict import Evidence, Verdict, judge, price_change_to_flip, with_residual
+from pipelines.proof.verdict import Evidence, Verdict, judge, price_change_to_flip, scaled, with_residual
 
 EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
 ESTIMATED = ("tag", "type_match")
@@ -43,7 +43,9 @@ def claimed(
     flipped, _ = judge(replace(evidence, estimate=worst))
     change = price_change_to_flip(found, verdict)
     on = sides[1 if found.saving > 0 else 0].runs[0]["instance_type"]
+    without = [f"{bare} if failed runs' cost were left out" for bare in _without_failed(evidence, verdict, sides)]
     said = [f"{flipped} if all {on} time that no run explains were these runs'"] if flipped != verdict else []
+    said = [*without, *said]
     held = "both cost the same" if verdict not in ("proven", "disproven") else f"no longer {verdict}"
     if round(change, 3):
         said.append(f"{held} if GPU prices were {abs(change):.1%} {'lower' if change < 0 else 'higher'}")
@@ -58,3 +60,17 @@ def claimed(
         "gpu_price_change_to_flip_ratio": change,
         "would_flip": "; ".join(said) or None,
     }
+
+
+def _without_failed(evidence: Evidence, verdict: Verdict, sides: tuple[Side, Side]) -> list[Verdict]:
+    """The verdict if failed runs had cost nothing, where it is another.
+
+    Each run that counts bears the same share of them, so their cost moves the interval and does not widen it: how many
+    fail is a chance of its own that the interval does not hold, and this is the other end of it.
+    """
+    found = evidence.estimate
+    if found is None or not any(side.failed for side in sides):
+        return []
+    factor = sides[0].loading / sides[1].loading
+    bare, _ = judge(replace(evidence, estimate=scaled(found, factor)))
+    return [bare] if bare != verdict else []

@@ -79,12 +79,16 @@ def _more(found: Estimate) -> list[str]:
 
 def with_residual(found: Estimate, gpu_ratio: float, trainium_ratio: float) -> Estimate:
     """The estimate if what no run explains were the runs' of the side that looks cheaper; ratios to what they cost."""
-    factor = 1 + trainium_ratio if found.saving > 0 else 1 / (1 + gpu_ratio)
+    return scaled(found, 1 + trainium_ratio if found.saving > 0 else 1 / (1 + gpu_ratio))
 
-    def worse(saving: float | None) -> float | None:
+
+def scaled(found: Estimate, factor: float) -> Estimate:
+    """The estimate if Trainium cost `factor` times as much beside the GPU."""
+
+    def moved(saving: float | None) -> float | None:
         return None if saving is None else 1 - (1 - saving) * factor
 
-    return replace(found, saving=1 - (1 - found.saving) * factor, low=worse(found.low), high=worse(found.high))
+    return replace(found, saving=1 - (1 - found.saving) * factor, low=moved(found.low), high=moved(found.high))
 
 
 def price_change_to_flip(found: Estimate, verdict: Verdict) -> float:

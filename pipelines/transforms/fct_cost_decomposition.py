@@ -1,6 +1,6 @@
 """One row per pair of the comparison, cost basis and factor: what of the difference of a unit's cost each factor made.
 
-A completed run's cost of a unit is a product: list price of the day compared × change of price since the run × rate
+A compared run's cost of a unit is a product: list price of the day compared × change of price since the run × rate
 (what was paid of it) × productive hours a step × steps to the target / goodput; so are the geometric means of a side.
 Operations are what remains of a side's unit cost: 1 / goodput, and failed runs where the comparison counts them in.
 """
@@ -16,7 +16,7 @@ import polars as pl
 
 from pipelines.proof.decomposition import Part, decompose
 
-INPUTS = ("fct_silicon_comparison", "fct_run_unit", "dim_list_price")
+INPUTS = ("fct_silicon_comparison", "fct_compared_run", "fct_run_unit", "dim_list_price")
 OPERATIONS = "operations"
 # As they are told: the chip first, then what is not the chip's.
 FACTORS = ("silicon_price", "silicon_hours", "rate", OPERATIONS, "convergence", "price_change")
@@ -45,11 +45,15 @@ Prices = dict[tuple[str, str], list[tuple[date, float]]]
 
 
 def build(
-    fct_silicon_comparison: pl.DataFrame, fct_run_unit: pl.DataFrame, dim_list_price: pl.DataFrame
+    fct_silicon_comparison: pl.DataFrame,
+    fct_compared_run: pl.DataFrame,
+    fct_run_unit: pl.DataFrame,
+    dim_list_price: pl.DataFrame,
 ) -> pl.DataFrame:
     """The factors of every pair that has a unit cost on both sides."""
     prices = _prices(dim_list_price)
-    runs = fct_run_unit.filter(status="completed").sort("run_id")
+    compared = fct_compared_run.filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
+    runs = compared.join(fct_run_unit, on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.
     both = pl.all_horizontal(pl.col("gpu_unit_cost_usd", "trainium_unit_cost_usd") >= 0)
     measured = fct_silicon_comparison.filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
@@ -78,13 +82,8 @@ def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[
 
 
 def _measured(pair: dict[str, Any], instance_type: str, runs: pl.DataFrame, prices: Prices) -> dict[str, float | None]:
-    """Geometric means over the completed runs of one side; None where one of them does not tell."""
-    own = runs.filter(
-        workload_id=pair["workload_id"],
-        instance_type=instance_type,
-        unit_measure=pair["unit_measure"],
-        billing_currency=pair["billing_currency"],
-    ).rows(named=True)
+    """Geometric means over the compared runs of one side; None where one of them does not tell."""
+    own = runs.filter(**{name: pair[name] for name in _KEY}, instance_type=instance_type).rows(named=True)
     return {
         "cost": _mean(_quotient(run[f"{pair['cost_basis']}_cost_usd"], run["unit_count"]) for run in own),
         "hours": _mean(_quotient(run["instance_hours"], run["unit_count"]) for run in own),

@@ -5,8 +5,9 @@ Brings the runs of each pair together; the arithmetic and the words are in pipel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, product
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -14,6 +15,7 @@ import polars as pl
 from pipelines.proof.comparison import Context, compare
 from pipelines.proof.matched import Run
 from pipelines.proof.registration import registrations_by_workload
+from pipelines.transforms.run_pair import BASES, pairs_of
 
 INPUTS = (
     "fct_run_unit_cost",
@@ -22,8 +24,8 @@ INPUTS = (
     "stg_tracker__evaluation",
     "stg_proof__registration",
     "stg_proof__run",
+    "dim_list_price",
 )
-_BASES = ("effective", "list", "billed")
 _TEXT = ("workload_id", "gpu_instance_type", "trainium_instance_type", "cost_basis", "billing_currency")
 _SCHEMA = {
     **dict.fromkeys(_TEXT, pl.String),
@@ -60,38 +62,21 @@ def build(
     stg_tracker__evaluation: pl.DataFrame,
     stg_proof__registration: pl.DataFrame,
     stg_proof__run: pl.DataFrame,
+    dim_list_price: pl.DataFrame,
 ) -> pl.DataFrame:
     """Every pair of instance types on which a workload completed a run, on each basis."""
-    context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation)
+    context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation, dim_list_price)
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
     rows = []
-    for key, sides in _matched(fct_run_unit_cost):
+    for key, sides in pairs_of(fct_run_unit_cost):
         pair = [
             key | {"cost_basis": basis} | compare(*sides[basis], context, registered.get(key["workload_id"]))
-            for basis in _BASES
+            for basis in BASES
         ]
         rows += [row | {"would_flip": _flips(row, pair)} for row in pair]
     frame = pl.DataFrame(rows, schema=_SCHEMA)
     # More places than six would only differ from machine to machine.
     return frame.with_columns(pl.col(pl.Float64).round(6))
-
-
-def _matched(runs: pl.DataFrame) -> Iterator[tuple[dict[str, str], dict[str, tuple[list[Run], list[Run]]]]]:
-    """The runs of each pair of instance types that share workload and currency: by basis, GPU and Trainium."""
-    keys = ["workload_id", "billing_currency", "accelerator_family", "instance_type"]
-    sides: dict[tuple[str, ...], dict[str, list[Run]]] = {}
-    for run in runs.sort(*keys, "run_id").iter_rows(named=True):
-        sides.setdefault(tuple(run[key] for key in keys), {}).setdefault(run["cost_basis"], []).append(run)
-    # A side on which nothing completed has no cost of completing it.
-    told = [side for side in sides if any(run["status"] == "completed" for run in sides[side]["effective"])]
-    for (workload, currency), group in groupby(told, key=lambda side: side[:2]):
-        types: dict[str, list[tuple[str, ...]]] = {"gpu": [], "trainium": []}
-        for side in group:
-            types[side[2]].append(side)
-        for gpu, trainium in product(types["gpu"], types["trainium"]):
-            key = {"workload_id": workload, "billing_currency": currency}
-            key |= {"gpu_instance_type": gpu[3], "trainium_instance_type": trainium[3]}
-            yield key, {basis: (sides[gpu][basis], sides[trainium][basis]) for basis in _BASES}
 
 
 def _flips(row: Mapping[str, Any], pair: Sequence[Mapping[str, Any]]) -> str | None:
@@ -102,7 +87,7 @@ def _flips(row: Mapping[str, Any], pair: Sequence[Mapping[str, Any]]) -> str | N
     return "; ".join([*others, *filter(None, [row.get("would_flip")])]) or None
 
 
-def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataFrame) -> Context:
+def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataFrame, prices: pl.DataFrame) -> Context:
     targets = {
         run["run_id"]: (run["target_metric"], run["target_direction"], run["target_value"])
         for run in dim_run.filter(pl.col("target_metric").is_not_null()).iter_rows(named=True)
@@ -128,4 +113,19 @@ def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataF
         chosen = last.filter(pl.col("split") == (shared["split"][0] if shared.height else ""))
         return dict(chosen.select("run_id", "value").iter_rows())
 
-    return Context(targets.get, final, held)
+    return Context(targets.get, final, held, partial(_repriced, _changes(prices)))
+
+
+def _changes(prices: pl.DataFrame) -> pl.DataFrame:
+    """Days on which a reviewed list price became another one."""
+    book = prices.filter(offer="on_demand", price_evidence="book").sort("instance_type", "region_id", "from_date")
+    before = pl.col("price_per_hour_usd").shift().over("instance_type", "region_id")
+    return book.filter(pl.col("price_per_hour_usd") != before).select("instance_type", "from_date")
+
+
+def _repriced(changes: pl.DataFrame, instance_type: str, last: date, newest: date) -> date | None:
+    own = changes.filter(
+        pl.col("from_date") > last, pl.col("from_date") <= newest, instance_type=instance_type.removeprefix("ml.")
+    )
+    found: Any = own["from_date"].min()
+    return found

@@ -13,7 +13,12 @@ from pipelines.proof.break_even import Case
 
 # Ports are stated in it, so only bills in it are held against them.
 CURRENCY = "USD"
-INPUTS = ("stated_port", "stated_port_run", "mart_silicon_comparison", "fct_run", "fct_run_unit")
+BASIS = "effective"
+INPUTS = (
+    "stated_port", "stated_port_run", "fct_silicon_comparison", "fct_compared_run", "fct_run", "fct_run_unit",
+    "stg_proof__run",
+)  # fmt: skip
+_PAIR = ("workload_id", "gpu_instance_type", "trainium_instance_type", "billing_currency")
 KINDS = ("spike", "validation", "failed_pair")
 MONTH_DAYS = 365.25 / 12
 # How far back runs are counted for the cadence, and the least time they are counted over.
@@ -63,18 +68,93 @@ class PortCase:
 def port_cases(
     stated_port: pl.DataFrame,
     stated_port_run: pl.DataFrame,
-    mart_silicon_comparison: pl.DataFrame,
+    fct_silicon_comparison: pl.DataFrame,
+    fct_compared_run: pl.DataFrame,
     fct_run: pl.DataFrame,
     fct_run_unit: pl.DataFrame,
+    stg_proof__run: pl.DataFrame,
 ) -> Iterator[PortCase]:
     """Every port, by name."""
+    done = compared_units(fct_compared_run, fct_run_unit)
     for port in stated_port.sort("port_name").iter_rows(named=True):
-        own = stated_port_run.filter(port_name=port["port_name"])
+        own = stated_port_run.filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
+        own = pl.concat(
+            [own, _failed_pairs(port, own, fct_silicon_comparison, fct_compared_run, fct_run, stg_proof__run)]
+        )
         found = PortCase(port, _costs(port))
         _add_runs(found, own, fct_run)
-        _add_saving(found, mart_silicon_comparison, fct_run_unit)
+        _add_saving(found, fct_silicon_comparison, done)
         _add_cadence(found, fct_run.filter(pl.col("run_id").is_in(own["run_id"].to_list()).not_()))
         yield found
+
+
+def compared_units(fct_compared_run: pl.DataFrame, fct_run_unit: pl.DataFrame) -> pl.DataFrame:
+    """The compared runs of each pair with the units of work they did."""
+    compared = fct_compared_run.filter(comparison_part="compared", cost_basis=BASIS)
+    units = fct_run_unit.select("run_id", "unit_measure", "unit_count")
+    return compared.join(units, on=["run_id", "unit_measure"])
+
+
+def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: str = BASIS) -> dict[str, Any] | None:
+    """The workload's pair with the most runs on its lesser side, one that claims a saving before one that does not."""
+    pairs = (
+        comparison.filter(workload_id=workload_id, cost_basis=basis, billing_currency=currency)
+        .with_columns(
+            least=pl.min_horizontal("gpu_run_count", "trainium_run_count"),
+            claims=pl.col("saving_ratio").is_not_null() & (pl.col("verdict") != "not comparable"),
+        )
+        .sort("claims", "least", "gpu_instance_type", "trainium_instance_type", descending=[True, True, False, False])
+    )
+    return pairs.row(0, named=True) if pairs.height else None
+
+
+def units_of(pair: dict[str, Any], done: pl.DataFrame) -> float | None:
+    """Units of work a compared run of the pair does, on average; `done` has those runs with their units."""
+    counts = [
+        float(count) for count in done.filter(**{name: pair[name] for name in _PAIR}).sort("run_id")["unit_count"]
+    ]
+    return sum(counts) / len(counts) if counts else None
+
+
+def runs_per_month(runs: pl.DataFrame) -> float | None:
+    """Completed runs a month over the 90 days before the newest of these, or since the first one, a month at least."""
+    # What only compiles or evaluates serves other runs.
+    serves = pl.col("purpose").fill_null("").is_in(["compile_only", "eval_only"])
+    done = runs.filter(~serves, status="completed").drop_nulls(["started_at", "ended_at"])
+    if not done.height:
+        return None
+    newest: datetime = max(done["ended_at"])
+    oldest: datetime = min(done["started_at"])
+    recent = done.filter(pl.col("ended_at") > newest - _WINDOW).height
+    return recent / (min(max(newest - oldest, _LEAST), _WINDOW) / _LEAST)
+
+
+def _failed_pairs(
+    port: dict[str, Any],
+    own: pl.DataFrame,
+    comparison: pl.DataFrame,
+    compared: pl.DataFrame,
+    fct_run: pl.DataFrame,
+    named: pl.DataFrame,
+) -> pl.DataFrame:
+    """Trainium runs since the port began of pairs that missed their quality, and GPU runs registered as their partners.
+
+    Other GPU runs made models that are used. A run with which another pair met its quality is no failure, and what is
+    stated of a run stands.
+    """
+    pairs = comparison.filter(workload_id=port["workload_id"], billing_currency=CURRENCY, cost_basis=BASIS)
+    runs = compared.filter(pl.col("comparison_part").is_in(["compared", "failed"]), accelerator_family="trainium")
+    missed, met = (
+        runs.join(pairs.filter(quality_status=status), on=[*_PAIR, "cost_basis"], how="semi").select("run_id").unique()
+        for status in ("missed", "met")
+    )
+    begun = fct_run.filter(pl.col("started_at").dt.date() >= port["started_date"])
+    failed = missed.join(met, on="run_id", how="anti").join(begun, on="run_id", how="semi")
+    partners = named.drop_nulls("pair_no")
+    of_failed = partners.join(failed, on="run_id", how="semi")
+    beside = partners.join(of_failed, on=["registration", "pair_no"], how="semi").select("run_id")
+    every = pl.concat([failed, beside]).unique().join(own, on="run_id", how="anti")
+    return every.select("run_id", port_cost_kind=pl.lit("failed_pair"))
 
 
 def _costs(port: dict[str, Any]) -> dict[str, float]:
@@ -97,18 +177,13 @@ def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None
             found.costs[run["port_cost_kind"]] += float(run["effective_cost_usd"])
 
 
-def _add_saving(found: PortCase, comparison: pl.DataFrame, fct_run_unit: pl.DataFrame) -> None:
+def _add_saving(found: PortCase, comparison: pl.DataFrame, done: pl.DataFrame) -> None:
     """What a run costs on either side: as compared on the bill, else as planned."""
     port = found.port
-    pairs = (
-        comparison.filter(workload_id=port["workload_id"], cost_basis="effective", billing_currency=CURRENCY)
-        .with_columns(least=pl.min_horizontal("gpu_run_count", "trainium_run_count"))
-        .sort("least", "gpu_instance_type", "trainium_instance_type", descending=[True, False, False])
-    )
-    told = pairs.filter(pl.col("saving_ratio").is_not_null(), pl.col("verdict") != "not comparable")
-    units = _units(told.row(0, named=True), fct_run_unit) if told.height else None
-    if units:
-        found.pair = pair = told.row(0, named=True)
+    pair = best_pair(comparison, port["workload_id"], CURRENCY)
+    units = units_of(pair, done) if pair and pair["claims"] else None
+    if pair and units:
+        found.pair = pair
         found.gpu = float(pair["gpu_unit_cost_usd"]) * units
         found.trainium = found.gpu * (1 - float(pair["saving_ratio"]))
         found.saving_evidence = "measured"
@@ -123,28 +198,11 @@ def _add_saving(found: PortCase, comparison: pl.DataFrame, fct_run_unit: pl.Data
         found.missing.append("nothing compares the two sides of the workload, and nothing is planned: run a spike")
 
 
-def _units(pair: dict[str, Any], fct_run_unit: pl.DataFrame) -> float | None:
-    """Units of work a completed run of the pair does, on average."""
-    done = fct_run_unit.filter(
-        pl.col("instance_type").is_in([pair["gpu_instance_type"], pair["trainium_instance_type"]]),
-        workload_id=pair["workload_id"],
-        unit_measure=pair["unit_measure"],
-        status="completed",
-        billing_currency=CURRENCY,
-    ).sort("run_id")
-    counts = [float(count) for count in done["unit_count"]]
-    return sum(counts) / len(counts) if counts else None
-
-
 def _add_cadence(found: PortCase, runs: pl.DataFrame) -> None:
-    """Completed runs a month over the last 90 days, or since the first one; else as stated."""
-    done = runs.filter(workload_id=found.port["workload_id"], status="completed").drop_nulls(["started_at", "ended_at"])
-    if done.height:
-        newest: datetime = max(done["ended_at"])
-        oldest: datetime = min(done["started_at"])
-        recent = done.filter(pl.col("ended_at") > newest - _WINDOW).height
-        found.runs_per_month = recent / (min(max(newest - oldest, _LEAST), _WINDOW) / _LEAST)
-        found.cadence_evidence = "measured"
+    """As measured, else as stated."""
+    measured = runs_per_month(runs.filter(workload_id=found.port["workload_id"]))
+    if measured is not None:
+        found.runs_per_month, found.cadence_evidence = measured, "measured"
     elif found.port["runs_per_month"] is not None:
         found.runs_per_month, found.cadence_evidence = found.port["runs_per_month"], "planned"
     else:

@@ -1,5 +1,5 @@
 -- One row per billed run on one kind of GPU or Trainium machine × cost basis: what it cost, whole and by unit of work.
--- Blocks are each run's own: only passes over the dataset are compared by the epoch.
+-- Units are those of fct_run_unit; beside what it tells, a run here bears its part of what was compiled for it.
 with run as (
     select *
     from fct_run
@@ -24,13 +24,32 @@ loaded as (
     left join precompiled on precompiled.run_id = run.run_id and precompiled.billing_currency = run.billing_currency
 ),
 
+unit as (
+    select
+        run_id,
+        max(list_cost_usd) filter (where unit_measure = 'cost_to_target') as list_to_target_usd,
+        max(effective_cost_usd) filter (where unit_measure = 'cost_to_target') as to_target_usd,
+        max(billed_cost_usd) filter (where unit_measure = 'cost_to_target') as billed_to_target_usd,
+        max(unit_count) filter (where unit_measure = 'cost_per_epoch') as epoch_count,
+        max(unit_count) filter (where unit_measure = 'cost_per_million_tokens') as million_token_count
+    from fct_run_unit
+    group by run_id
+),
+
+counted as (
+    select loaded.*, unit.list_to_target_usd, unit.to_target_usd, unit.billed_to_target_usd, unit.epoch_count, unit.million_token_count
+    from loaded
+    left join unit on unit.run_id = loaded.run_id
+),
+
 based as (
-    select *, 'list' as cost_basis, list_cost_usd + list_compile_usd as whole_cost_usd,
-        list_cost_to_target_usd + list_compile_usd as to_target_usd from loaded
+    select run_id, 'list' as cost_basis, list_cost_usd + list_compile_usd as whole_cost_usd,
+        list_to_target_usd + list_compile_usd as unit_to_target_usd
+    from counted
     union all
-    select *, 'effective', effective_cost_usd + compile_usd, cost_to_target_usd + compile_usd from loaded
+    select run_id, 'effective', effective_cost_usd + compile_usd, to_target_usd + compile_usd from counted
     union all
-    select *, 'billed', billed_cost_usd + billed_compile_usd, billed_cost_to_target_usd + billed_compile_usd from loaded
+    select run_id, 'billed', billed_cost_usd + billed_compile_usd, billed_to_target_usd + billed_compile_usd from counted
 ),
 
 -- AWS fills the invoice id in when a line is final (facts 2.5).
@@ -55,30 +74,21 @@ worked as (
     select run_id, greatest(model_flops_utilization_ratio(training_flops), billed_flops_utilization_ratio(billed_flops)) as peak_ratio
     from fct_run_efficiency
     group by run_id
-),
-
-measured as (
-    select
-        run_id, cost_basis, workload_id, billing_currency, accelerator_family, instance_type, status, started_at, ended_at,
-        accelerator_hours, epoch_unit, whole_cost_usd, to_target_usd,
-        cost_per_epoch_usd(whole_cost_usd) as cost_per_epoch_usd,
-        cost_per_million_tokens_usd(whole_cost_usd) as cost_per_million_tokens_usd
-    from based
-    group by all
 )
 
 select
-    measured.run_id, measured.cost_basis, measured.workload_id, measured.billing_currency, measured.accelerator_family,
-    measured.instance_type, measured.status, measured.started_at, measured.ended_at, measured.accelerator_hours, measured.epoch_unit,
-    measured.whole_cost_usd,
-    measured.to_target_usd as unit_cost_to_target_usd,
-    case when measured.epoch_unit = 'dataset_pass' then measured.cost_per_epoch_usd end as unit_cost_per_epoch_usd,
-    measured.cost_per_million_tokens_usd as unit_cost_per_million_tokens_usd,
+    run.run_id, based.cost_basis, run.workload_id, run.billing_currency, run.accelerator_family, run.instance_type, run.status,
+    run.started_at, run.ended_at, run.accelerator_hours, run.epoch_unit,
+    based.whole_cost_usd,
+    based.unit_to_target_usd as unit_cost_to_target_usd,
+    ratio(based.whole_cost_usd, run.epoch_count) as unit_cost_per_epoch_usd,
+    ratio(based.whole_cost_usd, run.million_token_count) as unit_cost_per_million_tokens_usd,
     settled.imds_cost_usd, settled.api_cost_usd, settled.nodemap_cost_usd, settled.tag_cost_usd, settled.type_match_cost_usd,
     settled.first_billing_month, settled.last_billing_month, settled.open_billing_month, newest.newest_usage_date,
     -- No chip does more than its peak: tokens of a core or device were taken for the job's, or counted twice.
     coalesce(worked.peak_ratio > 1, false) as is_impossible
-from measured
-join settled on settled.run_id = measured.run_id and settled.billing_currency = measured.billing_currency
+from based
+join counted as run on run.run_id = based.run_id
+join settled on settled.run_id = run.run_id and settled.billing_currency = run.billing_currency
 cross join newest
-left join worked on worked.run_id = measured.run_id
+left join worked on worked.run_id = run.run_id

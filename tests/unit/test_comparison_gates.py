@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -140,6 +141,26 @@ def test_an_open_month_is_not_reconciled() -> None:
     gpu[1]["open_billing_month"] = date(2026, 7, 1)
     verdict, reason = judged(gpu, side(TRAINIUM, HALF))
     assert (verdict, "July 2026 is not reconciled" in reason) == ("indicative", True)
+
+
+def test_a_price_list_that_changed_after_the_runs_is_stale_however_recent_they_are() -> None:
+    """The runs of both sides ended on 14 July; the day after, the GPU's list price changed."""
+    changed = {GPU: date(2026, 7, 15)}
+    told = replace(
+        context(final=FINAL), repriced=lambda name, last, newest: changed.get(name) if last < newest else None
+    )
+    verdict, reason = judged(side(GPU, BASE), side(TRAINIUM, HALF), context=told)
+    assert verdict == "indicative"
+    assert "the list price of p5.48xlarge changed on 2026-07-15, after its last run of 2026-07-14" in reason
+
+
+def test_a_verdict_that_failed_runs_alone_make_says_so() -> None:
+    """Costs alike, and a failed GPU run as dear as all others together: half is saved by that alone."""
+    gpu = [*side(GPU, BASE), run("failed", GPU, 33.1, status="failed", unit_cost_to_target_usd=None)]
+    row = compare(gpu, side(TRAINIUM, BASE), context(final=FINAL), None)
+    assert (row["verdict"], row["saving_ratio"]) == ("proven", pytest.approx(0.5))
+    assert row["would_flip"].startswith("inconclusive if failed runs' cost were left out")
+    assert "left out" not in compare(side(GPU, BASE), side(TRAINIUM, HALF), context(), None)["would_flip"]
 
 
 def test_a_price_of_last_year_is_stale() -> None:

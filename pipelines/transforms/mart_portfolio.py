@@ -1,0 +1,158 @@
+"""One row per workload and currency: its lean, what is proven, money at stake, how it is bought, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+
+from pipelines.proof.lean import to_tell
+from pipelines.transforms import workload_case
+from pipelines.transforms.port_case import CURRENCY
+from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCase, monthly_cost, workload_cases
+
+INPUTS = (*workload_case.INPUTS, "fct_lean", "dim_list_price")
+_SCHEMA = {
+    **dict.fromkeys(("workload_id", "billing_currency"), pl.String),
+    "portfolio_rank": pl.Int64,
+    **dict.fromkeys(("lean", "decided_by", "lean_reason", "verdict"), pl.String),
+    **dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), pl.Float64),
+    **dict.fromkeys(("gpu_run_count", "trainium_run_count"), pl.Int64),
+    **dict.fromkeys(("monthly_cost_usd", "monthly_at_stake_usd"), pl.Float64),
+    "at_stake_evidence": pl.String,
+    **dict.fromkeys(("purchase_option", "purchase_shares", "cheapest_instance_type"), pl.String),
+    "cheapest_purchase_option": pl.String,
+    "cheapest_price_per_hour_usd": pl.Float64,
+    "cheapest_evidence": pl.String,
+    "missing_evidence": pl.String,
+}
+_UNDECIDED = ("indicative", "inconclusive", "not comparable")
+_NAMES = {"gpu": "GPU", "trainium": "Trainium"}
+
+
+def build(fct_lean: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
+    """Every workload with a billed run on GPU or Trainium, the most at stake first in each currency."""
+    results = {
+        (row["workload_id"], row["billing_currency"]): row
+        for row in fct_lean.filter(rule="result").iter_rows(named=True)
+    }
+    newest: Any = inputs["fct_workload_spend_daily"]["usage_date"].max()
+    counts = dict(dim_list_price.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
+    rows = [
+        _row(case, results[case.workload_id, case.currency], newest, inputs["stated_offer"], counts)
+        for case in workload_cases(**inputs)
+    ]
+    rows.sort(key=lambda row: (row["billing_currency"], -abs(row["monthly_at_stake_usd"]), row["workload_id"]))
+    ranked: dict[str, int] = {}
+    for row in rows:
+        ranked[row["billing_currency"]] = ranked.get(row["billing_currency"], 0) + 1
+        row["portfolio_rank"] = ranked[row["billing_currency"]]
+    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+
+
+def _row(
+    case: WorkloadCase, result: dict[str, Any], newest: Any, offers: pl.DataFrame, counts: dict[str, int]
+) -> dict[str, Any]:
+    pair = case.pair
+    done = {
+        family: pair[f"{family}_run_count"]
+        if pair
+        else case.runs.filter(accelerator_family=family, status="completed").height
+        for family in FAMILIES
+    }
+    stake, evidence = _at_stake(case, newest)
+    recent = case.spend.filter(
+        pl.col("accelerator_hours") > 0, pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS)
+    )
+    if recent.is_empty():
+        recent = case.spend.filter(pl.col("accelerator_hours") > 0)
+    return {
+        "workload_id": case.workload_id,
+        "billing_currency": case.currency,
+        **{name: result[name] for name in ("lean", "decided_by", "lean_reason")},
+        "verdict": pair["verdict"] if pair else "not compared",
+        **{name: pair[name] if pair else None for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")},
+        **{f"{family}_run_count": count for family, count in done.items()},
+        "monthly_cost_usd": case.monthly_cost,
+        "monthly_at_stake_usd": stake,
+        "at_stake_evidence": evidence,
+        **_bought(recent),
+        **_cheapest(case, result["lean"], recent, offers, counts),
+        "missing_evidence": "; ".join(_lacks(case, result, done)) or None,
+    }
+
+
+def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float, str]:
+    """USD a month that hang on the choice: what all of it would cost on the GPU × the saving, negative where that is.
+
+    Where nothing measures or plans a saving, at most all of it.
+    """
+    saving, evidence = None, "measured"
+    if case.pair is not None and case.pair["claims"]:
+        saving = float(case.pair["saving_ratio"])
+    elif case.port is not None and case.port.saving_evidence == "planned" and case.port.gpu:
+        saving, evidence = 1 - (case.port.trainium or 0.0) / case.port.gpu, "planned"
+    if saving is None or saving >= 1:
+        return case.monthly_cost, "at most all of it"
+    gpu, trainium = (monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) for f in FAMILIES)
+    return (gpu + trainium / (1 - saving)) * saving, evidence
+
+
+def _bought(recent: pl.DataFrame) -> dict[str, str | None]:
+    """How its accelerator time of the last 90 days was bought, by cost, the most first."""
+    by_market = recent.group_by("market").agg(pl.col("effective_cost_usd").sum())
+    shares = by_market.sort("effective_cost_usd", "market", descending=[True, False])
+    whole = float(shares["effective_cost_usd"].sum())
+    if not shares.height or whole <= 0:
+        return {"purchase_option": shares["market"][0] if shares.height else None, "purchase_shares": None}
+    said = [f"{market.replace('_', ' ')} {float(usd) / whole:.1%}" for market, usd in shares.iter_rows() if usd]
+    return {"purchase_option": shares["market"][0], "purchase_shares": ", ".join(said)}
+
+
+def _cheapest(
+    case: WorkloadCase, lean: str, recent: pl.DataFrame, offers: pl.DataFrame, counts: dict[str, int]
+) -> dict[str, Any]:
+    """The least price of an instance-hour of the side it leans to, else of the one it spends the most on: as billed, or
+    as offered in time. What interruptions of Spot take is not in it."""
+    spent = recent.group_by("accelerator_family").agg(pl.col("effective_cost_usd").sum())
+    most = spent.sort("effective_cost_usd", "accelerator_family")["accelerator_family"].to_list()[-1:]
+    families = [lean] if lean in FAMILIES else most
+    found: list[tuple[float, str, str, str]] = []
+    billed = recent.filter(pl.col("accelerator_family").is_in(families)).group_by("instance_type", "market")
+    for instance_type, market, usd, hours in billed.agg(
+        pl.col("effective_cost_usd").sum(), pl.col("accelerator_hours").sum().cast(pl.Float64)
+    ).iter_rows():
+        if count := counts.get(instance_type.removeprefix("ml.")):
+            found.append((float(usd) / hours * count, instance_type, market, "billed"))
+    if case.currency == CURRENCY:
+        told = offers.filter(
+            pl.col("accelerator_family").is_in(families),
+            pl.col("lead_days") <= case.inputs["need_within_days"],
+            pl.col("price_per_hour_usd").is_not_null(),
+            pl.lit(True) if case.stated["region_id"] is None else pl.col("region_id") == case.stated["region_id"],
+        )
+        found += [
+            (float(row["price_per_hour_usd"]), row["instance_type"], row["purchase_option"], "offered")
+            for row in told.iter_rows(named=True)
+        ]
+    if not found:
+        return {}
+    usd, instance_type, market, evidence = min(found)
+    return {
+        "cheapest_instance_type": instance_type,
+        "cheapest_purchase_option": market,
+        "cheapest_price_per_hour_usd": usd,
+        "cheapest_evidence": evidence,
+    }
+
+
+def _lacks(case: WorkloadCase, result: dict[str, Any], done: dict[str, int]) -> Iterable[str]:
+    if case.pair is None:
+        without = [_NAMES[family] for family, count in done.items() if not count]
+        yield f"no run completed on {' or '.join(without)}" if without else "no two sides on one kind of machine each"
+    elif case.pair["verdict"] in _UNDECIDED:
+        yield f"{case.pair['verdict']}: {case.pair['verdict_reason']}"
+    if result["missing_inputs"]:
+        yield to_tell(result["missing_inputs"].split(", "))

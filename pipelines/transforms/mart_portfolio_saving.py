@@ -1,0 +1,61 @@
+"""One row per cost basis: what Trainium saves over the workloads that are proven, disproven or inconclusive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from pipelines.proof.estimate import clustered
+from pipelines.proof.verdict import RUN_FLOOR
+from pipelines.transforms.port_case import best_pair
+from pipelines.transforms.run_pair import BASES
+
+INPUTS = ("fct_silicon_comparison",)
+# Left out is what may claim nothing or shows too little, never what shows the wrong thing.
+_SHOWN = ("proven", "disproven", "inconclusive")
+_SCHEMA = {
+    "cost_basis": pl.String,
+    **dict.fromkeys(("workload_count", "left_out_workload_count"), pl.Int64),
+    **dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), pl.Float64),
+    "portfolio_reason": pl.String,
+}
+
+
+def build(fct_silicon_comparison: pl.DataFrame) -> pl.DataFrame:
+    """Each workload counts once, with its pair of the most runs; below three of them nothing is estimated."""
+    rows = []
+    for basis in BASES:
+        pairs = dict(_pairs(fct_silicon_comparison, basis))
+        savings = {
+            name: float(pair["saving_ratio"])
+            for name, pair in pairs.items()
+            if pair["verdict"] in _SHOWN and float(pair["saving_ratio"]) < 1
+        }
+        row: dict[str, Any] = {
+            "cost_basis": basis,
+            "workload_count": len(savings),
+            "left_out_workload_count": len(pairs) - len(savings),
+            "portfolio_reason": f"{len(savings)} workloads can be judged, where {RUN_FLOOR} are needed",
+        }
+        if len(savings) >= RUN_FLOOR:
+            found = clustered(savings)
+            row |= {
+                "saving_ratio": found.saving,
+                "saving_low_ratio": found.low,
+                "saving_high_ratio": found.high,
+                "portfolio_reason": f"t interval over {len(savings)} workloads, each counting once whatever it spends",
+            }
+        if pairs:
+            rows.append(row)
+    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+
+
+def _pairs(comparison: pl.DataFrame, basis: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The first currency by name where a workload is billed in several: a ratio has none."""
+    keys = comparison.select("workload_id", "billing_currency").unique().sort(pl.all(), descending=True)
+    for workload_id, currency in keys.iter_rows():
+        pair = best_pair(comparison, workload_id, currency, basis)
+        if pair is not None:
+            yield workload_id, pair

@@ -1,0 +1,136 @@
+"""One row per workload and currency that nothing measured decides: what a spike measures, its runs, cost and result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from pipelines.proof.lean import SPIKE, to_tell
+from pipelines.proof.matched import Side, one_side
+from pipelines.proof.spike import costs_of_a_run, deciding_saving, runs_to_do
+from pipelines.transforms import workload_case
+from pipelines.transforms.port_case import BASIS, CURRENCY
+from pipelines.transforms.workload_case import FAMILIES, WorkloadCase, workload_cases
+
+INPUTS = (*workload_case.INPUTS, "fct_lean", "fct_run_unit_cost", "dim_list_price")
+_SCHEMA = {
+    **dict.fromkeys(("workload_id", "billing_currency", "lean"), pl.String),
+    **dict.fromkeys(("gpu_instance_type", "trainium_instance_type"), pl.String),
+    **dict.fromkeys(
+        ("gpu_run_count", "trainium_run_count", "spike_gpu_run_count", "spike_trainium_run_count"), pl.Int64
+    ),
+    "run_count_basis": pl.String,
+    **dict.fromkeys(("gpu_cost_per_run_usd", "trainium_cost_per_run_usd"), pl.Float64),
+    "cost_per_run_evidence": pl.String,
+    "trainium_hours_per_run": pl.Float64,
+    "spike_run_cost_usd": pl.Float64,
+    "deciding_saving_ratio": pl.Float64,
+    **dict.fromkeys(("to_measure", "deciding_result", "missing_evidence"), pl.String),
+}
+
+
+def build(
+    fct_lean: pl.DataFrame, fct_run_unit_cost: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.DataFrame
+) -> pl.DataFrame:
+    """Every workload whose result is a spike, or a scenario's lean that no proof stands behind."""
+    results = {
+        (row["workload_id"], row["billing_currency"]): row
+        for row in fct_lean.filter(rule="result").iter_rows(named=True)
+    }
+    kinds = dict(fct_lean.select("rule", "rule_kind").unique().iter_rows())
+    rows = []
+    for case in workload_cases(**inputs):
+        result = results[case.workload_id, case.currency]
+        if result["lean"] == SPIKE or kinds.get(result["decided_by"]) == "scenario":
+            runs = fct_run_unit_cost.filter(
+                workload_id=case.workload_id, billing_currency=case.currency, cost_basis=BASIS
+            )
+            rows.append(_row(case, result, runs, dim_list_price, inputs["stated_offer"]))
+    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+
+
+def _row(
+    case: WorkloadCase, result: dict[str, Any], runs: pl.DataFrame, prices: pl.DataFrame, offers: pl.DataFrame
+) -> dict[str, Any]:
+    pair = case.pair or {}
+    types = [pair.get(f"{family}_instance_type") or _usual(runs, offers, family) for family in FAMILIES]
+    sides = [_side(runs, name) for name in types]
+    costs = [list(side.costs) if side else [] for side in sides]
+    again = pair.get("verdict") == "not comparable"
+    of_a_run = costs_of_a_run(*(_per_run(side) for side in sides))
+    price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
+    saving = deciding_saving(
+        _float(case.inputs["port_cost_usd"]), _float(case.inputs["runs_in_horizon"]), of_a_run[0].usd
+    )
+    *counts, basis = runs_to_do(costs[0], costs[1], saving, again)
+    return {
+        "workload_id": case.workload_id,
+        "billing_currency": case.currency,
+        "lean": result["lean"],
+        **{f"{family}_instance_type": name for family, name in zip(FAMILIES, types, strict=True)},
+        **{f"{family}_run_count": len(own) for family, own in zip(FAMILIES, costs, strict=True)},
+        **{f"spike_{family}_run_count": count for family, count in zip(FAMILIES, counts, strict=True)},
+        "run_count_basis": basis,
+        **{f"{family}_cost_per_run_usd": cost.usd for family, cost in zip(FAMILIES, of_a_run, strict=True)},
+        "cost_per_run_evidence": f"GPU {of_a_run[0].evidence}, Trainium {of_a_run[1].evidence}",
+        "trainium_hours_per_run": of_a_run[1].usd / price if price and of_a_run[1].usd and not costs[1] else None,
+        "spike_run_cost_usd": None
+        if None in (of_a_run[0].usd, of_a_run[1].usd)
+        else sum(count * (cost.usd or 0.0) for count, cost in zip(counts, of_a_run, strict=True)),
+        "deciding_saving_ratio": saving,
+        "to_measure": _to_measure(case, sides, again),
+        "deciding_result": _decides(saving),
+        "missing_evidence": to_tell(result["missing_inputs"].split(", ")) if result["missing_inputs"] else None,
+    }
+
+
+def _usual(runs: pl.DataFrame, offers: pl.DataFrame, family: str) -> str | None:
+    """The machine most of its runs were on, else the one that can be had soonest."""
+    own = runs.filter(accelerator_family=family).group_by("instance_type").len().sort("len", "instance_type")
+    if own.height:
+        return own["instance_type"][-1]
+    offered = offers.filter(accelerator_family=family).sort("lead_days", "instance_type")
+    return offered["instance_type"][0] if offered.height else None
+
+
+def _side(runs: pl.DataFrame, instance_type: str | None) -> Side | None:
+    if instance_type is None:
+        return None
+    return one_side(runs.filter(instance_type=instance_type).sort("run_id").rows(named=True))
+
+
+def _per_run(side: Side | None) -> float | None:
+    """Cost of a run that counts, those that failed on the way to it included."""
+    if side is None:
+        return None
+    return (sum(float(run["whole_cost_usd"]) for run in side.runs) + side.failed_cost) / len(side.runs)
+
+
+def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame) -> float | None:
+    """USD of an instance-hour: the least offered, else the newest on demand of the book."""
+    if instance_type is None:
+        return None
+    offered = offers.filter(instance_type=instance_type)["price_per_hour_usd"].drop_nulls().min()
+    if offered is None:
+        listed = prices.filter(instance_type=instance_type.removeprefix("ml."), offer="on_demand").sort("from_date")
+        offered = listed["price_per_hour_usd"][-1] if listed.height else None
+    return _float(offered)
+
+
+def _to_measure(case: WorkloadCase, sides: list[Side | None], again: bool) -> str:
+    measure = next((side.measure for side in sides if side), "cost_to_target").replace("_", " ")
+    said = f"{measure} and the final quality of each run, the margin registered before"
+    return f"{said}; runs that may be compared, for now: {case.pair['verdict_reason']}" if again and case.pair else said
+
+
+def _decides(saving: float | None) -> str:
+    if saving is None:
+        wins = "the low end of the saving's interval is above zero (and, once a port is stated, pays it back)"
+    else:
+        wins = f"the low end of the saving's interval is above {saving:.1%}, which pays the port back in the horizon"
+    return f"Trainium if {wins}; GPU if its high end is below that, or quality is not within the margin"
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,188 @@
+"""Where a workload leans: the eight scenarios of facts training-runs 8 as reviewed, and what overrides them."""
+
+from __future__ import annotations
+
+import csv
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines import house
+from pipelines.proof.lean import SPIKE, Decision, Finding, Measured, Rule, arithmetic, decide, rules_of, weigh
+
+# A mainstream fine-tune nobody needs by a day, that costs less than it saves over the horizon.
+KNOWN: dict[str, Any] = {
+    "purpose": "finetune",
+    "architecture": "mainstream",
+    "custom_cuda": "none",
+    "neuron_supported": "yes",
+    "runs_in_horizon": 7.0,
+    "break_even_runs": 7.0,
+    "months_since_architecture_change": 4.0,
+    "settling_months": 2,
+    "stable_months": 6,
+    "port_cost_usd": 16_000.0,
+    "saving_per_run_usd": 2_400.0,
+    "gpu_lead_days": 20.0,
+    "trainium_lead_days": 5.0,
+    "need_within_days": inf,
+    "team_is_cuda_native": "no",
+    "payback_months": 7.0,
+    "horizon_months": 12.0,
+    "monthly_cost_trend_usd": -1.0,
+}
+PROVEN = Measured("proven", "", 0.4, 0.3, 0.5, 0, 12_800.0)
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    with (house.REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return [{k: int(v) if k.endswith("_no") else v for k, v in row.items()} for row in csv.DictReader(file)]
+
+
+RULES = rules_of(_rows("ref_lean_rule"), _rows("ref_lean_condition"))
+SITUATIONS = {rule.name: rule.situation for rule in RULES}
+
+
+def of(name: str) -> Rule:
+    return next(rule for rule in RULES if rule.name == name)
+
+
+def asked(inputs: dict[str, Any], measured: Measured | None = None) -> Decision:
+    stops, scenarios = ([weigh(r, inputs) for r in RULES if r.kind == kind] for kind in ("hard_stop", "scenario"))
+    return decide([*stops, arithmetic(measured, inputs), *scenarios], SITUATIONS)
+
+
+def test_the_reviewed_rules_are_the_eight_of_the_facts() -> None:
+    """Their numbers and leans as the table of facts training-runs 8 has them; 4 and 6 are asked first."""
+    leans = {row["rule_no"]: row["lean"] for row in _rows("ref_lean_rule")}
+    assert leans == {number: "gpu" if number in (3, 4, 5, 7) else "trainium" for number in range(1, 9)}
+    assert [rule.name for rule in RULES[:2]] == ["heavy_custom_cuda", "gpu_constrained"]
+    named = {c.name for rule in RULES for each in rule.alternatives for c in each}
+    assert named <= set(KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("changed", "lean", "rule"),
+    [
+        ({}, "trainium", "repeated_finetune"),
+        ({"purpose": "pretrain", "runs_in_horizon": 2.0}, "trainium", "ongoing_pretraining"),
+        ({"architecture": "novel"}, "gpu", "fast_moving_research"),
+        ({"architecture": "moderate_custom", "months_since_architecture_change": 1.9}, "gpu", "fast_moving_research"),
+        ({"custom_cuda": "heavy"}, "gpu", "heavy_custom_cuda"),
+        ({"neuron_supported": "no"}, "gpu", "heavy_custom_cuda"),
+        ({"runs_in_horizon": 1.0}, "gpu", "one_off_run"),
+        ({"need_within_days": 10}, "trainium", "gpu_constrained"),
+        ({"need_within_days": 10, "architecture": "novel"}, "trainium", "gpu_constrained"),
+        ({"runs_in_horizon": 6.0, "team_is_cuda_native": "yes", "payback_months": 13.0}, "gpu", "cuda_native_team"),
+        (
+            {"runs_in_horizon": 6.0, "months_since_architecture_change": 6.0, "monthly_cost_trend_usd": 0.01},
+            "trainium",
+            "stable_and_growing",
+        ),
+        # Needed in three days, which neither can do; in 30, which both can.
+        ({"need_within_days": 3}, "trainium", "repeated_finetune"),
+        ({"need_within_days": 30}, "trainium", "repeated_finetune"),
+    ],
+)
+def test_each_scenario_leans_as_the_facts_say(changed: dict[str, Any], lean: str, rule: str) -> None:
+    found = asked(KNOWN | changed)
+    assert (found.lean, found.decided_by) == (lean, rule)
+
+
+def test_nothing_that_applies_is_a_spike_and_no_default() -> None:
+    """Six runs where seven pay back, no growth, no team of CUDA: none of the eight."""
+    assert asked(KNOWN | {"runs_in_horizon": 6.0}) == Decision(SPIKE, "nothing", "no rule applies to what is known")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "lean"),
+    [
+        # Heavy CUDA would be a stop, so Trainium cannot be said; that GPUs are short tells nothing about it.
+        ({"custom_cuda": None}, SPIKE),
+        ({"custom_cuda": None, "need_within_days": 10}, SPIKE),
+        # No is no, whatever the CUDA.
+        ({"custom_cuda": None, "neuron_supported": "no"}, "gpu"),
+        # Scenario 1 does not hold on unknown runs; 3 comes after it and leans otherwise.
+        ({"break_even_runs": None, "months_since_architecture_change": 1.0}, SPIKE),
+        # What is unknown after the rule that holds changes nothing.
+        ({"team_is_cuda_native": None, "monthly_cost_trend_usd": None}, "trainium"),
+        # Nothing is needed by a day, so lead times need not be known.
+        ({"gpu_lead_days": None, "trainium_lead_days": None}, "trainium"),
+        ({"gpu_lead_days": None, "need_within_days": 10, "architecture": "novel"}, SPIKE),
+    ],
+)
+def test_an_unknown_input_asks_for_a_spike_where_it_could_change_the_answer(unknown: dict[str, Any], lean: str) -> None:
+    found = asked(KNOWN | unknown)
+    assert found.lean == lean
+    assert (found.decided_by == "unknown inputs") == (lean == SPIKE)
+
+
+@pytest.mark.parametrize(
+    ("measured", "changed", "lean"),
+    [
+        # Novel leans to GPU, but it is proven and the seventh run pays it back.
+        (PROVEN, {"architecture": "novel"}, "trainium"),
+        (PROVEN, {"runs_in_horizon": 6.0}, "gpu"),
+        # Paid back by runs, yet upkeep and falling prices take more.
+        (Measured("proven", "", 0.4, 0.3, 0.5, 0, -1.0), {}, "gpu"),
+        (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {}, "gpu"),
+        (Measured("not comparable", "quality missed"), {}, SPIKE),
+        (Measured("inconclusive", "", 0.1, -0.2, 0.3, 54), {}, SPIKE),
+        # A tie within ±5 points goes to what can be had sooner: in 5 days, not 20.
+        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {}, "trainium"),
+        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {"gpu_lead_days": 0.0}, "gpu"),
+        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {"gpu_lead_days": 5.0}, "either"),
+        # Two runs a side prove nothing: the scenario stands.
+        (Measured("indicative", "2 runs", -0.4), {}, "trainium"),
+        # A stop comes before the arithmetic, and so does what alone can be had in time.
+        (PROVEN, {"custom_cuda": "heavy"}, "gpu"),
+        (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {"need_within_days": 10}, "trainium"),
+        # Lead times are not known, and Trainium might be the only one in time.
+        (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {"need_within_days": 10, "gpu_lead_days": None}, SPIKE),
+    ],
+)
+def test_arithmetic_overrides_scenarios_and_availability_breaks_ties(
+    measured: Measured, changed: dict[str, Any], lean: str
+) -> None:
+    assert asked(KNOWN | changed, measured).lean == lean
+
+
+def test_proven_without_a_stated_port_says_what_is_missing() -> None:
+    found = asked(KNOWN | {"port_cost_usd": None, "break_even_runs": None}, PROVEN)
+    assert (found.lean, found.lacks) == ("trainium", ("port_cost_usd",))
+
+
+VALUES = {
+    **{name: st.sampled_from([None, 0.0, 1.0, 5.0, 20.0]) for name in KNOWN},
+    "purpose": st.sampled_from([None, "finetune", "pretrain"]),
+    "architecture": st.sampled_from([None, "mainstream", "moderate_custom", "novel"]),
+    "custom_cuda": st.sampled_from([None, "none", "some", "heavy"]),
+    "neuron_supported": st.sampled_from([None, "yes", "no"]),
+    "team_is_cuda_native": st.sampled_from([None, "yes", "no"]),
+    "need_within_days": st.sampled_from([inf, 3.0, 10.0]),
+    "settling_months": st.just(2),
+    "stable_months": st.just(6),
+}
+
+
+@given(st.fixed_dictionaries(VALUES), st.data())
+def test_learning_what_was_unknown_never_turns_a_lean_around(inputs: dict[str, Any], data: st.DataObject) -> None:
+    """What is answered while inputs are unknown is the answer whatever they turn out to be."""
+    before = asked(inputs)
+    told = {
+        name: value if value is not None else data.draw(VALUES[name].filter(lambda drawn: drawn is not None))
+        for name, value in inputs.items()
+    }
+    if before.decided_by not in ("unknown inputs", "nothing"):
+        assert asked(told).lean == before.lean
+
+
+@given(st.fixed_dictionaries(VALUES))
+def test_a_rule_is_unknown_only_for_what_it_lacks(inputs: dict[str, Any]) -> None:
+    for rule in RULES:
+        found: Finding = weigh(rule, inputs)
+        assert (found.holds is None) == bool(found.lacks)
+        assert all(inputs[name] is None for name in found.lacks)

@@ -1,0 +1,71 @@
+"""What `[decisions]` may say of workloads and of capacity that can be had, and how what it may not say is refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import UsageError
+from pipelines.settings import load_settings
+
+OFFER = """
+[[decisions.offers]]
+instance_type = "trn1.32xlarge"
+region_id = "us-west-2"
+purchase_option = "capacity_block"
+lead_days = 3
+told_on = 2026-07-25
+price_per_hour_usd = "9.532"
+block_hours = 24
+"""
+WORKLOAD = """
+[[decisions.workloads]]
+workload_id = "w"
+architecture = "mainstream"
+need_within_days = 10
+"""
+
+
+def _config(tmp_path: Path, said: str) -> Path:
+    config = tmp_path / "trainledger.toml"
+    config.write_text(f'[warehouse]\nlocation = "w"\n[[billing]]\nname = "a"\nlocation = "b"\n{said}')
+    return config
+
+
+def test_what_is_left_out_is_unknown(tmp_path: Path) -> None:
+    decisions = load_settings(_config(tmp_path, WORKLOAD + OFFER)).decisions
+    (workload,), (offer,) = decisions.workloads, decisions.offers
+    assert (workload.architecture, workload.custom_cuda, workload.neuron_supported) == ("mainstream", None, "unknown")
+    assert (offer.accelerator_family, offer.lead_days, offer.told_on) == ("trainium", 3, date(2026, 7, 25))
+    # Facts training-runs 8: months since the architecture changed.
+    assert (decisions.leans.settling_months, decisions.leans.stable_months) == (2, 6)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (WORKLOAD.replace("mainstream", "weird"), ("workloads", "architecture", "novel")),
+        (WORKLOAD + "custom_kuda = 'heavy'\n", ("custom_kuda", "unknown key")),
+        (WORKLOAD.replace("10", "-1"), ("need_within_days", "greater than or equal to 0")),
+        (WORKLOAD * 2, ("[[decisions.workloads]] tell w twice",)),
+        (OFFER * 2, ("[[decisions.offers]] tell capacity_block trn1.32xlarge in us-west-2 twice",)),
+        (OFFER.replace("trn1.32xlarge", "trn9.big"), ("[[decisions.offers]] number 1", "instance_type", "trn9.big")),
+        # A machine without an accelerator trains nothing.
+        (OFFER.replace("trn1.32xlarge", "m5.xlarge"), ("instance_type", "m5.xlarge")),
+        (OFFER.replace("lead_days = 3\n", ""), ("lead_days", "missing")),
+        (OFFER.replace("capacity_block", "block"), ("purchase_option", "capacity_block")),
+        (OFFER.replace("block_hours = 24\n", ""), ("block_hours belongs to every offer of a capacity_block",)),
+        (OFFER.replace('"capacity_block"', '"spot"'), ("block_hours", "no other")),
+        (OFFER.replace('"9.532"', '"0"'), ("price_per_hour_usd", "greater than 0")),
+        (OFFER.replace("2026-07-25", '"soon"'), ("told_on",)),
+    ],
+)
+def test_a_mistake_is_refused_by_its_key(tmp_path: Path, said: str, words: tuple[str, ...]) -> None:
+    config = _config(tmp_path, said)
+    with pytest.raises(UsageError) as refused:
+        load_settings(config)
+    text = str(refused.value)
+    assert str(config) in text and "\n" not in text
+    assert [word for word in words if word not in text] == []
