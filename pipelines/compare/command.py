@@ -31,6 +31,7 @@ def compare(
     from pipelines.compare.asked import rows_of
     from pipelines.compare.shown import show
     from pipelines.settings import load_settings
+    from pipelines.spreadsheet import csv_text
     from pipelines.warehouse import Warehouse
 
     if as_json and as_csv:
@@ -39,6 +40,6 @@ def compare(
     with commands.open_marts(warehouse, commands.published_of(warehouse)) as marts:
         rows = rows_of(marts, workload, basis)
     if as_json or as_csv:
-        sys.stdout.write(rows.write_json() + "\n" if as_json else rows.write_csv())
+        sys.stdout.write(rows.write_json() + "\n" if as_json else csv_text(rows))
     else:
         show(rows, basis, Console())
