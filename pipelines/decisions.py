@@ -1,4 +1,4 @@
-"""What people decided and the configuration tells: frozen baselines, adjustments of savings, ports.
+"""What people decided and the configuration tells: frozen baselines, adjustments of savings, ports, budgets.
 
 A baseline is a file of its own that is never edited: the configuration names it with its SHA-256.
 """
@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
+from pipelines.budgets import Budget, Month, overlapping
 from pipelines.errors import UsageError
 
-Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 Text = Annotated[str, Field(min_length=1)]
 Usd = Annotated[Decimal, Field(max_digits=20, decimal_places=10, allow_inf_nan=False)]
 Positive = Annotated[Decimal, Field(gt=0, le=1_000_000_000, allow_inf_nan=False)]
@@ -96,6 +96,7 @@ class Decisions(_Frozen):
     baselines: tuple[BaselineFile, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
     ports: tuple[Port, ...] = ()
+    budgets: tuple[Budget, ...] = ()
     _frozen: tuple[Baseline, ...] = PrivateAttr(default=())
 
     @property
@@ -106,7 +107,7 @@ class Decisions(_Frozen):
     def told(self) -> dict[str, Any]:
         """All of it, as a publication records it."""
         return {"baselines": [one.model_dump(mode="json") for one in self._frozen]} | self.model_dump(
-            mode="json", include={"adjustments", "ports"}
+            mode="json", include={"adjustments", "ports", "budgets"}
         )
 
     def read(self, path: Path) -> Decisions:
@@ -118,6 +119,11 @@ class Decisions(_Frozen):
         _refuse_twice(path, "baselines", [f"{one.name} version {one.version}" for one in frozen])
         _refuse_twice(path, "baselines", [f"{one.workload_id} frozen on {one.frozen_on}" for one in frozen])
         _refuse_twice(path, "ports", [one.name for one in self.ports])
+        if two := overlapping(self.budgets):
+            raise UsageError(
+                f"{path}: [[decisions.budgets]] give {two[0].team} two budgets in {two[0].currency} for one month; "
+                "end the first with last_month, or remove one."
+            )
         names = {one.name for one in frozen}
         for number, adjustment in enumerate(self.adjustments, start=1):
             if adjustment.baseline not in names:

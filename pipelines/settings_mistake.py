@@ -27,6 +27,7 @@ _PATTERN_WORDS = {
     "empty_months": "write months such as 2026-07",
     "sha256": "write the 64 hex digits that `sha256sum` gives of the file",
     "month": "write a month such as 2026-07",
+    "currency": "write a currency as the bill does, such as USD",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 

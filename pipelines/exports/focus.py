@@ -131,7 +131,7 @@ def _in_csv(column: Column) -> str:
         return f'upper(cast("{column.name}" as varchar)) as "{column.name}"'
     if column.type == "VARCHAR":
         # What spreadsheets run, they run of a csv; the Parquet file has the text as it was.
-        return f'regexp_replace("{column.name}", \'{FORMULA}\', \'\'\'\\0\') as "{column.name}"'
+        return f"regexp_replace(\"{column.name}\", '{FORMULA}', '''\\0') as \"{column.name}\""
     return f'"{column.name}"'
 
 

@@ -1,4 +1,4 @@
-"""What models take of people's decisions: frozen baselines, adjustments, ports and the runs they cost."""
+"""What models take of people's decisions: frozen baselines, adjustments, ports and the runs they cost, budgets."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ STATED: Mapping[str, Mapping[str, str]] = {
         "gpu_price_fall_ratio": "double",
         "success_ratio": "double",
     },
+    # One row per threshold.
+    "stated_budget": {
+        "team": "varchar",
+        "billing_currency": "varchar",
+        "first_month_date": "date",
+        "last_month_date": "date",
+        "budget_usd": "decimal(20, 10)",
+        "threshold_ratio": "decimal(20, 6)",
+        "threshold_usd": "decimal(20, 10)",
+    },
     "stated_port_run": {"port_name": "varchar", "run_id": "varchar", "port_cost_kind": "varchar"},
 }
 
@@ -87,6 +97,15 @@ def _rows(name: str, decisions: Decisions) -> list[tuple[Any, ...]]:
                 one.runs_per_month, one.horizon_months, one.discount_ratio, one.gpu_price_fall_ratio, one.success_ratio,
             )
             for one in decisions.ports
+        ]  # fmt: skip
+    if name == "stated_budget":
+        return [
+            (
+                one.team, one.currency, f"{one.first_month or '0001-01'}-01", f"{one.last_month or '9999-12'}-01",
+                one.amount_usd, threshold, one.amount_usd * threshold,
+            )
+            for one in decisions.budgets
+            for threshold in one.thresholds
         ]  # fmt: skip
     return [
         (port.name, run_id, kind)
