@@ -32,9 +32,10 @@ class FarOff:
 
 
 def far_off(observed: float, history: Sequence[float], *, below: bool) -> FarOff | None:
-    """How far a cost is from its history; None where it is not far, or cheaper and not asked for `below`.
+    """How far a cost is from its history; None where it is not far, or cheaper and `below` is not asked for.
 
-    The history is of three costs or more; all are above zero. What happened before is no news: it must also lie half as much again beyond all of its history but one.
+    The history is of three costs or more, all above zero. What happened before is no news: the cost must also lie half
+    as much again beyond all of its history but one.
     """
     ranked = sorted(history)
     logs = [log(cost) for cost in ranked]

@@ -111,7 +111,7 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
         (BUDGET + 'limit = "1"\n', "unknown key 'decisions.budgets.0.limit'; remove it or check its spelling."),
         (
             BUDGET + 'last_month = "2026-07"\n' + BUDGET + 'first_month = "2026-07"\n',
-            "[[decisions.budgets]] give nlp two budgets in USD for one month; end the first with last_month, or remove ",
+            "[[decisions.budgets]] give nlp two budgets in USD for one month; end the first with last_month, or ",
         ),
         (entry("one.toml", "abc"), "write the 64 hex digits that `sha256sum` gives of the file."),
     ],
