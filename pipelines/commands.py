@@ -64,6 +64,12 @@ def build(settings: Settings, console: Console) -> bool:
                 write_copy(warehouse, planned.publication)
         console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
         return False
+    if planned.publication and (before := planned.publication.inputs.get("privacy")):
+        if before["key_check"] != planned.inputs.get("privacy", before)["key_check"]:
+            console.note(
+                f"The key of pseudonyms is another than publication {planned.publication.number} was made with: every "
+                "pseudonym changes, and none matches what was published before. Set the old key to keep them."
+            )
     if not planned.months:
         raise SourceError(
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."

@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pipelines.decisions import Decisions
 from pipelines.errors import UsageError
 from pipelines.policy import Policy
+from pipelines.privacy import Privacy
 from pipelines.settings_mistake import SOURCES, first_mistake, refuse_secrets
 from pipelines.settings_notify import Notify
 from pipelines.settings_sources import (
@@ -73,6 +74,7 @@ class Settings(BaseSettings):
     policy: Policy = Policy()
     schedule: Schedule = Schedule()
     notify: Notify = Notify()
+    privacy: Privacy = Privacy()
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Settings:

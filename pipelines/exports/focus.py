@@ -67,6 +67,7 @@ def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
         columns = load_contract(f"staging/{CHARGES[0]}").columns
         # The bill is read once; both files are made from what it gave.
         engine.write(" union all ".join(f"select {_typed(columns)} from {charges}" for charges in CHARGES), exact)
+        warehouse.pseudonyms.file(exact)
         engine.view("charge", [exact])
         engine.write(f"select {', '.join(map(_in_parquet, columns))} from charge", parquet)
         engine.write_csv(f"select {', '.join(map(_in_csv, columns))} from charge", csv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pipelines.commands import open_marts
 from pipelines.errors import TrainledgerError, UsageError
@@ -27,7 +28,9 @@ def tell(
     if not settings.notify.channels:
         raise UsageError("Nobody is to be told; add [notify.slack] or [notify.mail] (docs/notifications.md).")
     teller = _Teller(settings, dry_run)
-    news = [*teller.news(), *(one for one in failures if "failure" in settings.notify.about)]
+    told = [*teller.news(), *(one for one in failures if "failure" in settings.notify.about)]
+    # Marts have pseudonyms already; what a build failed of may quote its source.
+    news = [replace(one, line=teller.veil(one.line)) for one in told]
     count, failed = 0, []
     for channel in settings.notify.channels:
         try:
@@ -48,6 +51,7 @@ class _Teller:
         self._warehouse = Warehouse(settings)
         self._published = published_of(self._warehouse)
         self.records = {name: Record(self._warehouse.store, name) for name in settings.notify.channels}
+        self.veil = self._warehouse.pseudonyms.text
         self._pages: dict[tuple[str, str], bytes] = {}
 
     def news(self) -> list[News]:

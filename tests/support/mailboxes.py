@@ -18,6 +18,8 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
+from support.ports import free_port
+
 
 @dataclass
 class Mailbox:
@@ -36,9 +38,7 @@ class Mailbox:
         self.mails.append(mail)
         return "250 OK"
 
-    def authenticate(
-        self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, given: Any
-    ) -> AuthResult:
+    def authenticate(self, server: SMTP, session: Session, envelope: Envelope, how: str, given: Any) -> AuthResult:
         is_right = isinstance(given, LoginPassword) and given.password == self.password.encode()
         return AuthResult(success=is_right, handled=False)
 
@@ -46,7 +46,7 @@ class Mailbox:
 @contextmanager
 def smtp_server(*, security: str = "none", password: str = "", certificate: Path | None = None) -> Iterator[Mailbox]:
     """An SMTP server; with a password it wants one, over TLS unless `security` is none."""
-    mailbox = Mailbox(password=password)
+    mailbox = Mailbox(free_port(), password=password)
     sealed = None
     if certificate:
         sealed = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -55,7 +55,7 @@ def smtp_server(*, security: str = "none", password: str = "", certificate: Path
     controller = Controller(
         mailbox,
         hostname="127.0.0.1",
-        port=0,
+        port=mailbox.port,
         ssl_context=sealed if security == "tls" else None,
         tls_context=sealed if security == "starttls" else None,
         require_starttls=security == "starttls",
@@ -63,7 +63,6 @@ def smtp_server(*, security: str = "none", password: str = "", certificate: Path
         **wants,
     )
     controller.start()
-    mailbox.port = controller.server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
     try:
         yield mailbox
     finally:
