@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -128,3 +128,9 @@ class Pseudonyms:
 
     def _letters(self, kind: str, text: str) -> str:
         return hmac.digest(self._key, f"{kind}:{text}".encode(), "sha256").hex()[:16].translate(_LETTERS)
+
+
+def has_another_key(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether the inputs of two publications have pseudonyms under two keys."""
+    keys = {inputs["privacy"]["key_check"] for inputs in (before, now) if "privacy" in inputs}
+    return len(keys) == 2

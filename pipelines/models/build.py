@@ -84,10 +84,9 @@ class Builder:
         model = self.catalog[name]
         contract = load_contract(model.key)
         fingerprint = self._fingerprint(model, contract, period)
-        if self.lake.fingerprint(model.key, period) == fingerprint and self.lake.is_whole(model.key, period):
-            recorded = self._recorded(model.key, period, fingerprint)
-            if recorded is not None:
-                return recorded
+        is_there = self.lake.fingerprint(model.key, period) == fingerprint and self.lake.is_whole(model.key, period)
+        if is_there and (recorded := self._recorded(model.key, period, fingerprint)):
+            return recorded
         staged = self.warehouse.staged(model.key, period)
         row_count, totals = self._stage(model, contract, period, staged)
         others = {other: self._files(other, period) for other in contract.reads}
@@ -207,9 +206,8 @@ class Builder:
         return model.key, period if model.grain == "month" else None
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
-        seal = hashlib.sha256(
-            f"{_FORM} {model.key} {period}\n{contract.digest}\n{model.text}{self.warehouse.pseudonyms.seal}".encode()
-        )
+        known = f"{_FORM}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n{model.text}"
+        seal = hashlib.sha256(known.encode())
         for name in self.catalog.resting_on(model):
             if name in BILLS:
                 parts = [self.warehouse.bill.fingerprint(name, period)]
