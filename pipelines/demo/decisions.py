@@ -1,4 +1,4 @@
-"""What the made-up company decided: a comparison registered before its runs, a frozen baseline, a port."""
+"""What the made-up company decided: a comparison registered before its runs, a frozen baseline, a port, a budget."""
 
 from __future__ import annotations
 
@@ -59,4 +59,8 @@ horizon_months = 36
 discount_ratio = 0.1
 gpu_price_fall_ratio = 0.15
 success_ratio = 0.9
+
+[[decisions.budgets]]
+team = "nlp"
+amount_usd = "10000"
 """
