@@ -17,7 +17,10 @@ def notify(
     """Tell Slack and mail what the newest publication has to tell and they have not heard."""
     from pipelines.notify.tell import tell
     from pipelines.settings import load_settings
+    from pipelines.warehouse import Warehouse, published_of
 
-    console = Console()
-    if not tell(load_settings(config), console.say, dry_run=dry_run):
+    console, settings = Console(), load_settings(config)
+    if not tell(settings, console.say, dry_run=dry_run):
+        # Nothing, for nothing is published yet, is another thing.
+        published_of(Warehouse(settings))
         console.say("Everything was told before.")

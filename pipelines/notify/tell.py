@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from pipelines.commands import open_marts
 from pipelines.errors import TrainledgerError, UsageError
@@ -28,9 +29,7 @@ def tell(
     if not settings.notify.channels:
         raise UsageError("Nobody is to be told; add [notify.slack] or [notify.mail] (docs/notifications.md).")
     teller = _Teller(settings, dry_run)
-    told = [*teller.news(), *(one for one in failures if "failure" in settings.notify.about)]
-    # Marts have pseudonyms already; what a build failed of may quote its source.
-    news = [replace(one, line=teller.veil(one.line)) for one in told]
+    news = [*teller.news(), *(teller.veiled(one) for one in failures if "failure" in settings.notify.about)]
     count, failed = 0, []
     for channel in settings.notify.channels:
         try:
@@ -49,14 +48,19 @@ class _Teller:
         self._notify = settings.notify
         self._dry_run = dry_run
         self._warehouse = Warehouse(settings)
-        self._published = published_of(self._warehouse)
+        # A first build that fails is told too.
+        self._published = published_of(self._warehouse) if self._warehouse.lake.current() else None
         self.records = {name: Record(self._warehouse.store, name) for name in settings.notify.channels}
-        self.veil = self._warehouse.pseudonyms.text
-        self._pages: dict[tuple[str, str], bytes] = {}
 
     def news(self) -> list[News]:
+        if self._published is None:
+            return []
         with open_marts(self._warehouse, self._published) as marts:
             return news_of(self._published, marts, self._notify)
+
+    def veiled(self, news: News) -> News:
+        """What a build failed of may quote its source; marts have pseudonyms already."""
+        return replace(news, line=self._warehouse.pseudonyms.text(news.line))
 
     def tell(self, channel: str, notice: Notice, say: Callable[[str], None]) -> bool:
         """Whether it was told, or would be; False where another process is telling it."""
@@ -81,8 +85,7 @@ class _Teller:
         if channel == "slack" and self._notify.slack:
             post(self._notify.slack, notice.subject, notice.text)
         elif self._notify.mail:
-            at = self._published.published_at
-            send(self._notify.mail, message_of(self._notify.mail, notice, at, files))
+            send(self._notify.mail, message_of(self._notify.mail, notice, datetime.now(UTC), files))
 
     def _files(self, notice: Notice) -> dict[str, bytes]:
         """The pages that go with a mail, by file name."""
@@ -92,7 +95,6 @@ class _Teller:
         }
 
     def _page(self, kind: str, month: str) -> bytes:
-        if (kind, month) not in self._pages:
-            with open_marts(self._warehouse, self._published) as marts:
-                self._pages[kind, month] = render_pdf(kind, marts.query, facts_of(self._published, month))
-        return self._pages[kind, month]
+        published = published_of(self._warehouse) if self._published is None else self._published
+        with open_marts(self._warehouse, published) as marts:
+            return render_pdf(kind, marts.query, facts_of(published, month))
