@@ -1,4 +1,5 @@
-"""The `trainledger` command: demo, build, check, report, verify, query, compare, reprice, explain, export, doctor.
+"""The `trainledger` command: demo, build, check, report, verify, query, compare, reprice, explain, export, doctor,
+notify.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
 plain sentence; a traceback only with --debug.
@@ -21,6 +22,7 @@ from pipelines.errors import TrainledgerError, UsageError
 from pipelines.evidence.command import verify
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
+from pipelines.notify.command import notify
 from pipelines.options import AsOf, Config
 from pipelines.prices.command import reprice
 from pipelines.settings import DEMO_FOLDER, Settings, load_settings
@@ -37,6 +39,7 @@ app = typer.Typer(
 app.add_typer(explain_app, name="explain")
 app.command()(compare)
 app.command()(doctor)
+app.command()(notify)
 app.command()(reprice)
 app.command()(verify)
 app.add_typer(export_app, name="export")

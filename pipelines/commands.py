@@ -15,6 +15,7 @@ from pipelines.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.lake import Publication
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
+from pipelines.privacy import has_another_key
 from pipelines.quality.told import doubts, first_row, warnings
 from pipelines.settings import Settings, load_settings
 from pipelines.spreadsheet import csv_text
@@ -64,6 +65,11 @@ def build(settings: Settings, console: Console) -> bool:
                 write_copy(warehouse, planned.publication)
         console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
         return False
+    if planned.publication and has_another_key(planned.publication.inputs, planned.inputs):
+        console.note(
+            f"The key of pseudonyms is another than publication {planned.publication.number} was made with: every "
+            "pseudonym changes, and none matches what was published before. Set the old key to keep them."
+        )
     if not planned.months:
         raise SourceError(
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."

@@ -1,4 +1,4 @@
-"""What people decided and the configuration tells: frozen baselines, adjustments of savings, ports, what leans rest on.
+"""What people decided and the configuration tells: frozen baselines, adjustments, ports, what leans rest on, budgets.
 
 A baseline is a file of its own that is never edited: the configuration names it with its SHA-256.
 """
@@ -17,9 +17,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from pipelines import house
+from pipelines.budgets import Budget, Month, overlapping
 from pipelines.errors import UsageError
 
-Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 Text = Annotated[str, Field(min_length=1)]
 Usd = Annotated[Decimal, Field(max_digits=20, decimal_places=10, allow_inf_nan=False)]
 Positive = Annotated[Decimal, Field(gt=0, le=1_000_000_000, allow_inf_nan=False)]
@@ -152,6 +152,7 @@ class Decisions(_Frozen):
     workloads: tuple[Workload, ...] = ()
     offers: tuple[Offer, ...] = ()
     leans: Leans = Leans()
+    budgets: tuple[Budget, ...] = ()
     _frozen: tuple[Baseline, ...] = PrivateAttr(default=())
 
     @property
@@ -162,7 +163,7 @@ class Decisions(_Frozen):
     def told(self) -> dict[str, Any]:
         """All of it, as a publication records it."""
         return {"baselines": [one.model_dump(mode="json") for one in self._frozen]} | self.model_dump(
-            mode="json", include={"adjustments", "ports", "workloads", "offers", "leans"}
+            mode="json", include={"adjustments", "ports", "workloads", "offers", "leans", "budgets"}
         )
 
     @classmethod
@@ -185,6 +186,11 @@ class Decisions(_Frozen):
         offered = [f"{one.purchase_option} {one.instance_type} in {one.region_id}" for one in self.offers]
         _refuse_twice(path, "offers", offered)
         _refuse_unknown_types(path, self.offers)
+        if two := overlapping(self.budgets):
+            raise UsageError(
+                f"{path}: [[decisions.budgets]] give {two[0].team} two budgets in {two[0].currency} for one month; "
+                "end the first with last_month, or remove one."
+            )
         names = {one.name for one in frozen}
         for number, adjustment in enumerate(self.adjustments, start=1):
             if adjustment.baseline not in names:

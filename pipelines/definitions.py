@@ -7,15 +7,17 @@ import dagster as dg
 from pipelines.defs.assets import ASSETS
 from pipelines.defs.jobs import REFRESH, refresh_schedule
 from pipelines.defs.resources import ledger_resource
-from pipelines.settings import schedule_cron
+from pipelines.defs.sensors import notify_sensor
+from pipelines.settings import schedule_cron, tells_somebody
 
 
-def assemble(ledger: object = ledger_resource, cron: str | None = None) -> dg.Definitions:
+def assemble(ledger: object = ledger_resource, cron: str | None = None, tells: bool | None = None) -> dg.Definitions:
     """Definitions of the product; a test or the command line brings its own ledger."""
     return dg.Definitions(
         assets=ASSETS,
         jobs=[REFRESH],
         schedules=[refresh_schedule(cron or schedule_cron())],
+        sensors=[notify_sensor(tells_somebody() if tells is None else tells)],
         resources={"ledger": ledger},
         executor=dg.in_process_executor,
     )

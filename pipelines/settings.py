@@ -17,7 +17,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pipelines.decisions import Decisions
 from pipelines.errors import UsageError
 from pipelines.policy import Policy
-from pipelines.settings_mistake import SOURCES, first_mistake
+from pipelines.privacy import Privacy
+from pipelines.settings_mistake import SOURCES, first_mistake, refuse_secrets
+from pipelines.settings_notify import Notify
 from pipelines.settings_sources import (
     BillingSource,
     CommitmentSource,
@@ -34,7 +36,6 @@ CONFIG_NAME = "trainledger.toml"
 DEMO_FOLDER = "trainledger-demo"
 # delta-rs takes these for something else than part of a folder's name, or panics.
 _UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
-# Lists of sources, each under its heading in double brackets.
 STANDARD_TAGS: dict[str, tuple[str, ...]] = {
     "run_id": ("run_id", "RunId"),
     "owner": ("owner", "Owner"),
@@ -74,6 +75,8 @@ class Settings(BaseSettings):
     terms: Terms = Terms()
     policy: Policy = Policy()
     schedule: Schedule = Schedule()
+    notify: Notify = Notify()
+    privacy: Privacy = Privacy()
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Settings:
@@ -124,6 +127,7 @@ def load_settings(config: Path | None = None) -> Settings:
         raise UsageError(f"{path} cannot be read: {error.strerror}; check its permissions.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}.") from None
+    refuse_secrets(path, content)
     try:
         settings = Settings(**content)
     except SettingsError as error:
@@ -178,3 +182,11 @@ def schedule_cron() -> str:
         return load_settings().schedule.cron
     except UsageError:
         return Schedule().cron
+
+
+def tells_somebody() -> bool:
+    """Whether the configuration, where there is one, names a channel under [notify]."""
+    try:
+        return bool(load_settings().notify.channels)
+    except UsageError:
+        return False

@@ -8,8 +8,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pipelines.errors import UsageError
+
 # Lists of tables in the configuration.
 SOURCES = ("billing", "runs", "reservations", "commitments")
+# What opens something; a configuration is copied, mailed and committed.
+_SECRETS = (("notify", "slack", "webhook_url"), ("notify", "mail", "password"), ("privacy", "key"))
 # What pydantic says in the words of its own types.
 _WORDS = {
     "missing": "it is missing; add it",
@@ -28,7 +32,8 @@ _PATTERN_WORDS = {
     "sha256": "write the 64 hex digits that `sha256sum` gives of the file",
     "month": "write a month such as 2026-07",
     "payer_account_ids": "write an account id of twelve digits",
-    "currency": "write a currency code such as USD",
+    "currency": "write a currency as the bill does, such as USD",
+    "sender": "write an address such as trainledger@acme.dev",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 
@@ -56,3 +61,17 @@ def first_mistake(error: ValidationError, path: Path, content: dict[str, Any], e
     said = _PATTERN_WORDS.get(named) if kind == "string_pattern_mismatch" else _WORDS.get(kind)
     said = said or mistake["msg"].removeprefix("Value error, ")
     return f"{where}: key {key!r}: {said}." if key else f"{where}: {said}."
+
+
+def refuse_secrets(path: Path, content: dict[str, Any]) -> None:
+    """UsageError where the file holds what belongs into the environment."""
+    for keys in _SECRETS:
+        place: Any = content
+        for key in keys:
+            place = place.get(key) if isinstance(place, dict) else None
+        if place is not None:
+            variable = "TRAINLEDGER_" + "__".join(keys).upper()
+            raise UsageError(
+                f"{path}: key {'.'.join(keys)!r} is a secret; take it out of the file and set the environment variable "
+                f"{variable}."
+            )

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from pipelines.address import redacted
 from pipelines.errors import SourceError, UsageError
 
 
@@ -95,7 +96,7 @@ def open_store(
 
         return S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile, hurried=hurried)
     if "://" in location:
-        raise UsageError(f"{location} is neither a folder nor s3://bucket/prefix; change `location`.")
+        raise UsageError(f"{redacted(location)} is neither a folder nor s3://bucket/prefix; change `location`.")
     return LocalStore(location)
 
 

@@ -6,10 +6,12 @@ import hashlib
 import shutil
 from copy import copy
 from datetime import UTC
+from functools import cached_property
 from pathlib import Path
 
 from pipelines.errors import UsageError
 from pipelines.lake import Lake
+from pipelines.privacy import Pseudonyms
 from pipelines.publication import Publication, moment_of
 from pipelines.settings import Settings
 from pipelines.sources.published_bill import PublishedBill
@@ -45,6 +47,11 @@ class Warehouse:
         seen.bill = PublishedBill(self.work / "raw", settings, publication.inputs["deliveries"])
         return seen
 
+    @cached_property
+    def pseudonyms(self) -> Pseudonyms:
+        """What stands for account ids and user names in what is published; UsageError without their key."""
+        return Pseudonyms(self.settings.privacy, self.settings.tag_keys["owner"])
+
     @property
     def staging(self) -> Path:
         """Where what is being made lies until it is whole."""
@@ -70,6 +77,7 @@ def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
     """The newest publication, or the one that was on a date (`moment_of`); UsageError where there is none."""
     published = warehouse.lake.as_of(moment_of(as_of)) if as_of is not None else warehouse.lake.current()
     if published:
+        _refuse_unveiled(warehouse, published)
         return published
     place = warehouse.settings.warehouse.location
     first = next(iter(warehouse.lake.publications()), None)
@@ -79,6 +87,15 @@ def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
         f"{place} held no publication yet on {as_of}; the first was published at "
         f"{first.published_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}."
     )
+
+
+def _refuse_unveiled(warehouse: Warehouse, published: Publication) -> None:
+    has = published.inputs.get("privacy", {}).get("pseudonyms", ())
+    if lacks := sorted({*warehouse.settings.privacy.pseudonyms} - {*has}):
+        raise UsageError(
+            f"Publication {published.number} shows {' and '.join(lacks)} as they are, for which [privacy] wants "
+            "pseudonyms; run `trainledger build`, or ask for a later publication."
+        )
 
 
 def work_folder(location: str, endpoint_url: str | None) -> Path:

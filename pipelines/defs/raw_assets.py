@@ -1,12 +1,13 @@
 """What sources deliver, as assets: the bill, the runs, and what is told beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import dagster as dg
 
 from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.defs.steps import ONE_RUN, PATIENCE, POOL, asset_key, months_of, step
+from pipelines.models.build import Builder
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
 from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import drop_undelivered
@@ -49,73 +50,47 @@ def _delivered(table: str, stored: list[RawDelivery]) -> dg.MaterializeResult:
     )
 
 
-@dg.multi_asset(
-    name="tracker",
-    specs=[
-        dg.AssetSpec(
-            asset_key(table),
-            description="Training runs as recorded: " + table.removeprefix("tracker_") + "s of all sources.",
-            owners=["team:ml-platform"],
-            kinds={"json", "polars"},
-        )
-        for table in RAW_TABLES
-    ],
-    retry_policy=PATIENCE,
-    pool=POOL,
-)
-def tracker(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-    with step(ledger, "training runs"):
-        counts = ledger.builder.read_runs()
-    for table, count in counts.items():
-        yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": count})
+def told_beside(
+    what: str,
+    tables: Mapping[str, str],
+    read: Callable[[Builder], Mapping[str, int]],
+    owner: str = "team:ml-finops",
+    kinds: Collection[str] = ("json", "polars"),
+) -> dg.AssetsDefinition:
+    """Tables, each with its description, that `read` brings up to date together and whole; it gives their rows."""
+
+    @dg.multi_asset(
+        name=what.replace(" ", "_"),
+        specs=[
+            dg.AssetSpec(asset_key(table), description=description, owners=[owner], kinds=set(kinds))
+            for table, description in tables.items()
+        ],
+        retry_policy=PATIENCE,
+        pool=POOL,
+    )
+    def brought(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
+        with step(ledger, what):
+            counts = read(ledger.builder)
+        for table in tables:
+            yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": counts[table]})
+
+    return brought
 
 
-@dg.asset(
-    key=asset_key(RESERVATIONS),
-    retry_policy=PATIENCE,
-    pool=POOL,
-    kinds={"json", "polars"},
-    owners=["team:ml-finops"],
-    description="Reserved capacity and its windows, as files or AWS tell it. One row per part of a reservation.",
-)
-def aws_capacity_reservation(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
-    with step(ledger, "reservations"):
-        count = ledger.builder.read_reservations()
-    return dg.MaterializeResult(metadata={"dagster/row_count": count})
+_RUNS = {table: f"Training runs as recorded: {table.removeprefix('tracker_')}s of all sources." for table in RAW_TABLES}
+_HELD = "Reserved capacity and its windows, as files or AWS tell it. One row per part of a reservation."
+_BOUGHT = "Savings Plans and reservations, as files or AWS tell them beside the bill. One row per commitment."
+_REGISTERED = ("Pre-registrations of comparisons.", "Runs that registrations pair or leave out.")
 
-
-@dg.multi_asset(
-    name="proof",
-    specs=[
-        dg.AssetSpec(asset_key(table), description=description, owners=["team:ml-finops"], kinds={"polars"})
-        for table, description in zip(
-            PROOF_TABLES,
-            ("Pre-registrations of comparisons.", "Runs that registrations pair or leave out."),
-            strict=True,
-        )
-    ],
-    retry_policy=PATIENCE,
-    pool=POOL,
-)
-def proof(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-    with step(ledger, "registrations"):
-        counts = ledger.builder.read_registrations()
-    for table, count in counts.items():
-        yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": count})
-
-
-@dg.asset(
-    key=asset_key(COMMITMENTS),
-    retry_policy=PATIENCE,
-    pool=POOL,
-    kinds={"json", "polars"},
-    owners=["team:ml-finops"],
-    description="Savings Plans and reservations, as files or AWS tell them beside the bill. One row per commitment.",
-)
-def aws_commitment(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
-    with step(ledger, "commitments"):
-        count = ledger.builder.read_commitments()
-    return dg.MaterializeResult(metadata={"dagster/row_count": count})
-
-
-RAW_ASSETS = [bill, tracker, aws_capacity_reservation, aws_commitment, proof]
+RAW_ASSETS = [
+    bill,
+    told_beside("training runs", _RUNS, Builder.read_runs, owner="team:ml-platform"),
+    told_beside("reservations", {RESERVATIONS: _HELD}, lambda builder: {RESERVATIONS: builder.read_reservations()}),
+    told_beside("commitments", {COMMITMENTS: _BOUGHT}, lambda builder: {COMMITMENTS: builder.read_commitments()}),
+    told_beside(
+        "registrations",
+        dict(zip(PROOF_TABLES, _REGISTERED, strict=True)),
+        Builder.read_registrations,
+        kinds=("polars",),
+    ),
+]

@@ -79,6 +79,7 @@ P4D_RESERVATION = Reservation(
 RESERVATIONS = (TRAINIUM_BLOCK, P4D_RESERVATION)
 
 _JUNE, _AUGUST = utc("2026-06-01 00:00:00"), utc("2026-08-01 00:00:00")
+_RESEARCH = {"team": "research", "owner": "jun"}
 _EKS = {"team": "platform", "environment": "prod"}
 
 STANDING_NODES = (
@@ -103,6 +104,25 @@ STANDING_NODES = (
         tags=_EKS,
         launched_at=_JUNE,
         ended_at=utc("2026-06-20 14:21:37"),
+    ),
+    # A notebook that is always on, and the day its user tried a whole p4d: far from the team's history.
+    Node(
+        "notebook",
+        "g6.xlarge",
+        VISION,
+        "us-east-1b",
+        tags=_RESEARCH,
+        launched_at=utc("2026-06-02 08:31:17"),
+        ended_at=_AUGUST,
+    ),
+    Node(
+        "trial",
+        "p4d.24xlarge",
+        VISION,
+        "us-east-1b",
+        tags=_RESEARCH,
+        launched_at=utc("2026-07-21 09:12:40"),
+        ended_at=utc("2026-07-21 15:47:05"),
     ),
     # Nobody's run: an engineer's sandbox that was left on over a weekend.
     Node(

@@ -1,5 +1,6 @@
 """What the made-up company decided, agreed and knows: a registered comparison, a frozen baseline, a port, an EDP,
-credits, and what it can get."""
+credits, what it can get, a budget.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +79,7 @@ eligible_services = ["AmazonEC2"]
 issued_usd = "6000"
 issued_on = 2026-06-01
 expires_on = 2026-12-31
+
 [[decisions.workloads]]
 workload_id = "larkfield-3b / corp-web-v5 / seq 4096 / batch 1024 / bf16 / eval_loss <= 2.62"
 architecture = "mainstream"
@@ -110,4 +112,8 @@ lead_days = 3
 told_on = 2026-07-20
 price_per_hour_usd = "9.532"
 block_hours = 24
+
+[[decisions.budgets]]
+team = "nlp"
+amount_usd = "10000"
 """

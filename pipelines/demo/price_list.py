@@ -41,6 +41,7 @@ INSTANCE_TYPES = {
         InstanceType("g6e.48xlarge", 192, 1536, 8, 30.13118, 0.74),
         InstanceType("g6e.12xlarge", 48, 384, 4, 10.49264, 0.74),
         InstanceType("g5.12xlarge", 48, 192, 4, 5.672, 0.75),
+        InstanceType("g6.xlarge", 4, 16, 1, 0.8048, 0.75),
         InstanceType("trn1.32xlarge", 128, 512, 16, 21.50, 0.74),
         InstanceType("m6i.16xlarge", 64, 256, 0, 3.072, 0.73),
         InstanceType("c6i.4xlarge", 16, 32, 0, 0.68, 0.73),

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pipelines.address import redacted
 from pipelines.doctor.aws import may_describe_capacity
 from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
 from pipelines.errors import TrainledgerError
@@ -30,7 +31,7 @@ def examine_runs(source: RunSource) -> Iterator[Finding]:
     except TrainledgerError as error:
         yield failed(subject, "reachable", error, ("s3:ListBucket", bucket_arn(source.location)))
         return
-    yield Finding(subject, "reachable", "ok", f"{source.location} holds {len(found):,} files.")
+    yield Finding(subject, "reachable", "ok", f"{redacted(source.location)} holds {len(found):,} files.")
     try:
         runs_fingerprint(source)
     except TrainledgerError as error:

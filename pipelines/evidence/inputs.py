@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
+from pipelines.address import redacted
 from pipelines.errors import SourceError
 from pipelines.evidence.archive import digest_of
 from pipelines.lake import Publication
@@ -75,14 +75,6 @@ def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[Bi
     if wrong:
         more = f" ({len(wrong) - 1} more files)" if len(wrong) > 1 else ""
         raise SourceError(f"{wrong[0]}{more}; restore it, or verify a pack written with --bundle.")
-
-
-def redacted(uri: str | None) -> str | None:
-    """An address without user, password, query or fragment: what may open it never leaves."""
-    if uri is None or "://" not in uri:
-        return uri
-    parts = urlsplit(uri)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _told_source(source: BillingSource) -> dict[str, Any]:

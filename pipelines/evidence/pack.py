@@ -39,7 +39,7 @@ reports/            every report, as HTML and as PDF
 marts/              every published table, as Parquet and as CSV
 inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
 bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
-records/            training runs, reservations and the like, as they were read from their sources
+records/            training runs, reservations and the like, as they were read; not where account ids are pseudonyms
 models/             every model as it ran; models/reference/ are the lists typed by people
 expectations/       what every table promises
 publication.json    the record of the publication: inputs, policy, tables, results of all checks
@@ -59,6 +59,12 @@ def write_pack(
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
     _refuse_other_code(published)
+    veil = warehouse.pseudonyms
+    if veil and bundle:
+        raise UsageError(
+            "--bundle puts bill lines and logs into the pack as they were delivered, where [privacy] wants pseudonyms; "
+            "leave it out."
+        )
     before, lost = _before(warehouse, published)
     with open_marts(warehouse, published) as engine:
         reports = report_members(engine, published, month)
@@ -66,13 +72,12 @@ def write_pack(
     inputs = {**told_inputs(warehouse, published), "runs": told_runs(settings, published, logs)}
     members: dict[str, bytes | Path] = {
         README: _README.encode(),
-        PUBLICATION: as_json(asdict(published)),
-        INPUTS: as_json(inputs),
+        PUBLICATION: as_json(veil.value("", asdict(published))),
+        INPUTS: as_json(veil.value("", inputs)),
         CHECKS: _checks(published).encode(),
         **reports,
         **_marts(warehouse, published),
-        **_records(warehouse, published),
-        **before,
+        **({} if veil else {**_records(warehouse, published), **before}),
         **house_members(),
         **lock_members(),
         **({**bundled(warehouse, published), **log_members(logs)} if bundle else {}),
@@ -84,6 +89,7 @@ def write_pack(
         "code_sha256": code_digest(),
         "has_bills": bundle,
         "month": month,
+        "has_pseudonyms": bool(veil),
         "not_recomputed": lost,
     }
     try:

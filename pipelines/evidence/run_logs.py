@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.address import redacted
 from pipelines.evidence.archive import Pack
-from pipelines.evidence.inputs import redacted
 from pipelines.lake import Publication
 from pipelines.settings import RunSource, Settings
 from pipelines.sources.run_tracker import open_run_store, read_all, runs_fingerprint

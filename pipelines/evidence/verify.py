@@ -36,6 +36,11 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
     try:
         _refuse_tampered(pack, console)
         _refuse_other_models(pack, console)
+        if pack.about.get("has_pseudonyms"):
+            raise UsageError(
+                f"{path} is whole and its models are those of this version, but it has pseudonyms in place of account "
+                "ids and user names, so it cannot be built again; verify a pack written without [privacy]."
+            )
         with TemporaryDirectory(prefix="trainledger-verify-") as folder:
             builder, built = rebuild(pack, Path(folder), settings, console)
             found = [*_other_records(pack, Path(folder) / "logs"), *_all_differences(pack, builder, built)]

@@ -128,6 +128,11 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
         raise UsageError("Give --json or --csv, not both.")
     console = Console()
     warehouse = Warehouse(load_settings(config))
+    if warehouse.settings.privacy.pseudonyms:
+        raise UsageError(
+            "`explain` goes down to bill lines as they were delivered, where [privacy] wants pseudonyms; ask by a "
+            "configuration without it."
+        )
     published = commands.published_of(warehouse)
     with commands.open_marts(warehouse, published) as marts:
         asked = ask(marts)

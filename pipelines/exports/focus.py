@@ -17,6 +17,7 @@ from pipelines.lake import Publication
 from pipelines.models.build import Builder
 from pipelines.quality.contract import Column, load_contract
 from pipelines.settings import Settings
+from pipelines.spreadsheet import FORMULA
 from pipelines.warehouse import Warehouse
 
 # What cost and usage reports become, and what came as FOCUS.
@@ -66,6 +67,7 @@ def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
         columns = load_contract(f"staging/{CHARGES[0]}").columns
         # The bill is read once; both files are made from what it gave.
         engine.write(" union all ".join(f"select {_typed(columns)} from {charges}" for charges in CHARGES), exact)
+        warehouse.pseudonyms.file(exact)
         engine.view("charge", [exact])
         engine.write(f"select {', '.join(map(_in_parquet, columns))} from charge", parquet)
         engine.write_csv(f"select {', '.join(map(_in_csv, columns))} from charge", csv)
@@ -123,11 +125,14 @@ def _in_parquet(column: Column) -> str:
 
 
 def _in_csv(column: Column) -> str:
-    """Amounts with all their places, times with their zone, exponents as FOCUS writes them."""
+    """Amounts with all their places, times with their zone, exponents as FOCUS writes them, text as no formula."""
     if column.type == "TIMESTAMP":
         return f'strftime("{column.name}", \'%Y-%m-%dT%H:%M:%SZ\') as "{column.name}"'
     if column.type == "DOUBLE":
         return f'upper(cast("{column.name}" as varchar)) as "{column.name}"'
+    if column.type == "VARCHAR":
+        # What spreadsheets run, they run of a csv; the Parquet file has the text as it was.
+        return f"regexp_replace(\"{column.name}\", '{FORMULA}', '''\\0') as \"{column.name}\""
     return f'"{column.name}"'
 
 

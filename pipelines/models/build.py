@@ -73,6 +73,7 @@ class Builder:
     def __init__(self, warehouse: Warehouse, catalog: Catalog | None = None):
         self.warehouse = warehouse
         self.lake = warehouse.lake
+        self.pseudonyms = warehouse.pseudonyms
         self.catalog = catalog or load_catalog()
 
     def build(self, name: str, period: str | None = None) -> Built:
@@ -83,15 +84,14 @@ class Builder:
         model = self.catalog[name]
         contract = load_contract(model.key)
         fingerprint = self._fingerprint(model, contract, period)
-        if self.lake.fingerprint(model.key, period) == fingerprint and self.lake.is_whole(model.key, period):
-            recorded = self._recorded(model.key, period, fingerprint)
-            if recorded is not None:
-                return recorded
+        is_there = self.lake.fingerprint(model.key, period) == fingerprint and self.lake.is_whole(model.key, period)
+        if is_there and (recorded := self._recorded(model.key, period, fingerprint)):
+            return recorded
         staged = self.warehouse.staged(model.key, period)
         row_count, totals = self._stage(model, contract, period, staged)
         others = {other: self._files(other, period) for other in contract.reads}
         place = self.warehouse.settings.warehouse
-        checks = validate(
+        results = validate(
             model.key,
             [staged],
             contract,
@@ -100,9 +100,12 @@ class Builder:
             threads=place.threads,
             spill=self.warehouse.spill,
         )
+        checks = [self.pseudonyms.check(result) for result in results]
         built = Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
         if built.failures:
             raise FailedChecks(built)
+        if model.layer == "marts":
+            self.pseudonyms.file(staged, contract.key)
         # Recorded before the commit: a kill in between repeats the step, one after it loses nothing.
         self.warehouse.store.write(_record_key(model.key, period), _as_json(built))
         self.lake.commit(model.key, [staged], fingerprint, period)
@@ -203,7 +206,8 @@ class Builder:
         return model.key, period if model.grain == "month" else None
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
-        seal = hashlib.sha256(f"{_FORM} {model.key} {period}\n{contract.digest}\n{model.text}".encode())
+        known = f"{_FORM}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n{model.text}"
+        seal = hashlib.sha256(known.encode())
         for name in self.catalog.resting_on(model):
             if name in BILLS:
                 parts = [self.warehouse.bill.fingerprint(name, period)]

@@ -91,6 +91,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
+        **({"privacy": warehouse.pseudonyms.told()} if warehouse.pseudonyms else {}),
     }
     publication = warehouse.lake.current()
     months = tuple(sorted({str(delivery["billing_period"]) for delivery in deliveries}))
@@ -189,7 +190,7 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
             passed=not sentences,
             observed=f"{len(sentences)} doubts",
             unexpected_count=len(sentences),
-            sample=[{"doubt": sentence} for sentence in sentences[:20]],
+            sample=[{"doubt": builder.warehouse.pseudonyms.text(sentence)} for sentence in sentences[:20]],
             title="every value was read as delivered",
         )
         yield {"table": table, "period": period, **asdict(doubt)}

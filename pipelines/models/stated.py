@@ -1,4 +1,4 @@
-"""What models take of what people state: baselines, adjustments, ports, workloads, offers, and terms with AWS."""
+"""What models take of what people state: baselines, adjustments, ports, workloads, offers, budgets, terms with AWS."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ STATED: Mapping[str, Mapping[str, str]] = {
         "discount_ratio": "double",
         "gpu_price_fall_ratio": "double",
         "success_ratio": "double",
+    },
+    # One row per threshold.
+    "stated_budget": {
+        "team": "varchar",
+        "billing_currency": "varchar",
+        "first_month_date": "date",
+        "last_month_date": "date",
+        "budget_usd": "decimal(20, 10)",
+        "threshold_ratio": "decimal(20, 6)",
+        "threshold_usd": "decimal(20, 10)",
     },
     "stated_port_run": {"port_name": "varchar", "run_id": "varchar", "port_cost_kind": "varchar"},
     "stated_agreement": {
@@ -152,6 +162,15 @@ def _rows(name: str, decisions: Decisions, terms: Terms) -> list[tuple[Any, ...]
                 one.runs_per_month, one.horizon_months, one.discount_ratio, one.gpu_price_fall_ratio, one.success_ratio,
             )
             for one in decisions.ports
+        ]  # fmt: skip
+    if name == "stated_budget":
+        return [
+            (
+                one.team, one.currency, f"{one.first_month or '0001-01'}-01", f"{one.last_month or '9999-12'}-01",
+                one.amount_usd, threshold, one.amount_usd * threshold,
+            )
+            for one in decisions.budgets
+            for threshold in one.thresholds
         ]  # fmt: skip
     if name == "stated_workload":
         return [

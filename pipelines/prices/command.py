@@ -143,10 +143,11 @@ def _usd(option: str, text: str) -> Decimal:
 
 def _print(found, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
     from pipelines.prices.shown import as_rows, frame_of, show
+    from pipelines.spreadsheet import csv_text
 
     if as_json:
         sys.stdout.write(json.dumps(as_rows(found), indent=1, default=str) + "\n")
     elif as_csv:
-        sys.stdout.write(frame_of(found).write_csv())
+        sys.stdout.write(csv_text(frame_of(found)))
     else:
         show(found, Console())

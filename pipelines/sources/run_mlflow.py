@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from pipelines.address import redacted
 from pipelines.errors import SourceError, UnreachableError, UsageError
 from pipelines.settings import RunSource
 from pipelines.sources.run_clean import moment_of, telling
@@ -60,12 +61,15 @@ class _Server:
 
     def __init__(self, source: RunSource):
         if not source.location.startswith(("http://", "https://")):
-            raise UsageError(f"[[runs]] {source.name}: location {source.location} is no http address of MLflow.")
+            raise UsageError(
+                f"[[runs]] {source.name}: location {redacted(source.location)} is no http address of MLflow."
+            )
         import requests
         from requests.adapters import HTTPAdapter
         from urllib3.util import Retry
 
         self._root = source.location.rstrip("/") + "/api/2.0/mlflow/"
+        self._told = redacted(self._root)
         self._session = requests.Session()
         # A search is a POST that changes nothing, so it may be asked again.
         patience = Retry(
@@ -110,7 +114,7 @@ class _Server:
             if not token:
                 return
             if token in met:
-                raise SourceError(f"{self._root}{call} gives the same page again and again; restart the server.")
+                raise SourceError(f"{self._told}{call} gives the same page again and again; restart the server.")
             met.add(token)
 
     def _ask(self, call: str, asked: dict[str, Any], method: str) -> Mapping[str, Any]:
@@ -121,20 +125,20 @@ class _Server:
             answer = self._whole(method, self._root + call, params, body)
         except requests.HTTPError as error:
             said = error.response.status_code if error.response is not None else "nothing"
-            raise SourceError(f"{self._root}{call} answers {said}; check the address.") from None
+            raise SourceError(f"{self._told}{call} answers {said}; check the address.") from None
         except requests.JSONDecodeError:
-            raise SourceError(f"{self._root}{call} answers no JSON; is it an MLflow tracking server?") from None
+            raise SourceError(f"{self._told}{call} answers no JSON; is it an MLflow tracking server?") from None
         except requests.exceptions.RetryError:
             raise UnreachableError(
-                f"{self._root}{call} stays busy or broken after {_TRIES} tries; try later."
+                f"{self._told}{call} stays busy or broken after {_TRIES} tries; try later."
             ) from None
         except requests.exceptions.ChunkedEncodingError:
-            raise UnreachableError(f"{self._root}{call} answers half a page, again and again; try later.") from None
+            raise UnreachableError(f"{self._told}{call} answers half a page, again and again; try later.") from None
         except requests.RequestException as error:
             kind = type(error).__name__
-            raise UnreachableError(f"{self._root}{call} does not answer ({kind}); start it or try later.") from None
+            raise UnreachableError(f"{self._told}{call} does not answer ({kind}); start it or try later.") from None
         if not isinstance(answer, Mapping):
-            raise SourceError(f"{self._root}{call} answers no JSON object; is it an MLflow tracking server?")
+            raise SourceError(f"{self._told}{call} answers no JSON object; is it an MLflow tracking server?")
         return answer
 
     def _whole(self, method: str, url: str, params: Any, body: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from pipelines.address import redacted
 from pipelines.errors import SourceError, UsageError
 from pipelines.settings import RunSource
 from pipelines.sources.run_clean import MALFORMED, clean, form_of
@@ -229,7 +230,7 @@ def _well_formed(source: RunSource) -> Iterator[None]:
     try:
         yield
     except MALFORMED as error:
-        where = f"[[runs]] {source.name}: what {source.location} gives"
+        where = f"[[runs]] {source.name}: what {redacted(source.location)} gives"
         raise SourceError(f"{where} {form_of(error)}; is it whole, and of kind {source.kind!r}?") from error
 
 

@@ -21,6 +21,7 @@ hours_low_per_unit = 1.8
 hours_high_per_unit = 2.3
 """
 ADJUSTMENT = '[[decisions.adjustments]]\nbaseline = "llama8b"\nmonth = "2026-07"\namount_usd = "-1"\nreason = "r"\n'
+BUDGET = '[[decisions.budgets]]\nteam = "nlp"\namount_usd = "100"\n'
 
 
 def seal(text: str) -> str:
@@ -98,6 +99,19 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
         (
             ADJUSTMENT.replace('"-1"', '"NaN"'),
             "key 'decisions.adjustments.0.amount_usd': Input should be a finite number.",
+        ),
+        (BUDGET.replace("100", "0"), "key 'decisions.budgets.0.amount_usd': Input should be greater than 0."),
+        (BUDGET + "thresholds = [1.0, 0.8]\n", "thresholds must rise, each once, such as [0.5, 0.8, 1.0]."),
+        (BUDGET + "thresholds = []\n", "key 'decisions.budgets.0.thresholds': Tuple should have at least 1 item"),
+        (BUDGET + 'currency = "dollars"\n', "'decisions.budgets.0.currency': write a currency as the bill does, such"),
+        (
+            BUDGET + 'first_month = "2026-08"\nlast_month = "2026-07"\n',
+            "first_month 2026-08 is after last_month 2026-07",
+        ),
+        (BUDGET + 'limit = "1"\n', "unknown key 'decisions.budgets.0.limit'; remove it or check its spelling."),
+        (
+            BUDGET + 'last_month = "2026-07"\n' + BUDGET + 'first_month = "2026-07"\n',
+            "[[decisions.budgets]] give nlp two budgets in USD for one month; end the first with last_month, or ",
         ),
         (entry("one.toml", "abc"), "write the 64 hex digits that `sha256sum` gives of the file."),
     ],

@@ -73,6 +73,7 @@ def write_bill(root: Path, seed: int = 7, execution: str = "20260801T000000Z-exe
     lines += [_block_fee(draw, "cr-0b10c"), _block_fee(draw, None)]
     lines += [_stored_line(draw) for _ in range(4)]
     lines += [_pod_line(draw, pod, kind, hour) for pod in PODS for kind in SPLIT for hour in range(HOURS)]
+    lines += [_daily_line(draw, day) for day in range(1, 28)]
     doubles: dict[str, pa.DataType] = dict.fromkeys((*MONEY, *SPLIT_MONEY), pa.float64())
     half = len(lines) // 2
     parts = {"part-1.snappy.parquet": lines[:half], "part-2.snappy.parquet": lines[half:]}
@@ -154,6 +155,21 @@ def _stored_line(draw: random.Random) -> dict[str, object]:
         line_item_resource_id=BUCKET,
         line_item_usage_amount=1200.5,
         line_item_usage_type="USW2-TimedStorage-ByteHrs",
+    )
+
+
+def _daily_line(draw: random.Random, day: int) -> dict[str, object]:
+    """A team's machine at much the same cost every day but the 25th, which is far from its history."""
+    return _line(
+        draw,
+        at=datetime(2026, 7, day, 3),
+        line_item_operation="RunInstances",
+        line_item_product_code="AmazonEC2",
+        line_item_resource_id="i-0daily",
+        line_item_unblended_cost=912345.67890123456 if day == 25 else 50 + day / 7,
+        line_item_net_unblended_cost=None,
+        line_item_usage_type="USW2-BoxUsage:p4d.24xlarge",
+        resource_tags={"user_team": "daily"},
     )
 
 

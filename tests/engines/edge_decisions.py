@@ -41,9 +41,13 @@ def decisions(root: Path) -> str:
         "decided_on = 2026-09-01\n"
         for month, usd in (("2026-07", "-0.12345678905"[:13]), ("2026-08", "1.3"))
     )
+    budgets = "".join(
+        f'\n[[decisions.budgets]]\nteam = "{team}"\namount_usd = "{usd}"\n'
+        for team, usd in (("nlp", "1234.567891"), ("it's nobody's", "1"))
+    )
     seal = hashlib.sha256(BASELINE.encode()).hexdigest()
     return (
-        f'\n[[decisions.baselines]]\nfile = "baseline.toml"\nsha256 = "{seal}"\n{adjustments}'
+        f'\n[[decisions.baselines]]\nfile = "baseline.toml"\nsha256 = "{seal}"\n{adjustments}{budgets}'
         + PORT.replace("workload_id", 'name = "one"\nworkload_id')
         + PORT.replace(WORKLOAD, "nobody's").replace("workload_id", 'name = "other"\nworkload_id')
     )

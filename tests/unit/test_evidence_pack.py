@@ -17,9 +17,9 @@ from support.ledgers import build_warehouse, open_tables
 from support.small_company import AUGUST, Company
 
 from pipelines import house
+from pipelines.address import redacted
 from pipelines.console import Console
 from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageError
-from pipelines.evidence.inputs import redacted
 from pipelines.evidence.pack import write_pack
 from pipelines.evidence.verify import verify
 from pipelines.models.catalog import load_catalog

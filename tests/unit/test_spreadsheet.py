@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import zipfile
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -60,23 +62,75 @@ def test_any_text_comes_back_with_at_most_an_apostrophe_more(texts: list[str]) -
     assert [cell == text or cell == f"'{text}" for cell, text in zip(cells, texts, strict=True)] == [True] * len(texts)
 
 
-def test_query_and_explain_write_a_hostile_run_as_text(tmp_path: Path) -> None:
-    """A run that is called a formula, in every CSV we print."""
-    name = "=HYPERLINK(1)"
-    hour = instance_hour("2026-07-03T10", "i-0a", "p5.48xlarge", "55.04")
-    events = one_attempt(name, ["i-0a"], "p5.48xlarge", datetime(2026, 7, 3, 10), timedelta(hours=1))
-    config = write_config(
-        tmp_path,
-        billing=write_export(tmp_path, {"2026-07": [hour]}),
-        runs=write_events(tmp_path / "runs", events),
-    )
-    build_warehouse(config)
-    asked = (
-        ["query", "select run_id, -effective_cost_usd as cost from mart_run_cost", "--csv"],
-        ["explain", "run", name, "--csv"],
-    )
-    for words in asked:
-        told = CliRunner().invoke(app, [*words, "--config", str(config)])
-        assert told.exit_code == 0, told.output
-        assert f"'{name}" in told.output
-        assert name not in told.output.replace(f"'{name}", "")
+HOSTILE = "=HYPERLINK(1)"
+MODEL = "@SUM(A1)"
+MACHINE = "-2+3"
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, its workload and a machine called formulas, and a run on Trainium to compare with."""
+    root, start = tmp_path_factory.mktemp("hostile"), datetime(2026, 7, 3, 10)
+    hours = [
+        instance_hour("2026-07-03T10", "i-0a", "p5.48xlarge", "55.04"),
+        instance_hour("2026-07-03T10", "i-0b", "trn1.32xlarge", "21.50"),
+        instance_hour("2026-07-03T10", MACHINE, "p5.48xlarge", "55.04"),
+    ]
+    events: list[dict[str, object]] = []
+    for run_id, machine, kind in ((HOSTILE, "i-0a", "p5.48xlarge"), ("plain", "i-0b", "trn1.32xlarge")):
+        inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-03T10:59:00Z", "tokens_seen": 1e9}]
+        events += one_attempt(run_id, [machine], kind, start, timedelta(hours=1), inside, model=MODEL, dataset="c4")
+    path = write_config(root, billing=write_export(root, {"2026-07": hours}), runs=write_events(root / "runs", events))
+    build_warehouse(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["query", "select run_id, -effective_cost_usd as cost from mart_run_cost", "--csv"], HOSTILE),
+        (["explain", "run", HOSTILE, "--csv"], HOSTILE),
+        (["compare", "--csv"], MODEL),
+        (["reprice", MODEL, "--at", "2026-08-01", "--csv"], MODEL),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_every_csv_printed_has_formulas_as_text(config: Path, words: list[str], name: str) -> None:
+    told = CliRunner().invoke(app, [*words, "--config", str(config)])
+    assert told.exit_code == 0, told.output
+    assert f"'{name}" in told.output
+    assert_no_formula(told.output)
+
+
+def test_every_csv_of_a_pack_has_formulas_as_text(config: Path, tmp_path: Path) -> None:
+    asked = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(tmp_path / "pack.zip")]
+    told = CliRunner().invoke(app, [*asked, "--config", str(config)])
+    assert told.exit_code == 0, told.output
+    with zipfile.ZipFile(tmp_path / "pack.zip") as pack:
+        # models/reference are our own lists, as they were typed.
+        written = {
+            name: pack.read(name).decode()
+            for name in pack.namelist()
+            if name.endswith(".csv") and not name.startswith("models/")
+        }
+    assert {"checks.csv", "marts/mart_run_cost.csv", "marts/mart_unattributed_cost_daily.csv"} < set(written)
+    for text in written.values():
+        assert_no_formula(text)
+    assert f"'{HOSTILE}" in written["marts/mart_run_cost.csv"]
+
+
+def test_the_csv_of_focus_has_formulas_as_text_and_its_parquet_the_text_itself(config: Path, tmp_path: Path) -> None:
+    told = CliRunner().invoke(app, ["export", "focus", "--out", str(tmp_path), "--config", str(config)])
+    assert told.exit_code == 0, told.output
+    folder = tmp_path / "focus-1.2" / "billing_period=2026-07"
+    text = (folder / "cost_and_usage.csv").read_text()
+    assert f",'{MACHINE}," in text
+    assert_no_formula(text)
+    assert MACHINE in pl.read_parquet(folder / "cost_and_usage.parquet")["ResourceId"].to_list()
+
+
+def assert_no_formula(text: str) -> None:
+    """No cell that a spreadsheet would run; a negative number is none."""
+    for row in csv.reader(io.StringIO(text, newline="")):
+        for cell in row:
+            assert not re.match(r"[=+@\t\r\n]|-(?![0-9.]+(E[+-]?[0-9]+)?$)", cell), cell

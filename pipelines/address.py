@@ -1,0 +1,22 @@
+"""Addresses as they may be told: an address may hold what opens it."""
+
+from __future__ import annotations
+
+from typing import overload
+from urllib.parse import urlsplit, urlunsplit
+
+
+@overload
+def redacted(uri: str) -> str: ...
+
+
+@overload
+def redacted(uri: str | None) -> str | None: ...
+
+
+def redacted(uri: str | None) -> str | None:
+    """An address without user, password, query or fragment: what may open it never leaves."""
+    if uri is None or "://" not in uri:
+        return uri
+    parts = urlsplit(uri)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,0 +1,1 @@
+"""Telling people: monthly reports, failed checks and builds, anomalies and budgets, to Slack and by mail."""

@@ -1,0 +1,26 @@
+"""The `trainledger notify` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipelines.console import Console
+from pipelines.options import Config
+
+
+def notify(
+    config: Config = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be told; send nothing.")] = False,
+) -> None:
+    """Tell Slack and mail what the newest publication has to tell and they have not heard."""
+    from pipelines.notify.tell import tell
+    from pipelines.settings import load_settings
+    from pipelines.warehouse import Warehouse, published_of
+
+    console, settings = Console(), load_settings(config)
+    if not tell(settings, console.say, dry_run=dry_run):
+        # Nothing, for nothing is published yet, is another thing.
+        published_of(Warehouse(settings))
+        console.say("Everything was told before.")

@@ -1,0 +1,85 @@
+"""A message by mail, with the report as a PDF."""
+
+from __future__ import annotations
+
+import hashlib
+import smtplib
+import ssl
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from email.message import EmailMessage
+from email.utils import format_datetime
+
+from pipelines.errors import SourceError, UnreachableError, UsageError
+from pipelines.notify.news import Notice
+from pipelines.settings_notify import MailChannel
+
+TRIES = 3
+_TIMEOUT = 30
+_PAUSE = 1.0
+VARIABLE = "TRAINLEDGER_NOTIFY__MAIL__PASSWORD"
+
+
+def message_of(channel: MailChannel, notice: Notice, at: datetime, files: Mapping[str, bytes]) -> EmailMessage:
+    """The mail. Its id is that of its news, so that one sent twice after a crash is one to mail programs."""
+    message = EmailMessage()
+    message["Subject"] = notice.subject
+    message["From"] = channel.sender
+    message["To"] = ", ".join(channel.recipients)
+    message["Date"] = format_datetime(at)
+    seal = hashlib.sha256("\n".join(one.key for one in notice.news).encode()).hexdigest()
+    message["Message-ID"] = f"<{seal[:32]}@trainledger>"
+    message.set_content(notice.text + "\n")
+    for name, content in files.items():
+        message.add_attachment(content, maintype="application", subtype="pdf", filename=name)
+    return message
+
+
+def send(channel: MailChannel, message: EmailMessage) -> None:
+    """Send it; UsageError, SourceError or UnreachableError in words."""
+    where = f"{channel.host}:{channel.port}"
+    if channel.username and channel.password is None:
+        raise UsageError(f"[notify.mail] has a username and no password; set the environment variable {VARIABLE}.")
+    said = ""
+    for number in range(TRIES):
+        time.sleep(_PAUSE * number)
+        try:
+            _hand_over(channel, message)
+            return
+        except smtplib.SMTPAuthenticationError:
+            raise SourceError(f"{where} refuses the user name or password; set {VARIABLE} to the right one.") from None
+        except smtplib.SMTPNotSupportedError:
+            raise SourceError(
+                f"{where} does not offer what [notify.mail] wants ({channel.security}"
+                f"{', a password' if channel.username else ''}); check port and security."
+            ) from None
+        except smtplib.SMTPRecipientsRefused:
+            raise SourceError(f"{where} refuses every recipient; check `recipients` under [notify.mail].") from None
+        except smtplib.SMTPSenderRefused:
+            raise SourceError(f"{where} refuses {channel.sender}; check `sender` under [notify.mail].") from None
+        except ssl.SSLError as error:
+            raise SourceError(
+                f"{where} cannot be trusted ({error.reason}); check host and security, or name its authority by "
+                "ca_file."
+            ) from None
+        except (smtplib.SMTPException, OSError) as error:
+            said = type(error).__name__
+    raise UnreachableError(
+        f"{where} does not take mail ({said}), {TRIES} times; what was to be told is kept for the next time."
+    )
+
+
+def _hand_over(channel: MailChannel, message: EmailMessage) -> None:
+    kind = smtplib.SMTP_SSL if channel.security == "tls" else smtplib.SMTP
+    try:
+        trust = ssl.create_default_context(cafile=channel.ca_file)
+    except (OSError, ssl.SSLError):
+        raise UsageError(f"{channel.ca_file} is no file of certificates; check ca_file under [notify.mail].") from None
+    more = {"context": trust} if channel.security == "tls" else {}
+    with kind(channel.host, channel.port, timeout=_TIMEOUT, **more) as server:  # type: ignore[arg-type]
+        if channel.security == "starttls":
+            server.starttls(context=trust)
+        if channel.username and channel.password:
+            server.login(channel.username, channel.password.get_secret_value())
+        server.send_message(message)

@@ -1,0 +1,159 @@
+"""What there is to tell of a publication, each piece of news under a key by which it is told once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pipelines.engine import Engine
+from pipelines.publication import Publication
+from pipelines.quality.told import first_row
+from pipelines.reports.formats import money, month, percent
+from pipelines.settings_notify import Notify, Topic
+
+
+@dataclass(frozen=True)
+class News:
+    """One thing to tell; `report` is the kind and month (YYYY-MM) of the page that goes with a mail of it."""
+
+    key: str
+    topic: Topic
+    line: str
+    report: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One message: the news of a topic together, a report by itself."""
+
+    news: tuple[News, ...]
+    subject: str
+
+    @property
+    def text(self) -> str:
+        """What it says, a line each."""
+        return "\n".join(one.line for one in self.news)
+
+
+# Of older months nobody needs to hear when notifications are switched on.
+_MONTHS = 2
+_SUBJECTS: dict[Topic, tuple[str, str]] = {
+    "check": ("A check did not pass", "{} checks did not pass"),
+    "anomaly": ("A cost is far from its history", "{} costs are far from their history"),
+    "budget": ("A budget reached a threshold", "{} budgets reached a threshold"),
+    "failure": ("A build failed", "{} builds failed"),
+}
+
+
+def news_of(published: Publication, marts: Engine, notify: Notify) -> list[News]:
+    """Everything there is to tell of a publication and of `about`, in the order it is told."""
+    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})[-_MONTHS:]
+    told = {
+        "report": ("mart_invoice_reconciliation_monthly", lambda: _reports(marts, months, notify.reports)),
+        "check": ("", lambda: _checks(published)),
+        "anomaly": ("mart_cost_anomaly", lambda: _anomalies(marts, months[0])),
+        "budget": ("mart_budget_monthly", lambda: _budgets(marts, months[0])),
+    }
+    # An older version published without some of the marts.
+    has = {"", *(key.rpartition("/")[2] for key in published.tables)}
+    return [one for topic, (mart, find) in told.items() if topic in notify.about and mart in has for one in find()]
+
+
+def notices_of(news: Iterable[News]) -> list[Notice]:
+    """The news as messages."""
+    by_message: dict[tuple[str, ...], list[News]] = defaultdict(list)
+    for one in news:
+        by_message[(one.topic, one.key) if one.report else (one.topic,)].append(one)
+    return [Notice(tuple(told), _subject(told)) for told in by_message.values()]
+
+
+def _subject(news: Sequence[News]) -> str:
+    kind = news[0].report
+    if kind:
+        return f"trainledger: {kind[0].replace('_', ' ')} of {month(kind[1])}"
+    one, many = _SUBJECTS[news[0].topic]
+    return f"trainledger: {one if len(news) == 1 else many.format(len(news))}"
+
+
+def _rows(marts: Engine, sql: str) -> list[dict[str, Any]]:
+    return marts.query(sql).to_dicts()
+
+
+def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iterator[News]:
+    """Of each month that AWS has closed: every charge of it is on an invoice."""
+    for period in months:
+        first = date.fromisoformat(f"{period}-01")
+        status = _rows(
+            marts,
+            "select count(*) as n, count(*) filter (where status = 'open') as n_open "
+            f"from mart_invoice_reconciliation_monthly where billing_month = date '{first}'",
+        )[0]
+        if status["n"] == 0 or status["n_open"]:
+            continue
+        said = "; ".join(
+            f"{money(row['effective'], row['currency'], 2)} effective, of it "
+            f"{money(row['run'], row['currency'], 2)} in runs and {money(row['idle'], row['currency'], 2)} idle; "
+            f"{money(row['billed'], row['currency'], 2)} billed"
+            for row in _rows(
+                marts,
+                "select billing_currency as currency, sum(effective_cost_usd) as effective, "
+                "sum(billed_cost_usd) as billed, "
+                "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
+                "coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle "
+                f"from mart_cost_ledger_daily where billing_month = date '{first}' group by 1 order by 1",
+            )
+        )
+        for kind in kinds:
+            yield News(f"report/{kind}/{period}", "report", f"{month(period)} is closed: {said}.", (kind, period))
+
+
+def _checks(published: Publication) -> Iterator[News]:
+    """Told again where another number of rows fails."""
+    for check in published.checks:
+        if not check["passed"]:
+            row = first_row(check["sample"])
+            where = " ".join(filter(None, (check["table"], check["period"])))
+            yield News(
+                f"check/{check['table']}/{check['check']}/{check['period']}/{check['unexpected_count']}",
+                "check",
+                f"{check['title']}: {check['unexpected_count']} of {where}{f', first: {row}' if row else ''}",
+            )
+
+
+def _anomalies(marts: Engine, since: str) -> Iterator[News]:
+    sql = (
+        "select anomaly_kind, subject, observed_date, billing_currency, excess_cost_usd, anomaly_reason "
+        f"from mart_cost_anomaly where observed_date >= date '{since}-01' "
+        "order by abs(excess_cost_usd) desc, anomaly_kind, subject, observed_date"
+    )
+    for row in _rows(marts, sql):
+        yield News(
+            f"anomaly/{row['anomaly_kind']}/{row['subject']}/{row['observed_date']}/{row['billing_currency']}",
+            "anomaly",
+            f"{row['anomaly_kind'].replace('_', ' ')} {row['subject']}, {row['observed_date']}: "
+            f"{row['anomaly_reason']}; "
+            f"{money(row['excess_cost_usd'], row['billing_currency'], 2)} beyond what was to be expected.",
+        )
+
+
+def _budgets(marts: Engine, since: str) -> Iterator[News]:
+    sql = (
+        "select billing_month, team, billing_currency, budget_usd, spent_cost_usd, budget_spent_ratio, "
+        "passed_threshold_ratio, seen_day_count, month_day_count from mart_budget_monthly "
+        f"where passed_threshold_ratio is not null and billing_month >= date '{since}-01' "
+        "order by billing_month, team, billing_currency"
+    )
+    for row in _rows(marts, sql):
+        currency = row["billing_currency"]
+        key = (row["team"], row["billing_month"], currency, row["budget_usd"], row["passed_threshold_ratio"])
+        yield News(
+            "budget/" + "/".join(map(str, key)),
+            "budget",
+            f"{row['team']} spent {money(row['spent_cost_usd'], currency, 2)} of "
+            f"{money(row['budget_usd'], currency, 2)} for {month(row['billing_month'])}, "
+            f"{percent(row['budget_spent_ratio'])}: past {percent(row['passed_threshold_ratio'])}, "
+            f"on day {row['seen_day_count']} of {row['month_day_count']}.",
+        )

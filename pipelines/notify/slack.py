@@ -1,0 +1,62 @@
+"""A message to Slack by an incoming webhook. Its address is a secret: it stands in no log and in no error."""
+
+from __future__ import annotations
+
+import json
+import time
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from pipelines.errors import SourceError, UnreachableError, UsageError
+from pipelines.settings_notify import SlackChannel
+
+TRIES = 3
+_TIMEOUT = 30
+_PAUSE = 1.0
+# Slack cuts longer texts.
+_LONGEST = 30_000
+VARIABLE = "TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL"
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """What is meant for Slack goes nowhere else."""
+
+    def redirect_request(self, *args: object) -> None:
+        return None
+
+
+def escaped(text: str) -> str:
+    """Text as Slack shows it: no link, no mention."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def body_of(subject: str, text: str) -> bytes:
+    """What is posted: plain text, for a run may be called anything."""
+    whole = f"{subject}\n{text}"
+    cut = whole if len(whole) <= _LONGEST else whole[:_LONGEST] + " …"
+    return json.dumps({"text": escaped(cut), "mrkdwn": False, "unfurl_links": False}).encode()
+
+
+def post(channel: SlackChannel, subject: str, text: str) -> None:
+    """Send it; UsageError, SourceError or UnreachableError in words that do not tell the address."""
+    if channel.webhook_url is None:
+        raise UsageError(f"[notify.slack] has no webhook; set the environment variable {VARIABLE}.")
+    # Of the standard library, which logs nothing: urllib3 writes the path of what it tries again into its log.
+    request = Request(
+        channel.webhook_url.get_secret_value(), body_of(subject, text), {"Content-Type": "application/json"}
+    )
+    said = ""
+    for number in range(TRIES):
+        time.sleep(_PAUSE * number)
+        try:
+            with build_opener(_NoRedirect).open(request, timeout=_TIMEOUT):
+                return
+        except HTTPError as error:
+            said = f"answers {error.code}"
+            error.close()
+            if error.code != 429 and error.code < 500:
+                raise SourceError(f"Slack's webhook {said}; make a new one and set {VARIABLE}.") from None
+        except (URLError, OSError) as error:
+            reason = getattr(error, "reason", error)
+            said = f"does not answer ({type(reason).__name__})"
+    raise UnreachableError(f"Slack's webhook {said}, {TRIES} times; what was to be told is kept for the next time.")

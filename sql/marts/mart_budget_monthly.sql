@@ -1,0 +1,51 @@
+-- One row per team with a budget, billing month and currency: what is spent of it, and which threshold that reached.
+-- Nothing is forecast: fees, credits and the days a bill is behind make a straight line of the days so far wrong.
+with seen as (
+    select billing_month, billing_currency,
+        max(case when charge_category = 'Usage' then extract(day from usage_date) end) as seen_day_count
+    from fct_ledger_daily
+    where cast(date_trunc('month', usage_date) as date) = billing_month
+    group by billing_month, billing_currency
+),
+
+month as (
+    select distinct billing_month from fct_ledger_daily
+),
+
+spent as (
+    select team, billing_month, billing_currency, sum(showback_cost_usd) as spent_cost_usd
+    from mart_team_cost_monthly
+    group by team, billing_month, billing_currency
+),
+
+threshold as (
+    select month.billing_month, budget.team, budget.billing_currency, budget.budget_usd, budget.threshold_ratio, budget.threshold_usd
+    from stated_budget as budget
+    cross join month
+    where month.billing_month between budget.first_month_date and budget.last_month_date
+),
+
+told as (
+    select threshold.*, coalesce(spent.spent_cost_usd, 0) as spent_cost_usd
+    from threshold
+    left join spent on spent.team = threshold.team and spent.billing_month = threshold.billing_month
+        and spent.billing_currency = threshold.billing_currency
+),
+
+budget as (
+    select billing_month, team, billing_currency, budget_usd, spent_cost_usd,
+        max(threshold_ratio) filter (where spent_cost_usd >= threshold_usd) as passed_threshold_ratio,
+        min(threshold_ratio) filter (where spent_cost_usd < threshold_usd) as next_threshold_ratio
+    from told
+    group by billing_month, team, billing_currency, budget_usd, spent_cost_usd
+)
+
+select
+    budget.billing_month, budget.team, budget.billing_currency, budget.budget_usd, budget.spent_cost_usd,
+    budget.budget_usd - budget.spent_cost_usd as left_cost_usd,
+    ratio(budget.spent_cost_usd, budget.budget_usd) as budget_spent_ratio,
+    budget.passed_threshold_ratio, budget.next_threshold_ratio,
+    seen.seen_day_count,
+    extract(day from budget.billing_month + interval '1' month - interval '1' day) as month_day_count
+from budget
+left join seen on seen.billing_month = budget.billing_month and seen.billing_currency = budget.billing_currency

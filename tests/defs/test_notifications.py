@@ -1,0 +1,179 @@
+"""The sensor tells people once: evaluated as Dagster does, against real servers on loopback."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from support.ledgers import build_warehouse
+from support.mailboxes import Mailbox, Webhook, smtp_server, webhook_server
+from support.small_company import AUGUST, JULY, Company
+from support.stories import build_story
+
+from pipelines.definitions import assemble
+from pipelines.defs.partitions import month_range_tags
+from pipelines.defs.resources import open_ledger
+from pipelines.defs.sensors import notify_sensor
+from pipelines.errors import UnreachableError
+from pipelines.settings import load_settings
+
+STORY = Path(__file__).parents[1] / "golden" / "a_dear_run_and_three_budgets"
+# As Slack writes them; the last part is what opens the channel.
+TOKEN = "q7Xn2VbLw9RtYcKd"
+PATH = f"/services/T0AAAA/B0BBBB/{TOKEN}"
+WEBHOOK_URL = "TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """July: one run far off its history, and two budgets that reached a threshold; its bill is closed."""
+    root = tmp_path_factory.mktemp("told")
+    build_story(STORY, root)
+    return root
+
+
+@pytest.fixture
+def mailbox() -> Iterator[Mailbox]:
+    with smtp_server() as mailbox:
+        yield mailbox
+
+
+@pytest.fixture
+def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    monkeypatch.setattr("pipelines.notify.slack._PAUSE", 0)
+    monkeypatch.setattr("pipelines.notify.mail._PAUSE", 0)
+    with webhook_server(PATH) as webhook:
+        monkeypatch.setenv(WEBHOOK_URL, webhook.url)
+        yield webhook
+
+
+@pytest.fixture
+def config(built: Path, tmp_path: Path, mailbox: Mailbox, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The story's warehouse, and whom it tells."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    return telling(tmp_path / "trainledger.toml", mailbox, monkeypatch)
+
+
+def telling(config: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, about: str = "") -> Path:
+    config.write_text(
+        config.read_text()
+        + (f"\n[notify]\nabout = [{about}]\n" if about else "")
+        + f'\n[notify.slack]\n[notify.mail]\nhost = "127.0.0.1"\nport = {mailbox.port}\nsecurity = "none"\n'
+        + 'sender = "trainledger@acme.dev"\nrecipients = ["finops@acme.dev", "lead@acme.dev"]\n'
+    )
+    monkeypatch.setenv("TRAINLEDGER_CONFIG", str(config))
+    return config
+
+
+def tick(instance: dg.DagsterInstance | None = None) -> str:
+    """One evaluation of the sensor, and what it says it did."""
+    with dg.DagsterInstance.ephemeral() as made, dg.build_sensor_context(instance=instance or made) as context:
+        return str(notify_sensor(is_on=True).evaluate_tick(context).skip_message)
+
+
+def subjects(mailbox: Mailbox) -> list[str]:
+    return [str(mail["Subject"]) for mail in mailbox.mails]
+
+
+def posted(webhook: Webhook) -> list[str]:
+    return [json.loads(body)["text"] for _, _, body in webhook.posts]
+
+
+def test_a_publication_is_told_once_on_every_channel(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
+    """One closed month, one anomaly, two budgets: three messages a channel, and none the next time or after a restart.
+
+    Figures are the story's: 134.50 and 21.50 of the two teams are 156.00, all of it in runs.
+    """
+    assert tick() == "Told 6 messages."
+    assert subjects(mailbox) == [
+        "trainledger: training cost of July 2026",
+        "trainledger: A cost is far from its history",
+        "trainledger: 2 budgets reached a threshold",
+    ]
+    report, anomaly, budgets = posted(webhook)
+    assert "July 2026 is closed: $156.00 effective, of it $156.00 in runs and $0.00 idle; $156.00 billed." in report
+    assert "run nightly-10, 2026-07-14: 30.00 USD per run is 3.0 times the median of its 9 earlier runs" in anomaly
+    assert "nlp spent $134.50 of $200.00 for July 2026, 67.3%: past 50.0%, on day 14 of 31." in budgets
+    assert "ocr spent $21.50 of $21.50 for July 2026, 100.0%: past 100.0%, on day 14 of 31." in budgets
+    assert tick() == "Everything was told before."
+    assert (len(mailbox.mails), len(webhook.posts)) == (3, 3)
+
+
+def test_the_mail_of_a_report_has_its_page_as_a_pdf(config: Path, mailbox: Mailbox) -> None:
+    tick()
+    first, *others = mailbox.mails
+    (page,) = first.iter_attachments()
+    assert (page.get_filename(), page.get_content_type()) == (
+        "trainledger-training_cost-2026-07.pdf",
+        "application/pdf",
+    )
+    assert page.get_content().startswith(b"%PDF-")
+    assert not any(list(mail.iter_attachments()) for mail in others)
+    assert [mail["To"] for mail in mailbox.mails] == ["finops@acme.dev, lead@acme.dev"] * 3
+    assert len({mail["Message-ID"] for mail in mailbox.mails}) == 3
+
+
+def test_a_channel_that_fails_loses_nothing_and_holds_up_no_other(
+    config: Path, mailbox: Mailbox, webhook: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    webhook.answers = [500] * 3
+    with pytest.raises(UnreachableError) as failed:
+        tick()
+    assert str(failed.value) == "Slack's webhook answers 500, 3 times; what was to be told is kept for the next time."
+    assert (webhook.asked, len(webhook.posts), len(mailbox.mails)) == (3, 0, 3)
+    assert TOKEN not in caplog.text + repr(failed.value)
+    assert tick() == "Told 3 messages."
+    assert (len(webhook.posts), len(mailbox.mails)) == (3, 3)
+
+
+def test_a_busy_server_is_asked_again(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
+    webhook.answers, mailbox.refusals = [429, 503], ["451 try again later"]
+    assert tick() == "Told 6 messages."
+    assert (webhook.asked, len(mailbox.mails)) == (5, 3)
+
+
+def test_nothing_is_told_before_it_is_published_and_nothing_again_by_the_next_publication(
+    config: Path, mailbox: Mailbox
+) -> None:
+    """Of the next publication only what is new: the budget of nlp, halved, is past all it has."""
+    tick()
+    text = config.read_text()
+    config.write_text(text.replace('team = "nlp"\namount_usd = "200"', 'team = "nlp"\namount_usd = "100"'))
+    assert tick() == "Everything was told before."
+    build_warehouse(config)
+    assert tick() == "Told 2 messages."
+    assert "nlp spent $134.50 of $100.00 for July 2026, 134.5%: past 100.0%" in mailbox.mails[-1].as_string()
+
+
+def test_a_failed_build_is_told_once_in_the_words_of_its_step(
+    built_company: Company, tmp_path: Path, mailbox: Mailbox, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    company = built_company.copy(tmp_path, events=True)
+    (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
+    telling(company.config, mailbox, monkeypatch, about='"failure"')
+    with dg.instance_for_test() as instance:
+        with open_ledger(load_settings(company.config)) as ledger:
+            job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
+            job.execute_in_process(instance=instance, tags=month_range_tags((JULY, AUGUST)), raise_on_error=False)
+        assert tick(instance) == "Told 2 messages."
+        assert tick(instance) == "Everything was told before."
+    assert subjects(mailbox) == ["trainledger: A build failed"]
+    assert "broken.jsonl" in posted(webhook)[0]
+
+
+def test_it_is_off_where_nobody_is_to_be_told(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINLEDGER_CONFIG", str(built / "trainledger.toml"))
+    (off,) = assemble().sensors or ()
+    assert isinstance(off, dg.SensorDefinition) and off.default_status == dg.DefaultSensorStatus.STOPPED
+    assert tick() == "The configuration names nobody to tell."
+
+
+def test_it_is_on_where_somebody_is(config: Path) -> None:
+    (on,) = assemble().sensors or ()
+    assert isinstance(on, dg.SensorDefinition) and on.default_status == dg.DefaultSensorStatus.RUNNING

@@ -1,0 +1,248 @@
+"""Pseudonyms: no account id or user name in any byte that leaves, the same ones everywhere, and what needs the key."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
+from support.commands import run_command
+from support.small_company import Company
+from support.spoiled import Said
+
+from pipelines.commands import open_marts, published_of
+from pipelines.privacy import Privacy, Pseudonyms
+from pipelines.reports.printed import page_of
+from pipelines.reports.render import answered, facts_of
+from pipelines.settings import load_settings
+from pipelines.warehouse import Warehouse
+
+Captured = pytest.CaptureFixture[str]
+KEY, OTHER_KEY = "k" * 32, "another-key-of-thirty-two-characters"
+VARIABLE = "TRAINLEDGER_PRIVACY__KEY"
+PAYER, ACCOUNT = "000011112222", "000033334444"
+USERS = ("ada.lovelace@acme.dev", "grace.hopper")
+SECTION = '\n[privacy]\npseudonyms = ["accounts", "users"]\n'
+
+
+def company(root: Path) -> Path:
+    """Two months: a run of ada's, a machine of grace's that no run explains, an ARN with the account in it."""
+    months = {}
+    for month in ("2026-07", "2026-08"):
+        months[month] = [
+            instance_hour(f"{month}-03T10", "i-0a", "p5.48xlarge", "55.04"),
+            instance_hour(f"{month}-03T10", "i-0b", "p5.48xlarge", "55.04", resource_tags_user_owner=USERS[1]),
+            instance_hour(
+                f"{month}-03T11", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/j", "ml.p5.48xlarge", "63.30",
+                line_item_product_code="AmazonSageMaker",
+            ),
+        ]  # fmt: skip
+    events = one_attempt(
+        "llama-1", ["i-0a"], "p5.48xlarge", datetime(2026, 7, 3, 10), timedelta(hours=1), owner=USERS[0], model="llama"
+    )
+    # A machine that no bill has: a warning shows its row.
+    events += one_attempt(
+        "llama-2", ["i-0zz"], "p5.48xlarge", datetime(2026, 8, 3, 10), timedelta(hours=1), owner=USERS[0]
+    )
+    config = write_config(root, billing=write_export(root, months), runs=write_events(root / "runs", events))
+    config.write_text(config.read_text() + SECTION + "\n[notify.slack]\n")
+    return config
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return company(tmp_path_factory.mktemp("private"))
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, KEY)
+
+
+def asked(capsys: Captured, config: Path, *words: str) -> Said:
+    return run_command(capsys, *words, "--config", str(config))
+
+
+def frame_text(content: bytes | Path) -> str:
+    rows = pl.read_parquet(content)
+    return rows.cast(pl.String, strict=False).write_csv() if rows.width else ""
+
+
+def assert_veiled(text: str | bytes) -> None:
+    raw = text.encode() if isinstance(text, str) else text
+    for word in (PAYER, ACCOUNT, *USERS):
+        assert word.encode() not in raw, word
+
+
+def test_nothing_that_leaves_names_an_account_or_a_user(
+    config: Path, tmp_path: Path, capsys: Captured, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Built by the command, so that its log is that of a build."""
+    built = asked(capsys, config, "build")
+    assert built.code == 0, built.err
+    page, pack, printed = tmp_path / "report.html", tmp_path / "pack.zip", tmp_path / "report.pdf"
+    said = [
+        built,
+        asked(capsys, config, "report", "--out", str(page), "--pdf", str(printed), "--pack", str(pack)),
+        asked(capsys, config, "report", "--kind", "savings", "--out", str(tmp_path / "savings.html")),
+        asked(capsys, config, "export", "focus", "--out", str(tmp_path)),
+        asked(capsys, config, "query", "select * from mart_cost_ledger_daily", "--csv"),
+        asked(capsys, config, "query", "select * from mart_unattributed_cost_daily", "--json"),
+        asked(capsys, config, "query", "select * from mart_run_cost"),
+        asked(capsys, config, "notify", "--dry-run"),
+        asked(capsys, config, "check"),
+    ]
+    for one in said:
+        assert one.code == 0, one.err
+        assert_veiled(one.out + one.err)
+    assert_veiled(caplog.text)
+    assert "acct-" in said[4].out and "user-" in said[5].out and "user-" in said[6].out
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            assert_veiled(file.read_bytes())
+            if file.suffix == ".parquet":
+                assert_veiled(frame_text(file))
+    with zipfile.ZipFile(pack) as archive:
+        for name in archive.namelist():
+            assert_veiled(archive.read(name))
+            if name.endswith(".parquet"):
+                assert_veiled(frame_text(archive.read(name)))
+        assert not [name for name in archive.namelist() if name.startswith(("records/", "before/", "bills/", "runs/"))]
+    # The printed page is compressed: what it is set from is looked at instead.
+    warehouse = Warehouse(load_settings(config))
+    published = published_of(warehouse)
+    with open_marts(warehouse, published) as marts:
+        facts = facts_of(published)
+        assert_veiled(str(page_of("training_cost", answered("training_cost", marts.query, facts.month), facts)))
+    for mart in (config.parent / "warehouse" / "tables" / "marts").rglob("*.parquet"):
+        assert_veiled(frame_text(mart))
+
+
+def rows(config: Path, sql: str) -> list[tuple]:
+    warehouse = Warehouse(load_settings(config))
+    with open_marts(warehouse, published_of(warehouse)) as marts:
+        return marts.query(sql).rows()
+
+
+@pytest.fixture
+def built(config: Path, capsys: Captured) -> Iterator[Path]:
+    assert asked(capsys, config, "build").code == 0
+    yield config
+
+
+def test_an_id_is_the_same_pseudonym_in_every_table_and_month(built: Path) -> None:
+    veil = Pseudonyms(Privacy.model_validate({"pseudonyms": ["accounts", "users"], "key": KEY}))
+    account = veil.text(ACCOUNT)
+    assert re.fullmatch(r"acct-[a-p]{16}", account)
+    for table in ("mart_cost_ledger_daily", "mart_unattributed_cost_daily"):
+        assert set(rows(built, f"select account_id from {table}")) == {(account,)}
+    assert rows(built, "select distinct owner from mart_run_cost") == [(veil.user(USERS[0]),)]
+    assert {(veil.user(USERS[1]),)} < {*rows(built, "select tagged_owner from mart_unattributed_cost_daily")}
+    (machine,) = rows(
+        built, "select distinct resource_id from mart_unattributed_cost_daily where resource_id like 'arn%'"
+    )
+    assert machine == (f"arn:aws:sagemaker:us-west-2:{account}:training-job/j",)
+
+
+def test_no_figure_changes(built: Path) -> None:
+    """Twice two hours at 55.04 and one at 63.30; of them one hour is the run's."""
+    assert str(rows(built, "select sum(effective_cost_usd) from mart_cost_ledger_daily")[0][0]) == "346.7600000000"
+    assert float(rows(built, "select effective_cost_usd from mart_run_cost where run_id = 'llama-1'")[0][0]) == 55.04
+
+
+def test_without_the_key_nothing_is_built_and_what_is_published_is_read(
+    built: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+    said = asked(capsys, built, "build")
+    assert (said.code, said.error) == (
+        2,
+        "[privacy] wants pseudonyms and TRAINLEDGER_PRIVACY__KEY is not set; set it to the key that made them until "
+        "now. A new key of 32 characters or more makes new ones, and a lost one is not to be had again.",
+    )
+    assert asked(capsys, built, "report", "--out", str(tmp_path / "page.html")).code == 0
+
+
+def test_another_key_makes_other_pseudonyms_and_says_so(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = company(tmp_path)
+    assert asked(capsys, config, "build").code == 0
+    before = rows(config, "select distinct account_id from mart_cost_ledger_daily")
+    monkeypatch.setenv(VARIABLE, OTHER_KEY)
+    said = asked(capsys, config, "build")
+    assert said.code == 0
+    assert "The key of pseudonyms is another than publication 1 was made with: every pseudonym changes" in said.err
+    after = rows(config, "select distinct account_id from mart_cost_ledger_daily")
+    assert before != after and after[0][0].startswith("acct-")
+    assert OTHER_KEY not in said.out + said.err
+
+
+def test_a_publication_that_shows_what_is_to_be_hidden_is_not_read(
+    built_company: Company, tmp_path: Path, capsys: Captured
+) -> None:
+    company = built_company.copy(tmp_path)
+    company.config.write_text(company.config.read_text() + SECTION)
+    assert asked(capsys, company.config, "query", "select 1").error == (
+        "Publication 1 shows accounts and users as they are, for which [privacy] wants pseudonyms; run `trainledger "
+        "build`, or ask for a later publication."
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["explain", "run", "llama-1"], "`explain` goes down to bill lines as they were delivered, where [privacy] "),
+        (["report", "--out", "{}/a.html", "--pack", "{}/a.zip", "--bundle"], "--bundle puts bill lines and logs into "),
+        (["verify", "{}/pack.zip"], "{}/pack.zip is whole and its models are those of this version, but it has pseudo"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else "",
+)
+def test_what_would_show_them_is_refused_in_words(
+    built: Path, tmp_path: Path, capsys: Captured, words: list[str], said: str
+) -> None:
+    pack = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(tmp_path / "pack.zip")]
+    assert asked(capsys, built, *pack).code == 0
+    refused = asked(capsys, built, *(word.format(tmp_path) for word in words))
+    assert refused.code == 2 and refused.error.startswith(said.format(tmp_path))
+
+
+def test_twice_is_once_and_digests_are_no_accounts() -> None:
+    veil = Pseudonyms(Privacy.model_validate({"pseudonyms": ["accounts", "users"], "key": KEY}), ("Owner",))
+    once = veil.text(f"bucket-{ACCOUNT}, account {ACCOUNT}.")
+    assert veil.text(once) == once and ACCOUNT not in once
+    assert veil.user(veil.user("ada")) == veil.user("ada") != veil.user("Ada")
+    digest = "ab" * 20 + "a123456789012b" + "cd" * 5
+    assert veil.text(digest) == digest
+    assert veil.text("1234567890123 and 2026-07-14T10:00:00") == "1234567890123 and 2026-07-14T10:00:00"
+    tags = veil.value("Tags", '{"Owner": "ada", "aws:createdBy": "IAMUser:AIDA:ada", "RunId": "ada-1"}')
+    assert '"Owner": "user-' in tags and '"aws:createdBy": "user-' in tags and '"RunId": "ada-1"' in tags
+
+
+def test_a_key_is_no_part_of_a_file_and_is_long_enough(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = company(tmp_path)
+    monkeypatch.setenv(VARIABLE, "short-key")
+    said = asked(capsys, config, "build").error
+    assert said.startswith(f"environment variable {VARIABLE}: key 'privacy.key': ") and "short-key" not in said
+    config.write_text(config.read_text().replace("[privacy]", f'[privacy]\nkey = "{KEY}"'))
+    said = asked(capsys, config, "build").error
+    assert said.endswith(
+        f"'privacy.key' is a secret; take it out of the file and set the environment variable {VARIABLE}."
+    )
+    assert KEY not in said
+
+
+def test_every_column_that_names_an_owner_is_a_user() -> None:
+    """A new one must be added to pipelines/privacy.py."""
+    from pipelines.privacy import _USERS
+    from pipelines.quality.contract import load_columns
+
+    named = {name for name in load_columns() if re.search(r"(^|_)(owner|user)(_name)?$", name)}
+    assert named == _USERS
