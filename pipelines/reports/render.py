@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -120,9 +121,10 @@ def answered(report: str, query: Query, month: date | None = None) -> Answered:
     folder = house.DASHBOARDS / report
     if not (folder / "report.yml").is_file():
         raise UsageError(f"There is no report {report}; choose one of {', '.join(known_reports())}.")
-    plan = yaml.safe_load((folder / "report.yml").read_text(encoding="utf-8"))
+    path = folder / "report.yml"
+    plan = yaml.safe_load(path.read_text(encoding="utf-8"))
     queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in plan["queries"].items()}
-    return Answered(plan["title"], *_answers(report, queries, query))
+    return Answered(plan["title"], *answers(path, queries, query))
 
 
 def templates(report: str) -> jinja2.Environment:
@@ -161,11 +163,10 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[Ro
     return sorted(merged.values(), key=lambda row: (-row["unexpected_count"], row["table"], row["check"]))
 
 
-def _answers(report: str, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
-    """The rows of each query by its name, none for a mart that is missing; and the marts that are."""
+def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
+    """The rows of each query of a file by its name, none for a mart that is missing; and the marts that are."""
     rows: dict[str, list[Row]] = {}
     known: dict[str, bool] = {}
-    path = house.DASHBOARDS / report / "report.yml"
     for name, sql in queries.items():
         marts = tables_in(sql)
         if len(marts) != 1:
