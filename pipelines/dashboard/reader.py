@@ -33,11 +33,11 @@ class Volume:
     engine: DuckDBEngine
     kept: dict[Any, Any] = field(default_factory=dict)
     """What was worked out of it before and does not change, such as a drawing."""
-    _turn: Lock = field(default_factory=Lock)
+    turn: Lock = field(default_factory=Lock)
 
     def rows(self, sql: str, **values: Any) -> list[Row]:
         """The rows of one SELECT; `values` stand for the names that follow a dollar sign in it."""
-        with self._turn:
+        with self.turn:
             return self.engine.query(sql, _used(sql, values)).to_dicts()
 
     def page(self, name: str, values: Mapping[str, Any] | None = None, **parts: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Volume:
         queries = yaml.safe_load(path.read_text(encoding="utf-8"))
         for part, sql in parts.items():
             queries = {key: text.replace(f"{{{part}}}", sql) for key, text in queries.items()}
-        with self._turn:
+        with self.turn:
             rows, missing = answers(path, queries, lambda sql: self.engine.query(sql, _used(sql, values or {})))
         return {**rows, "missing": missing}
 

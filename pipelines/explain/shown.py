@@ -147,7 +147,9 @@ def _legend(explanation: Explanation, files: dict[tuple[str, ...], int], paper: 
     buckets = [f"{bucket}: {meaning}" for bucket, meaning in BUCKETS.items() if bucket in found]
     paper.list("What the buckets hold", buckets)
     if files:
-        names = [f"{number}: {name} ({source}, delivery {delivery})" for (source, delivery, name), number in files.items()]
+        names = [
+            f"{number}: {name} ({source}, delivery {delivery})" for (source, delivery, name), number in files.items()
+        ]
         paper.list("Files, their rows counted from 0", names)
 
 

@@ -102,9 +102,8 @@ def timeline_chart(
 
     Drawn without the drawing library, so that a thousand of them are written in seconds.
     """
-    parts = [Markup('<div class="chart {}">{}</div>').format(name, _timeline(stretches, checkpoints, names, currency, label, width))
-             for name, width in zip(("wide", "narrow"), WIDTHS, strict=True)]  # fmt: skip
-    return Markup("").join(parts)
+    wide, narrow = (_timeline(stretches, checkpoints, names, currency, label, width) for width in WIDTHS)
+    return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
 
 
 def _timeline(
@@ -132,13 +131,15 @@ def _timeline(
     drawn = [
         Markup(
             '<defs><pattern id="{0}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-            '<rect width="6" height="6" fill="var(--paper)"/><rect width="3.5" height="6" fill="var(--unused)"/></pattern></defs>'
+            '<rect width="6" height="6" fill="var(--paper)"/><rect width="3.5" height="6" fill="var(--unused)"/>'
+            "</pattern></defs>"
         ).format(hatch)
     ]
     for lane, top in tops.items():
         called = "Checkpoints" if lane == "checkpoints" else names.get(lane, lane)
         drawn.append(
-            Markup('<text x="0" y="{}" fill="var(--ink)">{}</text><line x1="{}" x2="{}" y1="{}" y2="{}" stroke="var(--line)"/>')
+            Markup('<text x="0" y="{}" fill="var(--ink)">{}</text>'
+                   '<line x1="{}" x2="{}" y1="{}" y2="{}" stroke="var(--line)"/>')
             .format(top + 15, called, left, width - 6, top + _LANE - 2, top + _LANE - 2)
         )  # fmt: skip
     for attempt in sorted({row["attempt_no"] for row in stretches})[1:]:
@@ -180,4 +181,3 @@ def _timeline(
 
 def _span(row: Row) -> str:
     return f"{row['started_at']:%d %b %H:%M} to {row['ended_at']:%d %b %H:%M}"
-
