@@ -79,7 +79,12 @@ def heat_chart(rows: Sequence[Row], label: str) -> Markup:
                     "day:O",
                     title="day of the month",
                     scale=alt.Scale(domain=days),
-                    axis=alt.Axis(labelAngle=0, ticks=False, values=days if width > WIDTHS[-1] else [1, 8, 15, 22, 29]),
+                    axis=alt.Axis(
+                        labelAngle=0,
+                        ticks=False,
+                        labelOverlap=False,
+                        values=days if width > WIDTHS[-1] else [1, 8, 15, 22, 29],
+                    ),
                 ),
                 y=alt.Y(
                     "hour:O",
@@ -87,7 +92,7 @@ def heat_chart(rows: Sequence[Row], label: str) -> Markup:
                     scale=alt.Scale(domain=list(range(24))),
                     axis=alt.Axis(values=[0, 6, 12, 18, 23], ticks=False),
                 ),
-                opacity=alt.Opacity("ratio:Q", scale=alt.Scale(domain=[0, 1], range=[0, 1]), legend=ends),
+                opacity=alt.Opacity("ratio:Q", scale=alt.Scale(domain=[0, 1], range=[0.12, 1]), legend=ends),
             )
             .properties(width=width - 60, height=264)
         )
