@@ -13,6 +13,7 @@ from pipelines.reports.formats import month, usd
 
 _COLOURS = {"gpu": "gpu", "trainium": "trainium"}
 _LANE, _TOP = 24, 18
+_LEGEND = {"labelColor": PALETTE["ink"], "titleColor": PALETTE["ink"]}
 
 
 def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, label: str) -> Markup:
@@ -70,22 +71,14 @@ def heat_chart(rows: Sequence[Row], label: str) -> Markup:
     days = list(range(1, 32))
 
     def draw(width: int) -> alt.TopLevelMixin:
-        ends = alt.Legend(title="Covered", format="%", values=[0, 0.5, 1], orient="top", symbolType="square")
+        shown = days if width > WIDTHS[-1] else [1, 8, 15, 22, 29]
+        ticks = alt.Axis(labelAngle=0, ticks=False, labelOverlap=False, values=shown)
+        ends = alt.Legend(title="Covered", format="%", values=[0, 0.5, 1], orient="top", symbolType="square", **_LEGEND)
         return (
             alt.Chart(values(cells))
             .mark_rect(color=PALETTE["used"], stroke=PALETTE["line"], strokeWidth=0.5)
             .encode(
-                x=alt.X(
-                    "day:O",
-                    title="day of the month",
-                    scale=alt.Scale(domain=days),
-                    axis=alt.Axis(
-                        labelAngle=0,
-                        ticks=False,
-                        labelOverlap=False,
-                        values=days if width > WIDTHS[-1] else [1, 8, 15, 22, 29],
-                    ),
-                ),
+                x=alt.X("day:O", title="day of the month", scale=alt.Scale(domain=days), axis=ticks),
                 y=alt.Y(
                     "hour:O",
                     title="hour, UTC",
