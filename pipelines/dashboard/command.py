@@ -48,6 +48,7 @@ def dashboard(
     if as_of:
         raise UsageError("--as-of goes with --export; a served page looks back by the date in its head.")
     try:
+        from pipelines.dashboard.pages import render
         from pipelines.dashboard.web import is_loopback, serve
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; run pip install 'trainledger[ui]'.") from None
@@ -59,7 +60,7 @@ def dashboard(
         )
     # Opened before anybody waits for a page; where there is no publication yet each page says so.
     try:
-        reader.read()
+        render(reader, "overview", {})
     except UsageError as error:
         console.note(str(error))
     try:

@@ -43,6 +43,10 @@ class Links:
         """The address of a run's page."""
         return self.page("run", id=run_id)
 
+    def side(self, number: int) -> str:
+        """The address of a comparison, by its place among all."""
+        return self.page("sides", "pair-heading", pair=number)
+
     def month(self, page: str, month: str) -> str:
         """The address of a page about a month."""
         return self.page(page, month=month)
@@ -76,6 +80,9 @@ class FileLinks(Links):
         if run_id not in self.runs:
             return None
         return f"run-{hashlib.sha256(run_id.encode()).hexdigest()[:16]}.html"
+
+    def side(self, number: int) -> str:
+        return "sides.html" if number == 1 else f"sides-{number}.html"
 
     def explain(self, kind: str, word: str = "", **options: Any) -> str | None:
         return None

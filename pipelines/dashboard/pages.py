@@ -80,7 +80,9 @@ def _checked(volume: Volume) -> Told:
 
 
 def _sides(volume: Volume, asked: Asked) -> Told:
-    return {**volume.page("sides"), "volume": volume}
+    told = volume.page("sides")
+    at = words.number(asked, "pair", 1, max(1, len(told["pairs"])))
+    return {**told, "at": at, "volume": volume}
 
 
 def _commitments(volume: Volume, asked: Asked) -> Told:
