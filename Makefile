@@ -4,10 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 LINES ?= 2000000
 
-.PHONY: demo test test-slow test-spark test-wheel check bench lock clean
+.PHONY: demo dashboard test test-slow test-spark test-wheel check bench lock clean
 
 demo: $(VENV)/.base
 	$(BIN)/trainledger demo
+
+# The current publication of trainledger.toml here, else of the demo, which is built first where there is none.
+dashboard: $(VENV)/.ui
+	@test -f trainledger.toml -o -n "$$TRAINLEDGER_CONFIG" -o -f trainledger-demo/trainledger.toml || $(BIN)/trainledger demo
+	$(BIN)/trainledger dashboard $(if $(PORT),--port $(PORT))
 
 # One worker more than processors: some tests wait for a server or for the next minute of a schedule.
 test: $(VENV)/.dev .mlflow/.server
@@ -47,9 +52,13 @@ $(VENV)/.base: $(BIN)/uv pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e .
 	@touch $@
 
+$(VENV)/.ui: $(VENV)/.base
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[ui]'
+	@touch $@
+
 $(VENV)/.dev: $(BIN)/uv pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[dev]'
-	@touch $@ $(VENV)/.base
+	@touch $@ $(VENV)/.base $(VENV)/.ui
 
 # A tracking server for the tests to read from, in an environment of its own as users have it.
 .mlflow/.server: $(BIN)/uv

@@ -1,5 +1,5 @@
-"""The `trainledger` command: demo, build, check, report, verify, query, compare, reprice, explain, export, doctor,
-notify.
+"""The `trainledger` command: demo, build, check, report, verify, query, compare, reprice, explain, export,
+dashboard, doctor, notify.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
 plain sentence; a traceback only with --debug.
@@ -17,6 +17,7 @@ import typer
 from pipelines import commands
 from pipelines.compare.command import compare
 from pipelines.console import Console
+from pipelines.dashboard.command import dashboard
 from pipelines.doctor.command import doctor
 from pipelines.errors import TrainledgerError, UsageError
 from pipelines.evidence.command import verify
@@ -38,6 +39,7 @@ app = typer.Typer(
 
 app.add_typer(explain_app, name="explain")
 app.command()(compare)
+app.command()(dashboard)
 app.command()(doctor)
 app.command()(notify)
 app.command()(reprice)

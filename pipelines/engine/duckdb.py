@@ -126,11 +126,12 @@ class DuckDBEngine(Engine):
         """Run a SELECT and leave its rows as a csv with a header, null as nothing between two commas."""
         self._run(f"copy ({sql}) to {quoted(out)} (format csv, header)")
 
-    def query(self, sql: str) -> pl.DataFrame:
+    def query(self, sql: str, values: Mapping[str, object] | None = None) -> pl.DataFrame:
+        """As every engine's; `values` stand for the names that follow a dollar sign in the SELECT."""
         try:
             if not self._is_one_select(sql):
                 raise EngineError("That is not one SELECT; write one SELECT.")
-            return self._connection.sql(sql).pl()
+            return self._connection.sql(sql, params=values or None).pl()
         except duckdb.Error as error:
             raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:

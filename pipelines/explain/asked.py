@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
 from typing import Any
@@ -67,26 +67,39 @@ def ask_run(engine: Engine, run_id: str) -> Asked:
     )
 
 
-def ask_day(engine: Engine, day: str, chosen: Mapping[str, str | None]) -> Asked:
-    """The ledger of a day (YYYY-MM-DD), of the `chosen` values of its columns. UsageError when it has no such row."""
-    wanted = {name: value for name, value in chosen.items() if value is not None}
-    where = [f"usage_date = date '{_date(day)}'"]
+def ask_day(engine: Engine, day: str, wanted: Mapping[str, str | None]) -> Asked:
+    """The ledger of a day (YYYY-MM-DD), of the `wanted` values of its columns. UsageError when it has no such row."""
+    return _ask_ledger(engine, "day", day, f"usage_date = date '{_date(day)}'", "usage_date", wanted)
+
+
+def ask_month(engine: Engine, month: str, wanted: Mapping[str, str | None]) -> Asked:
+    """The ledger of a billing month (YYYY-MM), as of a day. UsageError when it has no such row."""
+    asked = _ask_ledger(engine, "month", month, f"billing_month = date '{_month(month)}'", "billing_month", wanted)
+    return replace(asked, levels=(asked.levels[0], Level("By day", ("usage_date",), ledger=True), asked.levels[1]))
+
+
+def _ask_ledger(
+    engine: Engine, kind: str, when: str, holds: str, column: str, wanted: Mapping[str, str | None]
+) -> Asked:
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    where = [holds]
     for name, value in wanted.items():
         known = _values(engine, LEDGER_DAY, name, " and ".join(where))
         if not known:
             break
         if value not in known:
-            raise _unknown(f"{name} on {day}", value, known, "what the day has")
+            raise _unknown(f"{name} {'on' if kind == 'day' else 'in'} {when}", value, known, f"what the {kind} has")
         where.append(f"{name} = {quoted(value)}")
     condition = " and ".join(where)
     key = ("account_id", "bucket", "charge_category", "service", "accelerator_family")
     order = ", ".join(("abs(effective_cost_usd) desc", "payer_account_id", *key, "billing_month", "billing_currency"))
-    rows = engine.query(f"select * from {LEDGER_DAY} where {condition} order by {order}")
+    rows = engine.query(f"select * from {LEDGER_DAY} where {condition} order by {order}, usage_date")
     if rows.is_empty():
-        raise _unknown("day in the ledger", day, _values(engine, LEDGER_DAY, "usage_date"), "the days")
+        known = [value[: len(when)] for value in _values(engine, LEDGER_DAY, column)]
+        raise _unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
     _refuse_to_add(rows["billing_currency"])
     return Asked(
-        title=" ".join(["Day", day, *(f"{name} {value}" for name, value in wanted.items())]),
+        title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in wanted.items())]),
         mart=LEDGER_DAY,
         rows=rows,
         shown=key,
@@ -97,6 +110,27 @@ def ask_day(engine: Engine, day: str, chosen: Mapping[str, str | None]) -> Asked
         ),
         sums={basis: basis for basis in BASES},
     )
+
+
+def chosen(
+    bucket: str | None = None,
+    account: str | None = None,
+    payer: str | None = None,
+    category: str | None = None,
+    service: str | None = None,
+    family: str | None = None,
+    currency: str | None = None,
+) -> dict[str, str | None]:
+    """What is chosen of the ledger, by the names of its columns."""
+    return {
+        "payer_account_id": payer,
+        "account_id": account,
+        "bucket": bucket,
+        "charge_category": category,
+        "service": service,
+        "accelerator_family": family,
+        "billing_currency": currency,
+    }
 
 
 def ask_invoice(

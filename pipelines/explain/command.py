@@ -34,6 +34,12 @@ Lines = Annotated[
     int, typer.Option("--lines", min=0, max=1_000_000, help="Rows shown of each level; the others are summed in one.")
 ]
 Currency = Annotated[str | None, typer.Option("--currency", help="Currency, where the bill has several.")]
+Bucket = Annotated[str | None, typer.Option("--bucket", help="run, idle, capacity_unused, shared …")]
+Account = Annotated[str | None, typer.Option("--account", help="Account that used the service.")]
+Payer = Annotated[str | None, typer.Option("--payer", help="Account that pays the bill.")]
+Category = Annotated[str | None, typer.Option("--category", help="Charge category: Usage, Tax, Credit …")]
+Service = Annotated[str | None, typer.Option("--service", help="Product code, such as AmazonEC2.")]
+Family = Annotated[str | None, typer.Option("--family", help="Accelerator family: gpu, trainium, none …")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: every level and every line, exact.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV: every bill line, exact.")]
 
@@ -49,12 +55,12 @@ def run(run_id: str, config: Config = None, lines: Lines = 20, as_json: Json = F
 @app.command()
 def day(
     day: Annotated[str, typer.Argument(help="A day of use, as 2026-07-03.")],
-    bucket: Annotated[str | None, typer.Option("--bucket", help="run, idle, capacity_unused, shared …")] = None,
-    account: Annotated[str | None, typer.Option("--account", help="Account that used the service.")] = None,
-    payer: Annotated[str | None, typer.Option("--payer", help="Account that pays the bill.")] = None,
-    category: Annotated[str | None, typer.Option("--category", help="Charge category: Usage, Tax, Credit …")] = None,
-    service: Annotated[str | None, typer.Option("--service", help="Product code, such as AmazonEC2.")] = None,
-    family: Annotated[str | None, typer.Option("--family", help="Accelerator family: gpu, trainium, none …")] = None,
+    bucket: Bucket = None,
+    account: Account = None,
+    payer: Payer = None,
+    category: Category = None,
+    service: Service = None,
+    family: Family = None,
     currency: Currency = None,
     config: Config = None,
     lines: Lines = 20,
@@ -62,25 +68,39 @@ def day(
     as_csv: Csv = False,
 ) -> None:
     """A day of the ledger, or a part of it, down to its bill lines."""
-    from pipelines.explain.asked import ask_day
+    from pipelines.explain.asked import ask_day, chosen
 
-    chosen = {
-        "payer_account_id": payer,
-        "account_id": account,
-        "bucket": bucket,
-        "charge_category": category,
-        "service": service,
-        "accelerator_family": family,
-        "billing_currency": currency,
-    }
-    _explain(config, lambda engine: ask_day(engine, day, chosen), lines, as_json, as_csv)
+    options = chosen(bucket, account, payer, category, service, family, currency)
+    _explain(config, lambda engine: ask_day(engine, day, options), lines, as_json, as_csv)
+
+
+@app.command()
+def month(
+    month: Annotated[str, typer.Argument(help="A billing month, as 2026-07.")],
+    bucket: Bucket = None,
+    account: Account = None,
+    payer: Payer = None,
+    category: Category = None,
+    service: Service = None,
+    family: Family = None,
+    currency: Currency = None,
+    config: Config = None,
+    lines: Lines = 20,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """A month of the ledger, or a part of it, by day, down to its bill lines."""
+    from pipelines.explain.asked import ask_month, chosen
+
+    options = chosen(bucket, account, payer, category, service, family, currency)
+    _explain(config, lambda engine: ask_month(engine, month, options), lines, as_json, as_csv)
 
 
 @app.command()
 def invoice(
     invoice_id: Annotated[str | None, typer.Argument(help="An invoice; without it every one of the month.")] = None,
     month: Annotated[str | None, typer.Option("--month", help="Billing month, as 2026-07.")] = None,
-    payer: Annotated[str | None, typer.Option("--payer", help="Account that pays the bill.")] = None,
+    payer: Payer = None,
     currency: Currency = None,
     config: Config = None,
     lines: Lines = 20,
@@ -121,6 +141,7 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
     from pipelines.explain.layout import folded
     from pipelines.explain.lines import behind
     from pipelines.explain.shown import agreed, show
+    from pipelines.explain.terminal import Terminal
     from pipelines.settings import load_settings
     from pipelines.warehouse import Warehouse
 
@@ -142,7 +163,7 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
         elif as_csv:
             write_csv(explanation)
         else:
-            show(explanation, lines, console)
+            show(explanation, lines, Terminal(console))
         # Shown first: a disagreement can only be followed up by who sees both sides.
         explanation.check()
         if not (as_json or as_csv):

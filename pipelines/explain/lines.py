@@ -119,15 +119,20 @@ class Explanation:
 
     def check(self) -> None:
         """CheckError, naming both amounts, where mart, ledger and lines do not come to the same."""
+        if difference := self.difference():
+            raise CheckError(difference)
+
+    def difference(self) -> str:
+        """Where mart, ledger and lines do not come to the same, both amounts and the mend; empty where they do."""
         wrong = [*self._unlike_mart(), *self._unlike_ledger()]
         if not wrong:
-            return
+            return ""
         made = self.publication.code_revision
         mend = "run `trainledger check` to see what is amiss"
         if made != code_revision():
             mend = f"it was made by revision {made} and this is {code_revision()}, so run `trainledger build`"
         more = f" ({len(wrong) - 1} more sums differ)" if len(wrong) > 1 else ""
-        raise CheckError(f"Publication {self.publication.number}: {wrong[0]}{more}; {mend}.")
+        return f"Publication {self.publication.number}: {wrong[0]}{more}; {mend}."
 
     def _unlike_mart(self) -> Iterator[str]:
         mart, total = self.asked.rows, self.total()

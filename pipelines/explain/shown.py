@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
 from pipelines.buckets import BUCKETS
-from pipelines.console import Console
 from pipelines.explain.asked import BASES, RECONCILIATION, Level
-from pipelines.explain.layout import Label, cents, folded, grid, moment
+from pipelines.explain.layout import Label, cents, moment
 from pipelines.explain.lines import Explanation, known_sum
 
 # As the options of the command call them.
@@ -25,24 +24,41 @@ _HEADS = {
 }
 
 
-def show(explanation: Explanation, limit: int, console: Console) -> None:
-    """Print every level; of each at most `limit` rows, and what the others come to."""
+class Paper(Protocol):
+    """What an explanation is written on: a terminal, or a page."""
+
+    def say(self, text: str, *, is_detail: bool = True) -> None:
+        """A sentence."""
+
+    def table(
+        self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, notes: Sequence[str] = ()
+    ) -> None:
+        """Rows under a head, the last `numbers` columns amounts; `notes` belong to the first rows, one each."""
+
+    def list(self, title: str, entries: Sequence[str]) -> None:
+        """Sentences under a title."""
+
+
+def show(explanation: Explanation, limit: int, paper: Paper) -> None:
+    """Write every level; of each at most `limit` rows, and what the others come to."""
     asked, published = explanation.asked, explanation.publication
-    told = f"{asked.title}: {asked.mart} of publication {published.number}, {moment(published.published_at)} UTC"
-    _say(console, folded(told, console.width, indent=""))
+    paper.say(
+        f"{asked.title}: {asked.mart} of publication {published.number}, {moment(published.published_at)} UTC",
+        is_detail=False,
+    )
     for delivery in explanation.deliveries:
         told = f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}"
-        _say(console, folded(told, console.width))
-    _mart(explanation, limit, console)
+        paper.say(told)
+    _mart(explanation, limit, paper)
     if asked.mart == RECONCILIATION:
-        _charge_types(explanation, console)
+        _charge_types(explanation, paper)
     for level in asked.levels:
         if level.title:
-            _level(explanation, level, limit, console)
-    _lines(explanation, limit, console)
+            _level(explanation, level, limit, paper)
+    _lines(explanation, limit, paper)
 
 
-def _mart(explanation: Explanation, limit: int, console: Console) -> None:
+def _mart(explanation: Explanation, limit: int, paper: Paper) -> None:
     asked = explanation.asked
     amounts = [name for name in (*BASES, "ledger_cost_usd", "difference_usd") if name in asked.rows.columns]
     unit = explanation.currency
@@ -55,10 +71,10 @@ def _mart(explanation: Explanation, limit: int, console: Console) -> None:
             rest = chosen.slice(limit)
             rows.append(_summed(f"and {rest.height} more", len(by), rest, amounts))
         rows.append(_summed("together", len(by), chosen, amounts))
-    _grid(console, f"{asked.mart}, as published{told}", head, rows, len(amounts))
+    paper.table(f"{asked.mart}, as published{told}", head, rows, len(amounts))
 
 
-def _level(explanation: Explanation, level: Level, limit: int, console: Console) -> None:
+def _level(explanation: Explanation, level: Level, limit: int, paper: Paper) -> None:
     summed = explanation.level(level)
     by, told = _varying(summed, level.by)
     head = (*map(_head, by), _called(explanation.total()), *_units(explanation))
@@ -69,7 +85,7 @@ def _level(explanation: Explanation, level: Level, limit: int, console: Console)
         rows.append(_summed(f"and {rest.height} more", len(by), rest, BASES, f"{rest['piece_count'].sum():,}"))
     if chosen.height > 1:
         rows.append(_summed("together", len(by), chosen, BASES, f"{chosen['piece_count'].sum():,}"))
-    _grid(console, level.title + told, head, rows, 1 + len(BASES))
+    paper.table(level.title + told, head, rows, 1 + len(BASES))
 
 
 def _varying(rows: pl.DataFrame, names: Sequence[str]) -> tuple[list[str], str]:
@@ -83,21 +99,21 @@ def _head(name: str) -> str:
     return _HEADS.get(name, name)
 
 
-def _charge_types(explanation: Explanation, console: Console) -> None:
+def _charge_types(explanation: Explanation, paper: Paper) -> None:
     unit, types = explanation.currency, explanation.by_charge_type()
     rows: list[tuple[str, ...]] = [(str(r[0]), f"{r[1]:,}", *map(cents, r[2:])) for r in types.rows()]
     head = ("charge_type", "lines", f"invoiced {unit}", f"ledger {unit}", f"difference {unit}")
     amounts = ("billed_cost_usd", "ledger_cost_usd", "difference_usd")
     rows.append(_summed("together", 1, types, amounts, f"{types['line_count'].sum():,}"))
-    _grid(console, "Invoiced and in the ledger, by charge type", head, rows, 4)
+    paper.table("Invoiced and in the ledger, by charge type", head, rows, 4)
     apart = types.filter(pl.col("difference_usd") != 0)
     if apart.height and known_sum(apart["difference_usd"]) == 0:
         # As use under a Savings Plan, billed at its on-demand price, and the line that takes it off again.
         told = f"What {' and '.join(map(str, apart['charge_type']))} differ by cancels"
-        _say(console, folded(f"{told}: the invoice adds it and takes it off again.", console.width))
+        paper.say(f"{told}: the invoice adds it and takes it off again.")
 
 
-def _lines(explanation: Explanation, limit: int, console: Console) -> None:
+def _lines(explanation: Explanation, limit: int, paper: Paper) -> None:
     asked, total, lines = explanation.asked, explanation.total(), explanation.lines(limit)
     count, called = total["piece_count"], _called(total)
     files = {key: at for at, key in enumerate(dict.fromkeys(map(_file, lines.rows(named=True))), start=1)}
@@ -116,34 +132,25 @@ def _lines(explanation: Explanation, limit: int, console: Console) -> None:
     if count > 1:
         rows.append((Label(f"all {_all_of(total)}"), "", *(cents(total[basis]) for basis in BASES)))
     basis = asked.largest.removesuffix("_cost_usd")
-    console.say("")
     if not count:
-        console.say("No line of the bill is behind it.")
+        paper.list("No line of the bill is behind it.", [])
         return
     title = "Bill lines" if called == "lines" else "Pieces of bill lines"
-    console.say(f"{title}, the largest first by {basis} cost")
-    header, *told = grid(head, rows, len(BASES), console.width)
-    console.say(header)
-    for at, text in enumerate(told):
-        console.say(text)
-        if at < shown:
-            _say(console, folded(notes[at], console.width))
-    _legend(explanation, files, console)
+    paper.table(f"{title}, the largest first by {basis} cost", head, rows, len(BASES), notes)
+    _legend(explanation, files, paper)
 
 
-def _legend(explanation: Explanation, files: dict[tuple[str, ...], int], console: Console) -> None:
+def _legend(explanation: Explanation, files: dict[tuple[str, ...], int], paper: Paper) -> None:
     rules = [f"{kind}: {meaning}" for kind, meaning in explanation.distinct("charge_type", "cost_rule_meaning")]
-    _list(console, "What of a line counts as effective cost", rules)
+    paper.list("What of a line counts as effective cost", rules)
     found = {bucket for (bucket,) in explanation.distinct("bucket")}
     buckets = [f"{bucket}: {meaning}" for bucket, meaning in BUCKETS.items() if bucket in found]
-    _list(console, "What the buckets hold", buckets)
-    if not files:
-        return
-    console.say("")
-    console.say("Files, their rows counted from 0")
-    for (source, delivery, name), number in files.items():
-        _say(console, [f"  {number}: {name}"])
-        _say(console, folded(f"   {source}, delivery {delivery}", console.width))
+    paper.list("What the buckets hold", buckets)
+    if files:
+        names = [
+            f"{number}: {name} ({source}, delivery {delivery})" for (source, delivery, name), number in files.items()
+        ]
+        paper.list("Files, their rows counted from 0", names)
 
 
 def agreed(explanation: Explanation) -> str:
@@ -185,13 +192,6 @@ def _counted(count: int, called: str, more: str = "") -> str:
     return f"{count:,} {more}{called.removesuffix('s') if count == 1 else called}"
 
 
-def _list(console: Console, title: str, entries: Sequence[str]) -> None:
-    console.say("")
-    console.say(title)
-    for entry in entries:
-        _say(console, folded(entry, console.width))
-
-
 def _when(line: dict[str, Any]) -> str:
     start, end = line["hour_started_at"], line["usage_ended_at"]
     # A line of a day or a month has no hour worth telling.
@@ -201,14 +201,3 @@ def _when(line: dict[str, Any]) -> str:
 
 def _file(line: dict[str, Any]) -> tuple[str, ...]:
     return (line["source_name"], line["delivery_id"], line["source_file"])
-
-
-def _grid(console: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> None:
-    console.say("")
-    console.say(title)
-    _say(console, grid(head, rows, numbers, console.width))
-
-
-def _say(console: Console, lines: Sequence[str]) -> None:
-    for line in lines:
-        console.say(line)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
 
 from pipelines import house
 from pipelines.explain.names import column_origins
@@ -38,20 +40,53 @@ def _dictionary() -> str:
 
 
 def _mart(model: Model) -> str:
-    contract, origins = load_contract(model.key), column_origins(model)
+    told = mart_told(model)
     rows = [
-        (f"`{column.name}`", column.type, column.unit or "", column.meaning, _home(origins.get(column.name, "")))
-        for column in contract.columns
+        (f"`{name}`", kind, unit, meaning, f"`{home}`" if home else "here")
+        for name, kind, unit, meaning, home in told["columns"]
     ]
-    key = ", ".join(f"`{name}`" for name in contract.key)
+    key = ", ".join(f"`{name}`" for name in told["key"])
     return (
-        f"## {model.name}\n\n{contract.description} Key: {key}.\n\n"
+        f"## {model.name}\n\n{told['description']} Key: {key}.\n\n"
         f"{_table(('column', 'type', 'unit', 'meaning', 'home'), rows)}"
     )
 
 
-def _home(origin: str) -> str:
-    return f"`{origin}`" if origin else "here"
+def mart_told(model: Model) -> dict[str, Any]:
+    """A table's name, description, key and columns: each its name, type, unit, meaning and home, empty where here."""
+    contract, origins = load_contract(model.key), column_origins(model)
+    columns = [
+        (column.name, column.type, column.unit or "", column.meaning, origins.get(column.name, ""))
+        for column in contract.columns
+    ]
+    return {"name": model.name, "description": contract.description, "key": contract.key, "columns": columns}
+
+
+@cache
+def marts_told() -> list[dict[str, Any]]:
+    """Every mart, as `mart_told`."""
+    return [mart_told(model) for model in load_catalog().layer("marts")]
+
+
+@cache
+def lineage_told() -> list[dict[str, Any]]:
+    """Each layer, its meaning and its tables: what each is made by, reads, and rests on in the end."""
+    return [
+        {"layer": layer, "meaning": meaning, "tables": [_table_told(model) for model in load_catalog().layer(layer)]}
+        for layer, meaning in _LAYERS.items()
+    ]
+
+
+def _table_told(model: Model) -> dict[str, Any]:
+    path = model.path.relative_to(house.HOUSE) if model.path.is_relative_to(house.HOUSE) else model.path.name
+    return {
+        "name": model.name,
+        "is_stored": model.stored,
+        "grain": load_contract(model.key).grain.removeprefix("one row per "),
+        "made_by": str(path),
+        "reads": sorted({*model.inputs} - MADE_UP),
+        "rests_on": sorted(_sources(model)),
+    }
 
 
 def _lineage() -> str:
@@ -60,8 +95,9 @@ def _lineage() -> str:
         "Which table is made from which, by which file, and what deliveries it rests on in the end. A table in\n"
         "italics is computed where it is read and kept nowhere. The same graph, live, is the asset graph of Dagster.",
         *(
-            f"## {layer.capitalize()}\n\n{meaning}\n\n{_table(_LINEAGE, map(_made_from, load_catalog().layer(layer)))}"
-            for layer, meaning in _LAYERS.items()
+            f"## {told['layer'].capitalize()}\n\n{told['meaning']}\n\n"
+            f"{_table(_LINEAGE, map(_made_from, told['tables']))}"
+            for told in lineage_told()
         ),
     ]
     return _page(parts)
@@ -70,11 +106,9 @@ def _lineage() -> str:
 _LINEAGE = ("table", "one row per", "made by", "reads", "rests on, in the end")
 
 
-def _made_from(model: Model) -> tuple[str, ...]:
-    name = f"`{model.name}`" if model.stored else f"*`{model.name}`*"
-    path = model.path.relative_to(house.HOUSE) if model.path.is_relative_to(house.HOUSE) else model.path.name
-    grain = load_contract(model.key).grain.removeprefix("one row per ")
-    return name, grain, f"`{path}`", _names(sorted({*model.inputs} - MADE_UP)), _names(sorted(_sources(model)))
+def _made_from(told: dict[str, Any]) -> tuple[str, ...]:
+    name = f"`{told['name']}`" if told["is_stored"] else f"*`{told['name']}`*"
+    return name, told["grain"], f"`{told['made_by']}`", _names(told["reads"]), _names(told["rests_on"])
 
 
 def _sources(model: Model) -> set[str]:

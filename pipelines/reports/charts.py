@@ -47,15 +47,15 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
         ("trainium", pair["trainium_instance_type"]): pair["trainium_unit_cost_usd"],
     }
     marks = [
-        {"side": run["instance_type"], "family": run["accelerator_family"], "usd": _plain(run[measure])}
+        {"side": run["instance_type"], "family": run["accelerator_family"], "usd": plain(run[measure])}
         for run in runs
         if (run["accelerator_family"], run["instance_type"]) in sides and run[measure] is not None
     ]
-    means = [{"side": side, "family": family, "usd": _plain(mean)} for (family, side), mean in sides.items()]
+    means = [{"side": side, "family": family, "usd": plain(mean)} for (family, side), mean in sides.items()]
     order = [side for _, side in sides]
 
     def draw(width: int) -> alt.TopLevelMixin:
-        ticks = alt.Axis(format=_symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
+        ticks = alt.Axis(format=symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
         across = alt.X("usd:Q", title=unit, scale=alt.Scale(zero=True, nice=True), axis=ticks)
         # Names stand at the edge of the page, with room for fonts wider than the library's.
         names = alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
@@ -64,12 +64,12 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
         colours = [PALETTE[family] for family in families]
         colour = alt.Color("family:N", legend=None, scale=alt.Scale(domain=families, range=colours))
         shape = alt.Shape("family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values())))
-        run = alt.Chart(_values(marks)).mark_point(filled=True, size=95, opacity=0.85)
-        mean = alt.Chart(_values(means)).mark_tick(thickness=2.5, size=34, color=PALETTE["ink"], opacity=1)
+        run = alt.Chart(values(marks)).mark_point(filled=True, size=95, opacity=0.85)
+        mean = alt.Chart(values(means)).mark_tick(thickness=2.5, size=34, color=PALETTE["ink"], opacity=1)
         layers = mean.encode(x=across, y=down) + run.encode(x=across, y=down, color=colour, shape=shape)
         return layers.properties(width=width - 160, height=96)
 
-    return _figure(draw, label)
+    return figure(draw, label)
 
 
 def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str, label: str) -> Markup:
@@ -82,7 +82,7 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
             {
                 "day": f"{row['usage_date'].isoformat()}T00:00:00Z",
                 "until": f"{row['usage_date'].isoformat()}T20:00:00Z",
-                "usd": _plain(row["effective_cost_usd"]),
+                "usd": plain(row["effective_cost_usd"]),
             }
             for row in days
             if row["bucket"] == bucket
@@ -96,10 +96,10 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
     def band(bucket: str, width: int) -> alt.Chart:
         is_last = bucket == bands[-1]
         ticks = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=4 if width < 500 else 10, title=None)
-        amounts = alt.Axis(format=_symbol(currency) + ",.0f", tickCount=2, minExtent=54, maxExtent=54)
+        amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=2, minExtent=54, maxExtent=54)
         title = alt.Title(buckets[bucket], anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6)
         return (
-            alt.Chart(_values(bars[bucket]), title=title)
+            alt.Chart(values(bars[bucket]), title=title)
             .mark_bar(color=PALETTE["used" if bucket == "run" else "unused"])
             .encode(
                 x=alt.X("day:T", scale=alt.Scale(type="utc", domain=span), axis=ticks),
@@ -116,7 +116,7 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
         shared = [alt.vconcat(*others, spacing=14).resolve_scale(y="shared")] if others else []
         return alt.vconcat(*runs, *shared, spacing=14)
 
-    return _figure(draw, label)
+    return figure(draw, label)
 
 
 def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) -> Markup:
@@ -127,8 +127,8 @@ def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) 
     bars = [
         {
             "name": row["name"],
-            "low": _plain(min(row["from_usd"], row["to_usd"])),
-            "high": _plain(max(row["from_usd"], row["to_usd"])),
+            "low": plain(min(row["from_usd"], row["to_usd"])),
+            "high": plain(max(row["from_usd"], row["to_usd"])),
             "kind": row["kind"],
             "told": row["told"],
         }
@@ -139,15 +139,15 @@ def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) 
     def draw(width: int) -> alt.TopLevelMixin:
         names = alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
         down = alt.Y("name:N", title=None, sort=[row["name"] for row in bars], axis=names)
-        ticks = alt.Axis(format=_symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
+        ticks = alt.Axis(format=symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
         across = alt.X("low:Q", title=unit, axis=ticks)
         colour = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
-        bar = alt.Chart(_values(bars)).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=colour)
-        told = alt.Chart(_values(bars)).mark_text(align="left", dx=6, fontSize=12, color=PALETTE["ink"])
+        bar = alt.Chart(values(bars)).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=colour)
+        told = alt.Chart(values(bars)).mark_text(align="left", dx=6, fontSize=12, color=PALETTE["ink"])
         said = told.encode(x=alt.X("high:Q"), y=down, text="told:N")
         return (bar + said).properties(width=width - 160 - 70, height=30 * len(bars))
 
-    return _figure(draw, label)
+    return figure(draw, label)
 
 
 def break_even_chart(port: Row, currency: str, label: str) -> Markup:
@@ -157,33 +157,34 @@ def break_even_chart(port: Row, currency: str, label: str) -> Markup:
     """
     needed = port["break_even_run_count"] or 0
     runs = max(2 * needed, 2 * (port["realised_run_count"] or 0), 10)
-    cost = _plain(port["port_cost_usd"]) or 0.0
+    cost = plain(port["port_cost_usd"]) or 0.0
     rows = [
-        {"runs": at, **{name: at * (_plain(port[f"{name}_per_run_usd"]) or 0.0) - cost for name in _SAVINGS}}
+        {"runs": at, **{name: at * (plain(port[f"{name}_per_run_usd"]) or 0.0) - cost for name in _SAVINGS}}
         for at in (0, runs)
     ]
     has_band = port["saving_low_per_run_usd"] is not None
-    done = [{"runs": port["realised_run_count"], "saving": _plain(port["realised_net_usd"])}]
+    done = [{"runs": port["realised_run_count"], "saving": plain(port["realised_net_usd"])}]
 
     def draw(width: int) -> alt.TopLevelMixin:
-        amounts = alt.Axis(format=_symbol(currency) + ",.0f", tickCount=5, minExtent=60)
+        amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=5, minExtent=60)
         x = alt.X("runs:Q", title="runs since the port", axis=alt.Axis(tickCount=8 if width > WIDTHS[-1] else 4))
         y = alt.Y("saving:Q", title=None, axis=amounts)
-        line = alt.Chart(_values(rows)).mark_line(color=PALETTE["trainium"], strokeWidth=2).encode(x=x, y=y)
-        zero = alt.Chart(_values([{"saving": 0}])).mark_rule(color=PALETTE["ink"]).encode(y="saving:Q")
+        line = alt.Chart(values(rows)).mark_line(color=PALETTE["trainium"], strokeWidth=2).encode(x=x, y=y)
+        zero = alt.Chart(values([{"saving": 0}])).mark_rule(color=PALETTE["ink"]).encode(y="saving:Q")
         layers = [zero, line]
         if has_band:
-            band = alt.Chart(_values(rows)).mark_area(color=PALETTE["trainium"], opacity=0.18)
+            band = alt.Chart(values(rows)).mark_area(color=PALETTE["trainium"], opacity=0.18)
             layers.insert(0, band.encode(x=x, y=alt.Y("saving_low:Q"), y2="saving_high:Q"))
         if done[0]["saving"] is not None:
-            mark = alt.Chart(_values(done)).mark_point(shape="diamond", filled=True, size=90, color=PALETTE["ink"])
+            mark = alt.Chart(values(done)).mark_point(shape="diamond", filled=True, size=90, color=PALETTE["ink"])
             layers.append(mark.encode(x=x, y=y))
         return alt.layer(*layers).properties(width=width - 80, height=170)
 
-    return _figure(draw, label)
+    return figure(draw, label)
 
 
-def _figure(draw: Any, label: str) -> Markup:
+def figure(draw: Any, label: str) -> Markup:
+    """What `draw` makes of each width, as images that say `label`."""
     wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
 
@@ -230,13 +231,16 @@ def _settled(svg: str, label: str) -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
 
 
-def _symbol(currency: str) -> str:
+def symbol(currency: str) -> str:
+    """What amounts of a currency begin with."""
     return "$" if currency == "USD" else ""
 
 
-def _values(rows: Sequence[Row]) -> alt.Data:
+def values(rows: Sequence[Row]) -> alt.Data:
+    """Rows as the drawing library takes them."""
     return alt.Data(values=list(rows))
 
 
-def _plain(value: Decimal | float | None) -> float | None:
+def plain(value: Decimal | float | None) -> float | None:
+    """An amount to the digits that can be seen."""
     return None if value is None else round(float(value), 6)

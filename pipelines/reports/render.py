@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -122,7 +123,7 @@ def answered(report: str, query: Query, month: date | None = None) -> Answered:
     """What a report asks, answered from the marts; about `month`, if a monthly one. Raises as `render_report` does."""
     plan = _plan(report)
     queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in plan["queries"].items()}
-    return Answered(plan["title"], *_answers(report, queries, query))
+    return Answered(plan["title"], *answers(_plan_file(report), queries, query))
 
 
 def sheets_of(report: str) -> int | None:
@@ -131,10 +132,14 @@ def sheets_of(report: str) -> int | None:
 
 
 def _plan(report: str) -> dict[str, Any]:
-    file = house.DASHBOARDS / report / "report.yml"
+    file = _plan_file(report)
     if not file.is_file():
         raise UsageError(f"There is no report {report}; choose one of {', '.join(known_reports())}.")
     return yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+def _plan_file(report: str) -> Path:
+    return house.DASHBOARDS / report / "report.yml"
 
 
 def templates(report: str) -> jinja2.Environment:
@@ -173,11 +178,10 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[Ro
     return sorted(merged.values(), key=lambda row: (-row["unexpected_count"], row["table"], row["check"]))
 
 
-def _answers(report: str, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
-    """The rows of each query by its name, none for a mart that is missing; and the marts that are."""
+def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
+    """The rows of each query of a file by its name, none for a mart that is missing; and the marts that are."""
     rows: dict[str, list[Row]] = {}
     known: dict[str, bool] = {}
-    path = house.DASHBOARDS / report / "report.yml"
     for name, sql in queries.items():
         marts = tables_in(sql)
         if len(marts) != 1:

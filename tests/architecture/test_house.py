@@ -43,6 +43,8 @@ def uses(path: Path, package: str, *, top_only: bool = False) -> bool:
         ("duckdb", ("pipelines/engine/",)),
         ("pyspark", ("pipelines/engine/",)),
         ("dagster", ("pipelines/defs/", "pipelines/definitions.py")),
+        ("starlette", ("pipelines/dashboard/web.py",)),
+        ("uvicorn", ("pipelines/dashboard/web.py",)),
     ],
 )
 def test_each_engine_and_framework_has_one_home(package: str, home: tuple[str, ...]) -> None:

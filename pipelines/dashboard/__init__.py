@@ -1,0 +1,1 @@
+"""The dashboard: pages over the published marts, served on loopback or written as files."""

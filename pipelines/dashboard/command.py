@@ -1,0 +1,71 @@
+"""The `trainledger dashboard` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.console import Console
+from pipelines.errors import UsageError
+from pipelines.options import AsOf, Config
+
+PORT = 8321
+
+
+def dashboard(
+    config: Config = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = PORT,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; only this machine reaches 127.0.0.1.")] = (
+        "127.0.0.1"
+    ),
+    is_open: Annotated[
+        bool,
+        typer.Option("--open-to-network", help="Allow a --host that others reach; nobody is asked who they are."),
+    ] = False,
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Write the pages as files into this folder instead of serving them.")
+    ] = None,
+    run_pages: Annotated[
+        int,
+        typer.Option("--run-pages", min=0, help="Of an export: how many runs get a page, dearest first."),
+    ] = 1000,
+    as_of: AsOf = None,
+) -> None:
+    """Serve pages over the published marts to this machine's browser, or write them as files."""
+    from pipelines.dashboard.reader import Reader
+    from pipelines.settings import load_settings
+    from pipelines.warehouse import Warehouse
+
+    console = Console()
+    reader = Reader(Warehouse(load_settings(config)))
+    if export:
+        from pipelines.dashboard.export import export_pages
+
+        export_pages(reader.read(as_of), export, run_pages, console, as_of or "")
+        return
+    if as_of:
+        raise UsageError("--as-of goes with --export; a served page looks back by the date in its head.")
+    try:
+        from pipelines.dashboard.pages import render
+        from pipelines.dashboard.web import is_loopback, serve
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed; run pip install 'trainledger[ui]'.") from None
+
+    if not is_loopback(host) and not is_open:
+        raise UsageError(
+            f"--host {host} lets other machines read every cost, and nobody is asked who they are; "
+            "add --open-to-network if that is meant."
+        )
+    # Opened before anybody waits for a page; where there is no publication yet each page says so.
+    try:
+        render(reader, "overview", {})
+    except UsageError as error:
+        console.note(str(error))
+    try:
+        serve(reader, host, port, lambda address: console.say(f"Dashboard at {address} (Ctrl-C stops it)"))
+    except OSError as error:
+        raise UsageError(f"{host}:{port} cannot be listened on ({error.strerror}); choose another --port.") from None
+    except KeyboardInterrupt:
+        console.note("Stopped.")

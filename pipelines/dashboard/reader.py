@@ -1,0 +1,86 @@
+"""Publications opened for reading: the current one by default, an earlier one where it is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import yaml
+
+from pipelines import commands, house
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.publication import Publication
+from pipelines.reports.render import Row, answers
+from pipelines.warehouse import Warehouse, published_of
+
+APP = house.DASHBOARDS / "app"
+# Each open one holds memory; more than these are seldom read side by side.
+_KEPT = 3
+_NAME = re.compile(r"\$(\w+)")
+
+
+@dataclass
+class Volume:
+    """One publication, open. Queries wait for each other: a connection answers one at a time."""
+
+    warehouse: Warehouse
+    published: Publication
+    engine: DuckDBEngine
+    kept: dict[Any, Any] = field(default_factory=dict)
+    """What was worked out of it before and does not change, such as a drawing."""
+    turn: Lock = field(default_factory=Lock)
+
+    def rows(self, sql: str, **values: Any) -> list[Row]:
+        """The rows of one SELECT; `values` stand for the names that follow a dollar sign in it."""
+        with self.turn:
+            return self.engine.query(sql, _used(sql, values)).to_dicts()
+
+    def page(self, name: str, values: Mapping[str, Any] | None = None, **parts: str) -> dict[str, Any]:
+        """The rows of each query of `dashboards/app/NAME.yml` by its name, and `missing`, the marts that are not there.
+
+        `parts` stand for the names in braces: they are pieces of SQL of ours, never what a reader typed.
+        """
+        path = APP / f"{name}.yml"
+        queries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for part, sql in parts.items():
+            queries = {key: text.replace(f"{{{part}}}", sql) for key, text in queries.items()}
+        with self.turn:
+            rows, missing = answers(path, queries, lambda sql: self.engine.query(sql, _used(sql, values or {})))
+        return {**rows, "missing": missing}
+
+
+def _used(sql: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in _NAME.findall(sql)}
+
+
+class Reader:
+    """The publications of one warehouse."""
+
+    def __init__(self, warehouse: Warehouse):
+        self.warehouse = warehouse
+        self._open: OrderedDict[int, Volume] = OrderedDict()
+        self._turn = Lock()
+
+    def read(self, as_of: str | None = None) -> Volume:
+        """The newest publication or that of a date. UsageError where there is none, or for what is no date."""
+        published = published_of(self.warehouse, as_of or None)
+        with self._turn:
+            volume = self._open.pop(published.number, None)
+            if volume is None:
+                volume = Volume(self.warehouse, published, commands.open_marts(self.warehouse, published))
+            self._open[published.number] = volume
+            while len(self._open) > _KEPT:
+                # Not closed: another request may still read it.
+                self._open.popitem(last=False)
+        return volume
+
+
+def text_of(name: str) -> str:
+    """A file of `dashboards/app/`, as it is sent to a browser."""
+    shared = (house.DASHBOARDS / "page.css").read_text(encoding="utf-8") if name == "app.css" else ""
+    return shared + Path(APP / name).read_text(encoding="utf-8")

@@ -1,0 +1,78 @@
+"""The list of runs, filtered, sorted and paged by the engine; and one run's page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipelines.dashboard import asked as words
+from pipelines.dashboard.asked import NotFoundError
+from pipelines.dashboard.reader import Volume
+
+PAGE_ROWS = 50
+BASES = {"effective": "", "list": "list_", "billed": "billed_"}
+# What a column is sorted by, and whether the largest comes first.
+SORTS = {
+    "run": ("run_id", False),
+    "workload": ("model", False),
+    "team": ("team", False),
+    "silicon": ("accelerator_family || ' ' || instance_type", False),
+    "status": ("status", False),
+    "started": ("started_at", True),
+    "hours": ("accelerator_hours", True),
+    "cost": ("cost_usd", True),
+    "epoch": ("per_epoch_usd", True),
+    "checkpoint": ("per_checkpoint_usd", True),
+    "tokens": ("per_million_tokens_usd", True),
+    "wasted": ("wasted_cost_usd", True),
+    "goodput": ("goodput_ratio", True),
+}
+FILTERS = ("team", "workload", "status", "silicon", "month")
+
+
+def runs_page(volume: Volume, asked: Mapping[str, str], page_rows: int = PAGE_ROWS) -> dict[str, Any]:
+    """The runs that are asked for, a page of them."""
+    known = volume.page("runs_known")
+    choices = {name: [row["word"] for row in known["choices"] if row["filter"] == name] for name in FILTERS}
+    chosen = {name: words.choice(asked, name, choices[name]) for name in FILTERS}
+    chosen["q"] = words.text(asked, "q")
+    basis = words.choice(asked, "basis", BASES, "effective")
+    sort = words.choice(asked, "sort", SORTS, "cost")
+    expression, is_largest_first = SORTS[sort]
+    way = words.choice(asked, "way", ("up", "down"), "down" if is_largest_first else "up")
+    parts = {
+        "basis": f"{basis}_",
+        "unit": BASES[basis],
+        "order": f"{expression} {'desc' if way == 'down' else 'asc'} nulls last",
+    }
+    values = {**chosen, "q": chosen["q"].lower(), "limit": page_rows}
+    counted = volume.page("runs_counted", values, **parts)
+    count = sum(row["run_count"] for row in counted["totals"])
+    pages = max(1, -(-count // page_rows))
+    at = words.number(asked, "page", 1, pages)
+    told = volume.page("runs", {**values, "offset": (at - 1) * page_rows}, **parts)
+    kept = {**chosen, "basis": basis if basis != "effective" else ""}
+    return {
+        **told,
+        "totals": counted["totals"],
+        "choices": choices,
+        "chosen": chosen,
+        "basis": basis,
+        "sort": sort,
+        "way": way,
+        "at": at,
+        "pages": pages,
+        "count": count,
+        "first": (at - 1) * page_rows + 1,
+        "kept": {name: value for name, value in kept.items() if value},
+        "sorts": SORTS,
+    }
+
+
+def run_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
+    """One run. NotFoundError for one nobody recorded."""
+    run_id = words.text(asked, "id")
+    told = volume.page("run", {"id": run_id})
+    if not told["run"]:
+        raise NotFoundError(f"There is no run {run_id!r} in this publication; choose one of the list of runs.")
+    return told

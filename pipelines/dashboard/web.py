@@ -1,0 +1,127 @@
+"""The pages over HTTP: the only place that knows the web framework."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from pipelines.dashboard.asked import NotFoundError
+from pipelines.dashboard.pages import KNOWN, mistake, render
+from pipelines.dashboard.reader import Reader, text_of
+from pipelines.errors import TrainledgerError, UsageError
+
+# Nothing is fetched from anywhere else, nothing runs that is not a file of ours, and no other page shows this one.
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+_FILES = {"app.css": "text/css", "app.js": "text/javascript"}
+_LOG = logging.getLogger(__name__)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine reaches an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def application(reader: Reader, hosts: tuple[str, ...] = ()) -> Starlette:
+    """The pages over one warehouse, answered under the names of loopback and under `hosts`.
+
+    A page elsewhere that points a name of its own at this machine is not answered.
+    """
+
+    def page(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await run_in_threadpool(_answered, reader, name, dict(request.query_params))
+
+        return answer
+
+    def file(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return Response(text_of(name), media_type=_FILES[name], headers=_HEADERS)
+
+        return answer
+
+    async def refused(request: Request, error: Exception) -> Response:
+        code = error.status_code if isinstance(error, HTTPException) else 500
+        sentence = f"There is no page {request.url.path}." if code == 404 else "Pages are only read, with GET."
+        return await run_in_threadpool(_mistaken, reader, sentence, code)
+
+    routes = [Route("/" if name == "overview" else f"/{name}", page(name), methods=["GET"]) for name in KNOWN]
+    routes += [Route(f"/{name}", file(name), methods=["GET"]) for name in _FILES]
+    routes.append(Route("/favicon.ico", _nothing, methods=["GET"]))
+    allowed = ["127.0.0.1", "localhost", "[::1]", *hosts]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=allowed), Middleware(GZipMiddleware)],
+        exception_handlers={HTTPException: refused},
+    )
+
+
+def serve(reader: Reader, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Answer until interrupted; `ready` is told the address once it is listened on. OSError when it is taken."""
+    import socket
+
+    import uvicorn
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen()
+        shown = f"[{host}]" if ":" in host else host
+        config = uvicorn.Config(
+            application(reader, () if is_loopback(host) else ("*",)),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+        )
+        ready(f"http://{shown}:{listener.getsockname()[1]}/")
+        uvicorn.Server(config).run([listener])
+
+
+async def _nothing(request: Request) -> Response:
+    return Response(status_code=204, headers=_HEADERS)
+
+
+def _answered(reader: Reader, name: str, asked: dict[str, str]) -> Response:
+    try:
+        return HTMLResponse(render(reader, name, asked), headers=_HEADERS)
+    except NotFoundError as error:
+        return _mistaken(reader, str(error), 404, asked)
+    except UsageError as error:
+        return _mistaken(reader, str(error), 400, asked)
+    except TrainledgerError as error:
+        return _mistaken(reader, str(error), 500, asked)
+    except Exception as error:
+        _LOG.error("/%s: %s: %s", name, type(error).__name__, error)
+        sentence = f"The page could not be made ({type(error).__name__}); the terminal that serves it says more."
+        return _mistaken(reader, sentence, 500, asked)
+
+
+def _mistaken(reader: Reader, sentence: str, code: int, asked: dict[str, Any] | None = None) -> Response:
+    try:
+        return HTMLResponse(mistake(reader, sentence, code, asked or {}), code, headers=_HEADERS)
+    except Exception:
+        _LOG.exception("The page of a mistake could not be made.")
+        return PlainTextResponse(sentence, code, headers=_HEADERS)

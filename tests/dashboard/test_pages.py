@@ -1,0 +1,178 @@
+"""The pages as they are sent: what they say, what they refuse, what they never let through."""
+
+from __future__ import annotations
+
+import html
+import re
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.bills import instance_hour, write_config, write_export
+from support.commands import run_command
+from support.ledgers import build_warehouse
+from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of
+from support.small_company import JULY, Company
+
+from pipelines.dashboard.links import PAGES
+from pipelines.dashboard.web import is_loopback
+
+# What an attacker would put where a word is expected.
+ATTACKS = (
+    "' or 1=1 --",
+    "'; drop table mart_run_cost; --",
+    "x' union select account_id from mart_cost_ledger_daily --",
+    "<script>alert(1)</script>",
+    "../../../../etc/passwd",
+    "{{ 7 * 7 }}",
+    "$team",
+    "\x00",
+    "ü" * 400,
+)
+
+
+def paths() -> list[str]:
+    """The address of each page of the menu."""
+    return ["/" if name == "overview" else f"/{name}" for name in PAGES]
+
+
+def text_of(page: str) -> str:
+    """What a page says, its marks taken off."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+@pytest.mark.parametrize("path", paths())
+def test_each_page_says_what_it_shows_and_of_when(site: Site, path: str) -> None:
+    status, page = site.get(path)
+    assert status == 200
+    assert page.startswith("<!doctype html>") and '<html lang="en">' in page
+    assert "Publication 2, 5 September 2026, 23:30 UTC" in text_of(page)
+    assert page.count("<h1") == 1
+
+
+def test_costs_are_those_of_the_bill(site: Site) -> None:
+    """2 hours at 55.04, 4 at 20.00, one at 60.00, each used whole: 110.08 + 80.00 + 60.00 = 250.08 USD."""
+    said = text_of(site.get("/runs")[1])
+    assert "$110.08" in said and "$80.00" in said and "$60.00" in said
+    assert "3 runs: $250 effective" in said
+
+
+def test_an_earlier_publication_is_read_as_it_was(site: Site) -> None:
+    """Before the restatement the Trainium run was 4 x 21.50 = 86.00 USD; every link keeps the date."""
+    page = site.get("/runs?as_of=2026-09-04")[1]
+    said = text_of(page)
+    assert "$86.00" in said and "$80.00" not in said
+    assert "As known on 2026-09-04: publication 1, 3 September 2026, 10:00 UTC" in said
+    links = re.findall(r'href="(/[^".]*)"', page)
+    assert links and all("as_of=2026-09-04" in link for link in links)
+
+
+def test_a_date_before_the_first_publication_is_told(site: Site) -> None:
+    status, page = site.get("/runs?as_of=2026-09-01")
+    assert status == 400 and "held no publication yet on 2026-09-01" in text_of(page)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"/runs?{name}=" for name in ("q", "team", "workload", "status", "silicon", "month", "sort", "way", "page")),
+        *("/run?id=", "/ledger?bucket=", "/ledger?month=", "/commitments?commitment=", "/commitments?silicon="),
+        *("/dictionary?q=", "/explain?kind=", "/explain?kind=run&word=", "/explain?kind=name&word="),
+        *("/explain?kind=day&word=", "/explain?kind=month&word=2026-08&bucket=", "/explain?kind=invoice&word="),
+        *("/bill?as_of=", "/"),
+    ],
+)
+def test_hostile_words_find_nothing_and_break_nothing(site: Site, path: str, attack: str) -> None:
+    status, page = site.get(path + address_of(x=attack)[2:])
+    assert status in (200, 400, 404)
+    assert "Traceback" not in page and "Binder Error" not in page and "Parser Error" not in page
+    assert "<script>alert" not in page
+    if status == 200 and path.startswith("/runs?q="):
+        # Nothing is called so but the run that is.
+        assert ("1 run:" in page) is (attack == HOSTILE)
+        assert page.count('<th scope="row">') == (attack == HOSTILE)
+
+
+def test_a_hostile_run_and_team_are_text(site: Site) -> None:
+    for path in ("/runs", f"/runs?{address_of(team=HOSTILE_TEAM)}", f"/run?{address_of(id=HOSTILE)}"):
+        status, page = site.get(path)
+        assert status == 200
+        assert "<script>alert" not in page and "<img" not in page
+        assert html.escape(HOSTILE) in page
+
+
+def test_explain_says_what_the_command_says(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """Amounts and notes of every line, in the same order."""
+    page = text_of(site.get("/explain?kind=run&word=trn-1")[1])
+    said = run_command(capsys, "explain", "run", "trn-1", "--config", str(site.company.config)).out
+    assert "The sums agree to the last digit at every level: mart_run_cost, the daily ledger and 4 lines" in page
+    inside, shown = (
+        re.findall(r"\d+\.\d\d\b", text[text.index("mart_run_cost, as published") :]) for text in (said, page)
+    )
+    assert inside.count("20.00") >= 8
+    assert inside == shown
+
+
+def test_explain_of_what_is_not_there_is_not_found(site: Site) -> None:
+    status, page = site.get("/explain?kind=run&word=trn-9")
+    assert status == 404 and "There is no run 'trn-9'; the nearest is trn-1." in text_of(page)
+
+
+def test_a_month_of_the_ledger_is_explained(site: Site) -> None:
+    """August's runs: 4 x 20.00 + 60.00 = 140.00 USD."""
+    status, page = site.get("/explain?kind=month&word=2026-08&bucket=run&currency=USD")
+    assert status == 200 and "140.00" in page and "The sums agree to the last digit" in page
+
+
+def test_an_unknown_page_is_a_sentence(site: Site) -> None:
+    status, page = site.get("/nix")
+    assert status == 404 and "There is no page /nix." in text_of(page)
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Site) -> None:
+    for path in paths():
+        page = site.get(path)[1]
+        assert re.findall(r'(?:src|href|action)="(?:https?:)?//', page) == []
+        assert " style=" not in page and "<style" not in page and "onclick" not in page
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(site.address + "/") as answer:
+        policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+
+
+def test_a_page_elsewhere_cannot_borrow_the_address(site: Site) -> None:
+    """A name of somebody's own that points at this machine is not answered."""
+    assert site.get("/", Host="evil.example")[0] == 400
+
+
+def test_only_loopback_is_served_unasked(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
+    assert is_loopback("127.0.0.1") and is_loopback("::1") and is_loopback("localhost")
+    assert not is_loopback("0.0.0.0") and not is_loopback("10.0.0.7") and not is_loopback("example.com")
+    said = run_command(capsys, "dashboard", "--host", "0.0.0.0", "--config", str(company.config))
+    assert said.code == 2 and "--open-to-network" in said.err
+
+
+def test_an_empty_warehouse_says_so(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
+    company = Company(tmp_path, tmp_path / "events")
+    company.deliver(JULY, "55.04")
+    write_config(tmp_path, billing=company.export)
+    site = serving(company)
+    for path in paths():
+        status, page = site.get(path)
+        assert status == 400 and "holds no publication yet; run `trainledger build` first" in text_of(page)
+
+
+def test_a_bill_without_runs_says_so_on_every_page(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
+    company = Company(tmp_path, tmp_path / "events")
+    write_export(tmp_path, {JULY: [instance_hour(f"{JULY}-10T10", "i-gpu", "p5.48xlarge", "55.04")]})
+    write_config(tmp_path, billing=company.export)
+    build_warehouse(company.config)
+    site = serving(company)
+    said = {path: site.get(path) for path in paths()}
+    assert {status for status, _ in said.values()} == {200}
+    assert "No training run is recorded in this publication" in text_of(said["/"][1])
+    assert "No training run is recorded in this publication" in text_of(said["/runs"][1])
+    assert "there is nothing to compare" in text_of(said["/sides"][1])
+    # The hour nobody claimed.
+    assert "$55.04" in text_of(said["/bill"][1])
