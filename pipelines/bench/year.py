@@ -56,7 +56,7 @@ def report(found: list[Rendered], runs: int) -> str:
         [
             f"## Reports of a year of {runs:,} runs",
             "",
-            "Twelve months of bills and runs in one warehouse; each report as page and as PDF, start-up counted in.",
+            "Twelve months, bills and runs in one warehouse; each report as page and as PDF, start-up counted in.",
             "",
             "| Target | by the clock | by processor time | at most | |",
             "|---|---:|---:|---:|---|",

@@ -53,7 +53,8 @@ def _first_other(packed: str, page: str) -> tuple[str, str, str]:
     found = next(((number, a, b) for number, (a, b) in pairs if a != b), None)
     if found is None:
         return "", f"{len(ours)} lines", f"{len(theirs)} lines"
-    return f"line {found[0]}", *(_said(line) for line in found[1:])
+    number, a, b = found
+    return f"line {number}", _said(a), _said(b)
 
 
 def _said(line: str) -> str:

@@ -18,7 +18,8 @@ def printed(folder: Path, marts: Marts, form: Literal["pdf", "png"] = "pdf") -> 
     with DuckDBEngine() as engine:
         open_views(engine, folder, marts)
         told = page_of("training_cost", answered("training_cost", engine.query), FACTS)
-        return told, render_pdf("training_cost", engine.query, FACTS, form)
+        (page,) = render_pdf("training_cost", engine.query, FACTS, form)
+        return told, page
 
 
 def test_the_printed_page_has_the_figures_of_the_page(tmp_path: Path) -> None:
