@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 LEVEL = 0.95
 FEWEST_MONTHS, LINE_MONTHS, MOST_MONTHS = 3, 6, 12
@@ -105,4 +106,5 @@ def _root(of: Callable[[float], float]) -> float | None:
         upper *= 2
         if upper > FARTHEST_MONTHS:
             return None
-    return float(brentq(of, 0.0, upper, xtol=1e-9))
+    found: Any = brentq(of, 0.0, upper, xtol=1e-9)
+    return float(found)

@@ -63,7 +63,9 @@ def _rows(
     pool: dict[str, Any], months: list[dict[str, Any]], eligible: dict[tuple[str, date], Decimal]
 ) -> Iterator[dict[str, Any]]:
     issued, expiry, amount = pool["issued_date"], pool["expiry_date"], pool["issued_usd"]
-    first = min([m["billing_month"] for m in months if m["used_usd"]] + ([issued.replace(day=1)] if issued else []))
+    # A credit that a bill takes back again used nothing, and its pool begins with the bills.
+    begun = [month["billing_month"] for month in months if month["used_usd"]] or [months[0]["billing_month"]]
+    first = min(issued.replace(day=1), *begun) if issued else min(begun)
     months = [month for month in months if month["billing_month"] >= first]
     for place, month in enumerate(months):
         upto = months[: place + 1]
@@ -72,7 +74,7 @@ def _rows(
         is_expired = (
             expiry is not None and months_between(month["billing_month"], expiry) <= 0 and not month["is_open_month"]
         )
-        expired = max(amount - used, Decimal(0)) if is_expired else Decimal(0)
+        expired = max(amount - used, Decimal(0)) if is_expired and amount is not None else Decimal(0)
         remaining = None if amount is None else amount - used - expired
         history = _history(upto)
         lasts = runway(history, float(remaining)) if remaining is not None else runway([], 1.0)

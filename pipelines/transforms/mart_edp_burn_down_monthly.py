@@ -135,12 +135,13 @@ def _rows(
         }
 
 
-def _at_the_end(done: float, spent: float, committed: float, rule: str, ahead: Ahead | None) -> dict[str, float | None]:
+def _at_the_end(done: float, spent: float, committed: float, rule: str, ahead: Ahead | None) -> dict[str, Any]:
     """The end of the period by the forecast and its bounds: money that is spent is not spent less."""
     sums = (ahead.total, ahead.low, ahead.high) if ahead else (None, None, None)
     ends = [None if each is None else max(done + each, spent) for each in sums]
     short = [None if end is None else max(committed - end, 0.0) if rule != "none" else 0.0 for end in ends]
-    return dict(zip(_FORECAST, ends, strict=True)) | dict(zip(_SHORTFALL, (short[0], short[2], short[1]), strict=True))
+    names = (*_FORECAST, *_SHORTFALL)
+    return dict(zip(names, (*ends, short[0], short[2], short[1]), strict=True))
 
 
 def _missing(told: list[dict[str, Any]], period: dict[str, Any], carried: Decimal) -> Decimal:

@@ -146,3 +146,24 @@ def test_a_pool_begins_with_the_month_it_was_issued_or_first_used_in() -> None:
     assert [row["billing_month"] for row in pool({-1: "0", 1: "0", 2: "5"})] == [month(1), month(2)]
     # Months before its first use say nothing of how fast it is used.
     assert pool({1: "0", 2: "5"})[-1]["history_month_count"] == 1
+
+
+def test_a_credit_that_was_taken_back_is_a_pool_of_which_nothing_is_used() -> None:
+    """5.00 given and 5.00 taken back within the month, by a program nobody declared."""
+    nothing = pl.DataFrame(schema={"pool_name": pl.String})
+    uses = pl.DataFrame(
+        [
+            {
+                "pool_name": "SLA",
+                "billing_currency": "USD",
+                "billing_month": month(7),
+                "is_declared": False,
+                "is_open_month": False,
+                "used_usd": Decimal(0),
+            }
+        ],
+        schema_overrides={"used_usd": MONEY},
+    )
+    (row,) = pools.build(nothing, uses, spend({7: "50"}, kind="credits")).to_dicts()
+    assert (row["used_usd"], row["remaining_usd"], row["runway_months"]) == (Decimal(0), None, None)
+    assert row["missing_evidence"] == "no declaration says how much was issued: add it to [[terms.credits]]"
