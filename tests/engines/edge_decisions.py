@@ -1,4 +1,4 @@
-"""Decisions about the made-up month: a frozen baseline, its adjustments, ports with and without a pair, leans' inputs."""
+"""Decisions about the made-up month: a frozen baseline, adjustments, ports with and without a pair, inputs of leans."""
 
 from __future__ import annotations
 
