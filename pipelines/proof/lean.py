@@ -185,9 +185,7 @@ def arithmetic(measured: Measured | None, inputs: Inputs) -> Finding:
     if measured.verdict == "proven":
         return _paid_back(said, measured, inputs)
     if measured.more_runs:
-        return Finding(
-            ARITHMETIC, ARITHMETIC, SPIKE, True, f"{said}; {measured.more_runs} more runs would make it ±5 points wide"
-        )
+        return Finding(ARITHMETIC, ARITHMETIC, SPIKE, True, f"{said}: wider than ±5 points, too wide to call a tie")
     leads = inputs["gpu_lead_days"], inputs["trainium_lead_days"]
     if leads[0] == leads[1] or None in leads:
         return Finding(ARITHMETIC, ARITHMETIC, "either", True, f"{said}: a tie, and neither can be had sooner")

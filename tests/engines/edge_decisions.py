@@ -1,4 +1,4 @@
-"""Decisions about the made-up month's workloads: a frozen baseline, its adjustments, ports with and without a pair."""
+"""Decisions about the made-up month: a frozen baseline, adjustments, ports with and without a pair, inputs of leans."""
 
 from __future__ import annotations
 
@@ -31,6 +31,24 @@ planned_saving_ratio = 0.123
 runs_per_month = 3.3
 success_ratio = 0.9
 """
+# What one workload is like, and a block that is offered.
+KNOWN = f"""
+[[decisions.workloads]]
+workload_id = "{WORKLOAD}"
+architecture = "mainstream"
+architecture_changed_on = 2026-01-13
+team_is_cuda_native = true
+need_within_days = 9
+
+[[decisions.offers]]
+instance_type = "trn1.32xlarge"
+region_id = "us-west-2"
+purchase_option = "capacity_block"
+lead_days = 3
+told_on = 2026-07-25
+price_per_hour_usd = "9.5321"
+block_hours = 24
+"""
 
 
 def decisions(root: Path) -> str:
@@ -50,4 +68,5 @@ def decisions(root: Path) -> str:
         f'\n[[decisions.baselines]]\nfile = "baseline.toml"\nsha256 = "{seal}"\n{adjustments}{budgets}'
         + PORT.replace("workload_id", 'name = "one"\nworkload_id')
         + PORT.replace(WORKLOAD, "nobody's").replace("workload_id", 'name = "other"\nworkload_id')
+        + KNOWN
     )

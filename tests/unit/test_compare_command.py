@@ -99,3 +99,15 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
 )
 def test_what_cannot_be_compared_is_said(built: tuple[Builder, Path], words: list[str], sentence: str) -> None:
     assert sentence in refused(built[1], *words)
+
+
+def test_it_says_where_the_workload_leans_and_what_a_spike_would_cost(built: tuple[Builder, Path]) -> None:
+    """Figures as the story's README derives them."""
+    lose, worse = " ".join(told(built[1], "lose").split()), " ".join(told(built[1], "worse").split())
+    assert "Lean: GPU; arithmetic: disproven" in lose
+    assert "At stake: $33.10 a month on GPU, measured" in lose
+    assert "Spike:" not in lose
+    assert "Lean: run a spike; arithmetic: not comparable: final eval_loss" in worse
+    assert "At stake: at most all of $49.65 a month" in worse
+    assert "Spike: 0 runs on p5.48xlarge and 3 on trn1.32xlarge for $16.55" in worse
+    assert "above 29.3%, which pays the port back" in worse

@@ -11,7 +11,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from support.ledgers import build_warehouse
+from typer.testing import CliRunner
 
+from pipelines.cli import app
 from pipelines.commands import open_marts, published_of
 from pipelines.demo import write_demo
 from pipelines.engine import Engine
@@ -26,9 +28,15 @@ QUESTIONS = dict(re.findall(r"^### \d+\. (.+?)\n+```sql\n(.*?)```", PAGE, re.DOT
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """The demo, built in a folder of its own."""
-    return build_warehouse(write_demo(tmp_path_factory.mktemp("asked")).config).warehouse
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's configuration, in a folder of its own."""
+    return write_demo(tmp_path_factory.mktemp("asked")).config
+
+
+@pytest.fixture(scope="module")
+def warehouse(config: Path) -> Warehouse:
+    """The demo, built."""
+    return build_warehouse(config).warehouse
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +135,15 @@ def test_a_publication_without_a_mart_says_so(marts: Engine, published: Publicat
         return marts.query(sql)
 
     assert f"This publication has no {mart}" in words(render_report("savings", query, facts_of(published)))
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_comparison_fits_a_terminal(config: Path, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written to a terminal, of which colours are the sign; letters in bold take no room."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = CliRunner().invoke(app, ["compare", "--config", str(config)], catch_exceptions=False)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", result.output).splitlines()
+    assert any(line.startswith("Lean:") for line in lines)
+    assert [line for line in lines if len(line) > width] == []
