@@ -168,6 +168,7 @@ def test_without_the_key_nothing_is_built_and_what_is_published_is_read(
     assert asked(capsys, built, "report", "--out", str(tmp_path / "page.html")).code == 0
 
 
+@pytest.mark.slow
 def test_another_key_makes_other_pseudonyms_and_says_so(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
