@@ -36,9 +36,7 @@ def export_pages(volume: Volume, folder: Path, run_pages: int, console: Console,
         raise UsageError(f"{folder} cannot be written ({error.strerror}); choose another folder.") from None
     console.say(f"Wrote {written:,} pages of publication {volume.published.number} to {folder}; open index.html there.")
     if len(runs) < count:
-        console.say(
-            f"The {len(runs):,} dearest of {count:,} runs have a page; --run-pages {count} gives every one."
-        )
+        console.say(f"The {len(runs):,} dearest of {count:,} runs have a page; --run-pages {count} gives every one.")
 
 
 def _files(volume: Volume, links: FileLinks, runs: list[str], count: int) -> Iterator[tuple[str, str, dict[str, str]]]:
