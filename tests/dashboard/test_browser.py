@@ -115,7 +115,6 @@ def browser() -> Iterator[Any]:
 
 def visit(browser: Any, site: Site, **options: Any) -> Visit:
     page = browser.new_context(**options).new_page()
-    page.set_default_timeout(10_000)
     made = Visit(page, site)
     page.on("console", lambda told: made.complaints.append(told.text))
     page.on("pageerror", lambda error: made.complaints.append(str(error)))
