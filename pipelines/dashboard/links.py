@@ -70,6 +70,8 @@ class FileLinks(Links):
         month = str(asked.get("month") or "")
         if month and self.months.get(name) != month:
             name = f"{name}-{month}"
+        if asked.get("page", 1) != 1:
+            name = f"{name}-{asked['page']}"
         return f"{'index' if name == 'overview' else name}.html" + (f"#{fragment}" if fragment else "")
 
     def file(self, name: str) -> str:

@@ -9,7 +9,7 @@ from pipelines.dashboard import asked as words
 from pipelines.dashboard.asked import NotFoundError
 from pipelines.dashboard.reader import Volume
 
-PAGE_ROWS = 50
+PAGE_ROWS, MOST_ROWS = 50, 2000
 BASES = {"effective": "", "list": "list_", "billed": "billed_"}
 # What a column is sorted by, and whether the largest comes first.
 SORTS = {
@@ -30,8 +30,9 @@ SORTS = {
 FILTERS = ("team", "workload", "status", "silicon", "month")
 
 
-def runs_page(volume: Volume, asked: Mapping[str, str], page_rows: int = PAGE_ROWS) -> dict[str, Any]:
+def runs_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
     """The runs that are asked for, a page of them."""
+    page_rows = words.number(asked, "rows", PAGE_ROWS, MOST_ROWS)
     known = volume.page("runs_known")
     choices = {name: [row["word"] for row in known["choices"] if row["filter"] == name] for name in FILTERS}
     chosen = {name: words.choice(asked, name, choices[name]) for name in FILTERS}

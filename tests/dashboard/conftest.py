@@ -12,8 +12,10 @@ from support.ledgers import build_warehouse
 from support.site import FIRST, HOSTILE, HOSTILE_TEAM, SECOND, Site, deliver, told
 from support.small_company import Company, found
 
+from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import serve
+from pipelines.errors import UsageError
 from pipelines.settings import load_settings
 from pipelines.warehouse import Warehouse
 
@@ -46,6 +48,9 @@ def serving() -> Callable[[Company], Site]:
             listened.set()
 
         reader = Reader(Warehouse(load_settings(company.config)))
+        with suppress(UsageError):
+            # As the command does: the first page of all pays for what is loaded.
+            render(reader, "overview", {})
         threading.Thread(target=serve, args=(reader, "127.0.0.1", 0, ready), daemon=True).start()
         assert listened.wait(30)
         return Site(addresses[0], company)

@@ -5,13 +5,19 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 from support.site import HOSTILE, Site, address_of, marts
 
+from pipelines.console import Console
+from pipelines.dashboard.export import export_pages
 from pipelines.dashboard.links import PAGES
+from pipelines.dashboard.reader import Reader
+from pipelines.settings import load_settings
+from pipelines.warehouse import Warehouse
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright's Python package is absent")
 CHROMIUM = shutil.which("chromium")
@@ -109,7 +115,6 @@ def browser() -> Iterator[Any]:
 
 def visit(browser: Any, site: Site, **options: Any) -> Visit:
     page = browser.new_context(**options).new_page()
-    page.set_default_timeout(10_000)
     made = Visit(page, site)
     page.on("console", lambda told: made.complaints.append(told.text))
     page.on("pageerror", lambda error: made.complaints.append(str(error)))
@@ -212,6 +217,22 @@ def test_a_run_shows_its_time_and_dollars(seen: Visit) -> None:
         assert client.execute(asked, [HOSTILE]).fetchall() == [(stretches.count(), 60)]
     saved = seen.page.get_by_role("table", name="2 durable checkpoints").locator("tbody td.strong")
     assert saved.all_inner_texts() == ["$30.00", "$30.00"]
+
+
+def test_written_pages_sort_and_filter_by_themselves(browser: Any, site: Site, tmp_path: Path) -> None:
+    volume = Reader(Warehouse(load_settings(site.company.config))).read()
+    export_pages(volume, tmp_path, 0, Console())
+    seen = visit(browser, site)
+    seen.page.goto((tmp_path / "runs.html").as_uri())
+    found = seen.page.get_by_role("table", name="Runs").locator("tbody tr")
+    assert [text.split()[0] for text in found.locator("th").all_inner_texts()] == ["gpu-1", "trn-1", HOSTILE]
+    seen.page.get_by_role("button", name="Effective cost").click()
+    assert found.locator("td.strong").all_inner_texts() == ["$60.00", "$80.00", "$110.08"]
+    seen.page.get_by_label("Anything in a row contains").fill("trainium")
+    assert seen.page.get_by_role("table", name="Runs").locator("tbody tr:visible th").all_inner_texts() == ["trn-1"]
+    assert seen.page.locator("output").inner_text() == "1 of 3 runs of this page"
+    assert seen.complaints == []
+    assert all(url.startswith(("file:", "data:")) for url in seen.asked)
 
 
 def rows(page: Any) -> list[tuple[str, str]]:

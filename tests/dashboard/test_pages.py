@@ -153,6 +153,26 @@ def test_only_loopback_is_served_unasked(company: Company, capsys: pytest.Captur
     assert said.code == 2 and "--open-to-network" in said.err
 
 
+def test_written_pages_lead_to_each_other_alone(
+    company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every page of the menu, July and August of the ledger, and the 2 dearest of the 3 runs: gpu-1 and trn-1."""
+    config = str(company.config)
+    said = run_command(capsys, "dashboard", "--export", str(tmp_path), "--run-pages", "2", "--config", config)
+    assert said.code == 0 and "--run-pages 3 gives every one" in said.out
+    files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
+    plain = {"index.html", "runs.html", "sides.html", "commitments.html", "bill.html", "explain.html"}
+    plain |= {"dictionary.html", "lineage.html", "ledger.html", "ledger-2026-07.html"}
+    assert plain <= set(files)
+    titles = [re.findall(r"<h1.*?</h1>", page)[0] for name, page in files.items() if name.startswith("run-")]
+    assert sorted(text_of(title).strip() for title in titles) == ["gpu-1", "trn-1"]
+    for name, page in files.items():
+        links = [link for link in re.findall(r'(?:href|src)="([^"#]*)', page) if link and not link.startswith("data:")]
+        assert links and [link for link in links if not (tmp_path / link).is_file()] == [], name
+        assert "<script>alert" not in page
+    assert 'title="trainledger explain run gpu-1"' in files["runs.html"] and "$110.08" in files["runs.html"]
+
+
 def test_an_empty_warehouse_says_so(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
     company = Company(tmp_path, tmp_path / "events")
     company.deliver(JULY, "55.04")
