@@ -7,7 +7,8 @@ with classified as (
         line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete, kind.is_unused_scaled,
         kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category, kind.usage_kind, kind.line_class,
         kind.is_block_time, kind.instance_type, kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
-        kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_discount_id
+        kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_discount_id,
+        kind.commitment_eligibility
     from aws_cur_line_item as line
     -- All that a kind was told by: nothing less is the same kind.
     join stg_aws__cur_line_kind as kind
@@ -60,6 +61,7 @@ select
         then capacity_reservation_id(line_item_resource_id) end) as capacity_reservation_id,
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
     coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units, commitment_discount_id,
+    commitment_eligibility,
     case when line_item_product_code like 'AmazonBedrock%' or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end as million_tokens,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,

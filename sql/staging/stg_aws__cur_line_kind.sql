@@ -101,6 +101,8 @@ select
     coalesce(instance_type, nullif(catalogue_type, '')) as instance_type, accelerator_family,
     coalesce(accelerator_count, 0) as accelerator_count, coalesce(product_region_code, prefix_region_id, '') as region_id,
     cur_market() as market,
+    commitment_eligibility(charge_category, effective_rule, line_class, cur_market(), line_item_product_code, line_item_usage_type,
+        coalesce(instance_type, nullif(catalogue_type, ''))) as commitment_eligibility,
     -- An instance's own id names no reservation.
     case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
         capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
