@@ -8,7 +8,7 @@ select
     case when bucket = 'run' then named_run_id end as run_id,
     case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
     -- An accelerator that no list has is told by name.
-    case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' or can_be_covered(commitment_eligibility)
+    case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown'
         or (capacity_reservation_id is not null and line_class <> 'capacity_marker') then instance_type end as instance_type,
     commitment_discount_id, commitment_eligibility,
     case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
@@ -20,8 +20,8 @@ select
     case when is_shared_out then line_class end as line_class,
     case when is_shared_out then accelerator_count end as accelerator_count,
     case when line_class <> 'capacity_marker' then capacity_reservation_id end as capacity_reservation_id,
-    -- What a commitment covers, or could, it covers by the hour; capacity is reserved by the hour too.
-    case when is_shared_out or effective_rule in ('savings_plan_unused', 'reservation_unused') or can_be_covered(commitment_eligibility)
+    -- Commitments are charged and capacity is reserved by the hour.
+    case when is_shared_out or effective_rule in ('savings_plan_unused', 'reservation_unused')
         or (capacity_reservation_id is not null and line_class <> 'capacity_marker') then usage_started_at end
         as usage_started_at,
     -- Fees of commitments lie in the future too; an open month is cut by these two.
@@ -36,6 +36,8 @@ select
     charge_category = 'Usage' and resource_id is not null and tag_team is not null as has_team_tag,
     missing_hours(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at, effective_cost_usd)
         as missing_hours,
+    -- What has a public price is not made unknown by what has none.
+    commitment_eligibility is not null and list_cost_usd is null as is_unpriced,
     -- What Bedrock bills, its usage type tells.
     case when service like 'AmazonBedrock%' or million_tokens is not null then coalesce(usage_type, '') end as token_usage_type,
     sum(case when storage_bucket_id is not null then usage_quantity end) as stored_gib_months,
@@ -43,8 +45,6 @@ select
     sum(case when (can_be_covered(commitment_eligibility) or capacity_reservation_id is not null)
         and line_class in ('instance', 'capacity_unused', 'warm_pool')
         then usage_quantity end) as instance_hours,
-    sum(case when can_be_covered(commitment_eligibility) then normalized_units end) as normalized_units,
-    sum(case when can_be_covered(commitment_eligibility) and list_cost_usd is null then 1 else 0 end) as unpriced_line_count,
     sum(million_tokens) as million_tokens,
     sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,

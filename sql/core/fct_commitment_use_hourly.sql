@@ -1,6 +1,6 @@
 -- One row per hour and set of attributes of the usage that commitments cover or could cover, with what covered it.
 -- partition: billing_period
--- A day or month where the export is daily or monthly.
+-- A day or month where the export is daily or monthly. From the lines: hours in `fct_charge` would make it as long as the bill.
 with commitment as (
     select distinct payer_account_id, billing_currency, commitment_discount_id, commitment_kind
     from stg_aws__commitment_fee
@@ -12,14 +12,14 @@ use as (
         billing_currency, commitment_family(accelerator_family) as accelerator_family, instance_type, commitment_eligibility,
         case when effective_rule in ('savings_plan', 'reservation') then effective_rule end as covered_by,
         case when effective_rule in ('savings_plan', 'reservation') then coalesce(commitment_discount_id, '') end as commitment_discount_id,
-        sum(line_count) as line_count,
-        sum(unpriced_line_count) as unpriced_line_count,
-        sum(instance_hours) as instance_hours,
+        cast(count(*) as bigint) as line_count,
+        cast(count(*) - count(list_cost_usd) as bigint) as unpriced_line_count,
+        sum(case when line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end) as instance_hours,
         sum(normalized_units) as normalized_units,
         sum(list_cost_usd) as list_cost_usd,
         sum(amortised_cost_usd) as amortised_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd
-    from fct_charge
+    from stg_aws__line_item
     where can_be_covered(commitment_eligibility)
     group by all
 )

@@ -3,7 +3,7 @@ with entry as (
     select billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
         billing_currency, bucket, charge_category, service, region_id, accelerator_family, market, run_id, case when bucket = 'run' then 'tag' end as evidence,
         resource_id,
-        -- Elsewhere it is kept for what commitments cover, and would only lengthen the ledger.
+        -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
         case when source_row is not null or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end
             as instance_type,
         tag_owner, tag_team, tag_run_id,

@@ -1,6 +1,6 @@
 -- What ref_instance_type calls the instance type of a line that bills instance time; null for any other line,
 -- empty where it names none (a nullif here would run the pattern twice).
--- over: the lines of stg_aws__cur_line_item whose usage kind is known
+-- over: the combinations of stg_aws__cur_line_kind whose usage kind is known
 case
     -- A dedicated host is billed by machine family.
     when kind_class = 'host' then regexp_extract(line_item_usage_type, ':([a-z][a-z0-9-]*)', 1)

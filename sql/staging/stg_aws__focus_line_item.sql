@@ -100,16 +100,12 @@ select
     service, usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
     family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
     coalesce(accelerator.accelerator_count, 0) as accelerator_count,
-    case
-        when operation like '%:CB' then 'capacity_block'
-        when pricing_category = 'Dynamic' or usage_kind in ('SpotUsage', 'TrSpt') then 'spot'
-        when effective_rule = 'savings_plan' then 'savings_plan'
-        when effective_rule = 'reservation' then 'reserved'
-        else 'on_demand'
-    end as market,
+    focus_market() as market,
     nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id), '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at, cast(charge_period_start as date) as usage_date,
     coalesce(consumed_quantity, pricing_quantity, 0) as usage_quantity, cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
+    commitment_eligibility(our_category, effective_rule, line_class, focus_market(), service, usage_type, line.instance_type,
+        policy.assumed_eligible) as commitment_eligibility,
     case when service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
     cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
@@ -118,3 +114,4 @@ select
     case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
 from ruled as line
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalogue_type
+cross join policy

@@ -47,6 +47,31 @@ KINDS = {
     "endpoint": ("USW2-Host:ml.inf2.48xlarge", "arn:aws:sagemaker:x:1:endpoint/e", "", "AmazonSageMaker", 12),
     "batch transform": ("USW2-Tsform:ml.g6e.48xlarge", "arn:aws:sagemaker:x:1:t/e", "", "AmazonSageMaker", 8),
 }
+# What a kind of line is told by (stg_aws__cur_line_kind).
+KIND_COLUMNS = [
+    "bill_billing_period_start_date",
+    "bill_payer_account_id",
+    "bill_invoice_id",
+    "bill_billing_entity",
+    "bill_invoicing_entity",
+    "line_item_currency_code",
+    "line_item_line_item_type",
+    "line_item_line_item_description",
+    "line_item_product_code",
+    "line_item_usage_type",
+    "line_item_operation",
+    "pricing_term",
+    "pricing_unit",
+    "pricing_currency",
+    "product_instance_type",
+    "product_product_name",
+    "product_region_code",
+    "reservation_reservation_a_r_n",
+    "savings_plan_savings_plan_a_r_n",
+    "capacity_reservation_capacity_reservation_arn",
+    "capacity_reservation_capacity_reservation_status",
+    "capacity_reservation_capacity_reservation_type",
+]
 
 
 def line(usage: str, resource: str, operation: str, product: str, amount: str = "1", **more: str) -> dict[str, str]:
@@ -239,6 +264,33 @@ def test_a_machine_family_with_two_accelerator_families() -> None:
     with (house.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
         told = {(row["instance_type"].split(".")[0], row["accelerator_family"]) for row in csv.DictReader(file)}
     assert [name for name, count in Counter(family for family, _ in told).items() if count > 1] == []
+
+
+def test_lines_apart_by_one_word_stand_once_each(tmp_path: Path) -> None:
+    """T17: a line finds its one kind, whichever word sets it apart or is missing: none is lost, none counts twice."""
+    word = {name: "2026-06-01 00:00:00" if name.endswith("_date") else "other" for name in KIND_COLUMNS}
+    plain = line("USW2-BoxUsage:p4d.24xlarge", "i-0a", "RunInstances", "AmazonEC2")
+    bill: list[dict[str, Any]] = [plain, plain]
+    bill += [{**plain, name: told} for name in KIND_COLUMNS for told in (word[name], None)]
+    # Each line is known by what it costs.
+    bill = [{**row, "line_item_unblended_cost": str(number)} for number, row in enumerate(bill)]
+    found = ask(tmp_path, "select billed_cost_usd from stg_aws__line_item", "stg_aws__line_item", bill=bill)
+    assert sorted(cost for (cost,) in found) == list(range(len(bill)))
+
+
+def test_a_paid_hour_beside_one_that_its_plan_has_paid_for(tmp_path: Path) -> None:
+    """T22: nothing but the amount tells a training plan's hour at no price from one on demand (decision 0008)."""
+    hour = line(
+        "USW2-Train:ml.p4d.24xlarge", "arn:aws:sagemaker:us-west-2:1:training-job/a", "RunInstance", "AmazonSageMaker"
+    )
+    free = {"line_item_unblended_cost": "0", "pricing_public_on_demand_cost": "0"}
+    found = ask(
+        tmp_path,
+        "select effective_cost_usd > 0 as is_paid, market from stg_aws__line_item",
+        "stg_aws__line_item",
+        bill=[{**hour, "line_item_unblended_cost": "25"}, {**hour, **free}],
+    )
+    assert sorted(found) == [(False, "capacity_block"), (True, "on_demand")]
 
 
 def test_a_reservation_told_twice(tmp_path: Path) -> None:

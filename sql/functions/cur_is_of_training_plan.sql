@@ -1,0 +1,3 @@
+-- Whether what a report line bills is a SageMaker training plan by its resource.
+-- over: aws_cur_line_item
+coalesce(line_item_resource_id like '%:training-plan/%', false)

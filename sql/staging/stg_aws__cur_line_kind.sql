@@ -1,0 +1,113 @@
+-- One row per combination of what lines of a delivered report say they bill, beside who used when how much: what it is by our rules.
+-- partition: billing_period
+-- Millions of lines share some thousand combinations, so each is classified once; a line finds its own by all of the columns
+-- (stg_aws__cur_line_item). The only SQL that knows the report's line-item types (facts aws-billing 2).
+with combination as (
+    select distinct
+        billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity, bill_invoicing_entity,
+        line_item_currency_code, line_item_line_item_type, line_item_line_item_description, line_item_product_code, line_item_usage_type,
+        line_item_operation, pricing_term, pricing_unit, pricing_currency, product_instance_type, product_product_name, product_region_code,
+        reservation_reservation_a_r_n, savings_plan_savings_plan_a_r_n, capacity_reservation_capacity_reservation_arn,
+        capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type,
+        cur_is_free() as is_free, cur_is_of_training_plan() as is_of_training_plan,
+        usage_kind_of(line_item_usage_type) as usage_kind
+    from aws_cur_line_item
+),
+
+line as (
+    select *, cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+        coalesce(bill_invoice_id, '') as invoice_id
+    from combination
+),
+
+-- Only what bills instance time has an instance type worth looking up; the joins below then have one plain key.
+kinded as (
+    select line.*, kind.line_class as kind_class,
+        cur_instance_type() as instance_type,
+        -- No prefix is us-east-1 (facts 4.1).
+        case when kind.usage_kind is not null and product_region_code is null then
+            coalesce(nullif(regexp_extract(line_item_usage_type, '^([A-Z]+[0-9]?)-', 1), ''), 'none') end as region_prefix
+    from line
+    left join ref_usage_kind as kind on kind.usage_kind = line.usage_kind
+),
+
+catalogued as (
+    select *, cur_catalogue_type() as catalogue_type
+    from kinded
+),
+
+-- A dedicated host is billed by machine family; the hours are those of the instances on it.
+accelerator as (
+    select instance_type, accelerator_family, accelerator_count from ref_instance_type
+    union all
+    select distinct split_part(instance_type, '.', 1), accelerator_family, 0 from ref_instance_type where instance_type like '%.%'
+),
+
+invoice as (
+    select billing_month, payer_account_id, invoice_id, billing_currency,
+        sum(net_value_count) as net_value_count, sum(savings_plan_offset_usd) as savings_plan_offset_usd
+    from stg_aws__invoice_total
+    group by billing_month, payer_account_id, invoice_id, billing_currency
+),
+
+payer as (
+    select billing_month, payer_account_id, invoice_id, billing_currency,
+        sum(net_value_count) over (partition by billing_month, payer_account_id) > 0 as has_net_costs,
+        abs(savings_plan_offset_usd) < 0.005 as is_negation_complete,
+        policy.savings_plan_unused = 'scaled' as is_unused_scaled
+    from invoice
+    cross join policy
+),
+
+classified as (
+    select
+        line.*, payer.has_net_costs, payer.is_negation_complete, payer.is_unused_scaled,
+        rule.line_item_type is not null as is_known_charge_type,
+        cur_effective_rule(rule.effective_rule, line_item_line_item_type) as effective_rule,
+        coalesce(rule.list_rule, 'none') as list_rule,
+        case
+            when line_item_product_code like '%Support%' and coalesce(bill_billing_entity, 'AWS') = 'AWS' then 'Support'
+            when line_item_line_item_type like '%Discount' then 'Discount'
+            else coalesce(rule.charge_category, 'Usage')
+        end as charge_category,
+        cur_line_class() as line_class,
+        cur_is_block_time() as is_block_time,
+        family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
+        accelerator.accelerator_count, region.region_id as prefix_region_id
+    from catalogued as line
+    left join ref_region_prefix as region on region.region_prefix = line.region_prefix
+    left join payer
+        on payer.billing_month = line.billing_month
+        and payer.payer_account_id = line.bill_payer_account_id
+        and payer.invoice_id = line.invoice_id
+        and payer.billing_currency = line.line_item_currency_code
+    left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
+    left join accelerator on accelerator.instance_type = line.catalogue_type
+)
+
+select
+    billing_period, bill_billing_period_start_date as billing_started_at, bill_payer_account_id as payer_account_id,
+    bill_invoice_id as stated_invoice_id, bill_billing_entity as stated_billing_entity, bill_invoicing_entity as stated_invoice_issuer,
+    line_item_currency_code as billing_currency, line_item_line_item_type as charge_type,
+    line_item_line_item_description as charge_description, line_item_product_code as service, line_item_usage_type as usage_type,
+    line_item_operation as operation, pricing_term, pricing_unit, pricing_currency,
+    product_instance_type as stated_instance_type, product_product_name as product_name, product_region_code as stated_region_id,
+    reservation_reservation_a_r_n as stated_reservation_id, savings_plan_savings_plan_a_r_n as stated_savings_plan_id,
+    capacity_reservation_capacity_reservation_arn as stated_capacity_id,
+    capacity_reservation_capacity_reservation_status as capacity_status, capacity_reservation_capacity_reservation_type as capacity_type,
+    is_free, is_of_training_plan,
+    billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled,
+    is_known_charge_type, effective_rule, list_rule, charge_category, usage_kind, line_class, is_block_time,
+    coalesce(instance_type, nullif(catalogue_type, '')) as instance_type, accelerator_family,
+    coalesce(accelerator_count, 0) as accelerator_count, coalesce(product_region_code, prefix_region_id, '') as region_id,
+    cur_market() as market,
+    commitment_eligibility(charge_category, effective_rule, line_class, cur_market(), line_item_product_code, line_item_usage_type,
+        coalesce(instance_type, nullif(catalogue_type, '')), policy.assumed_eligible) as commitment_eligibility,
+    -- An instance's own id names no reservation.
+    case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
+        capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
+        capacity_reservation_id(reservation_reservation_a_r_n)) end as capacity_reservation_id,
+    coalesce(savings_plan_savings_plan_a_r_n, case when effective_rule in ('reservation', 'reservation_unused')
+        then reservation_reservation_a_r_n end) as commitment_discount_id
+from classified
+cross join policy
