@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 # Wide page and phone: width of an hour's cell. Heights are the same.
 _CELLS = (33, 10)
-_HEIGHT, _LEFT, _TOP = 8, 34, 16
+_HEIGHT, _LEFT, _TOP = 7, 34, 16
 # Each class up to its ratio, how dark it is, and what the key calls it.
 CLASSES = (
     (0.0, 0.0, "none"),
