@@ -14,7 +14,6 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from pipelines.decisions import Decisions
 from pipelines.errors import UsageError
 from pipelines.policy import Policy
 from pipelines.privacy import Privacy
@@ -30,7 +29,8 @@ from pipelines.settings_sources import (
     RunSource,
     S3Options,
 )
-from pipelines.terms import Terms
+from pipelines.stated.decisions import Decisions
+from pipelines.stated.terms import Terms
 
 CONFIG_NAME = "trainledger.toml"
 DEMO_FOLDER = "trainledger-demo"

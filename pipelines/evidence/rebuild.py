@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.console import Console
-from pipelines.decisions import Decisions
 from pipelines.errors import CheckError, SourceError
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import BILLS, recorded_sources, refuse_changed
@@ -21,7 +20,8 @@ from pipelines.policy import Policy
 from pipelines.settings import Settings
 from pipelines.settings import Warehouse as Place
 from pipelines.sources.published_bill import PublishedBill
-from pipelines.terms import Terms
+from pipelines.stated.decisions import Decisions
+from pipelines.stated.terms import Terms
 from pipelines.warehouse import Warehouse
 
 _PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/\d{4}-\d{2}/[0-9a-f]{64}")

@@ -21,11 +21,11 @@ from pipelines.models import records
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
 from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.published import view_published
-from pipelines.models.stated import STATED, stated_select
 from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.told import first_row
 from pipelines.quality.validate import CheckResult, validate
+from pipelines.stated.tables import STATED, stated_select
 from pipelines.warehouse import Warehouse
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.

@@ -24,8 +24,8 @@ from pipelines import house
 from pipelines.errors import UsageError
 from pipelines.models.expressions import expand_calls
 from pipelines.models.given import ARGUMENTS, DELIVERIES
-from pipelines.models.stated import STATED
 from pipelines.sources.cur_columns import LISTS
+from pipelines.stated.tables import STATED
 
 Grain = Literal["month", "whole"]
 

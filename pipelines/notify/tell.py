@@ -97,4 +97,5 @@ class _Teller:
     def _page(self, kind: str, month: str) -> bytes:
         published = published_of(self._warehouse) if self._published is None else self._published
         with open_marts(self._warehouse, published) as marts:
-            return render_pdf(kind, marts.query, facts_of(published, month))
+            (page,) = render_pdf(kind, marts.query, facts_of(published, month))
+            return page

@@ -34,7 +34,7 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
     months = [month(day) for day in sorted({row["billing_month"] for row in rows})]
     has_room = len(months) <= 12
 
-    def band(name: str, width: int) -> alt.LayerChart:
+    def band(name: str, width: int) -> alt.LayerChart | alt.FacetChart:
         is_last = name == bands[-1]
         across = alt.X(
             "month:N",

@@ -1,12 +1,13 @@
-"""What models take of what people state: baselines, adjustments, ports, workloads, offers, budgets, terms with AWS."""
+"""What people state as tables that models read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.decisions import Decisions
-from pipelines.terms import Terms
+from pipelines.stated.decisions import Decisions
+from pipelines.stated.rows import rows_of
+from pipelines.stated.terms import Terms
 
 # Columns with their types.
 STATED: Mapping[str, Mapping[str, str]] = {
@@ -134,76 +135,10 @@ def stated_select(name: str, decisions: Decisions, terms: Terms) -> str:
     rows = [
         "select "
         + ", ".join(f"cast({_literal(value)} as {kind})" for value, kind in zip(row, columns.values(), strict=True))
-        for row in _rows(name, decisions, terms)
+        for row in rows_of(name, decisions, terms)
     ]
     nothing = "select " + ", ".join(f"cast(null as {kind})" for kind in columns.values()) + " where 1 = 0"
     return f"select * from ({' union all '.join(rows) or nothing}) as told ({', '.join(columns)})"
-
-
-def _rows(name: str, decisions: Decisions, terms: Terms) -> list[tuple[Any, ...]]:
-    if name == "stated_baseline":
-        return [
-            (
-                one.name, one.version, one.frozen_on, one.sha256, one.workload_id, one.gpu_instance_type, one.region_id,
-                one.unit_measure, one.hours_per_unit, one.hours_low_per_unit, one.hours_high_per_unit, one.paid_ratio,
-            )
-            for one in decisions.frozen
-        ]  # fmt: skip
-    if name == "stated_adjustment":
-        return [
-            (one.baseline, f"{one.month}-01", number, "USD", one.amount_usd, one.reason, one.decided_on)
-            for number, one in enumerate(decisions.adjustments, start=1)
-        ]
-    if name == "stated_port":
-        return [
-            (
-                one.name, one.workload_id, one.started_on, one.engineer_days, one.day_rate_usd, one.further_cost_usd,
-                one.upkeep_usd_per_month, one.planned_gpu_cost_usd_per_run, one.planned_saving_ratio,
-                one.runs_per_month, one.horizon_months, one.discount_ratio, one.gpu_price_fall_ratio, one.success_ratio,
-            )
-            for one in decisions.ports
-        ]  # fmt: skip
-    if name == "stated_budget":
-        return [
-            (
-                one.team, one.currency, f"{one.first_month or '0001-01'}-01", f"{one.last_month or '9999-12'}-01",
-                one.amount_usd, threshold, one.amount_usd * threshold,
-            )
-            for one in decisions.budgets
-            for threshold in one.thresholds
-        ]  # fmt: skip
-    if name == "stated_workload":
-        return [
-            (
-                one.workload_id, one.purpose, one.architecture, one.custom_cuda,
-                None if one.neuron_supported == "unknown" else one.neuron_supported, one.architecture_changed_on,
-                None if one.team_is_cuda_native is None else "yes" if one.team_is_cuda_native else "no",
-                one.runs_in_horizon, one.region_id, one.need_within_days,
-            )
-            for one in decisions.workloads
-        ]  # fmt: skip
-    if name == "stated_offer":
-        return [
-            (
-                one.instance_type, one.accelerator_family, one.region_id, one.purchase_option, one.lead_days,
-                one.told_on, one.price_per_hour_usd, one.block_hours,
-            )
-            for one in decisions.offers
-        ]  # fmt: skip
-    if name == "stated_lean_term":
-        return [(decisions.leans.settling_months, decisions.leans.stable_months)]
-    if name == "stated_port_run":
-        return [
-            (port.name, run_id, kind)
-            for port in decisions.ports
-            for kind, runs in (
-                ("spike", port.spike_run_ids),
-                ("validation", port.validation_run_ids),
-                ("failed_pair", port.failed_pair_run_ids),
-            )
-            for run_id in runs
-        ]
-    return terms.rows(name)
 
 
 def _literal(value: Any) -> str:

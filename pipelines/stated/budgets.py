@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
+from pipelines.stated.fields import Currency, Month, Stated, Text
+
 Threshold = Annotated[Decimal, Field(gt=0, le=10, decimal_places=4)]
 
 
-class Budget(BaseModel):
+class Budget(Stated):
     """One of `[[decisions.budgets]]`: an amount a month, in the bill's own currency."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    team: str = Field(min_length=1)
+    team: Text
     amount_usd: Decimal = Field(gt=0, le=1_000_000_000, decimal_places=6, allow_inf_nan=False)
-    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    currency: Currency = "USD"
     thresholds: tuple[Threshold, ...] = Field(default=(Decimal("0.5"), Decimal("0.8"), Decimal("1")), min_length=1)
     first_month: Month | None = None
     last_month: Month | None = None

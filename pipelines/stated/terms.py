@@ -5,24 +5,16 @@ AWS documents neither in the export, so every rule is a key of the declaration w
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, timedelta
-from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
-Text = Annotated[str, Field(min_length=1)]
-AccountId = Annotated[str, Field(pattern=r"^[0-9]{12}$")]
-Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
-Amount = Annotated[Decimal, Field(gt=0, le=1_000_000_000, decimal_places=2, allow_inf_nan=False)]
+from pipelines.stated.fields import AccountId, Amount, Currency, Month, Stated, Text
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Term(_Frozen):
+class Term(Stated):
     """What agreements and pools have in common; nothing named means every payer of the bill."""
 
     name: Text
@@ -32,13 +24,13 @@ class _Term(_Frozen):
     excluded_services: tuple[Text, ...] = ()
 
     @model_validator(mode="after")
-    def _services_are_told_one_way(self) -> _Term:
+    def _services_are_told_one_way(self) -> Term:
         if self.eligible_services and self.excluded_services:
             raise ValueError("name eligible_services or excluded_services, not both")
         return self
 
 
-class Period(_Frozen):
+class Period(Stated):
     """A stretch of whole months, and what is to be spent in it."""
 
     first_month: Month
@@ -62,7 +54,7 @@ class Period(_Frozen):
         return (last + timedelta(days=31)).replace(day=1) - timedelta(days=1)
 
 
-class Agreement(_Term):
+class Agreement(Term):
     """A commitment to spend. `counts`: "billed" is what invoices say, "effective" spreads upfront fees over their term.
     `credits`: whether what credits paid counts as well ("before" them) or not ("after"). `marketplace`: whether what
     other sellers bill counts. `shortfall`: what is missing at the end is "paid", "carried" into the next period, or
@@ -83,7 +75,7 @@ class Agreement(_Term):
         return self
 
 
-class CreditPool(_Term):
+class CreditPool(Term):
     """Credits issued under one program; `matches` is text that the description of its lines on the bill has."""
 
     matches: Text
@@ -98,7 +90,7 @@ class CreditPool(_Term):
         return self
 
 
-class Rates(_Frozen):
+class Rates(Stated):
     """Rates of an offer of a commitment that the payer knows, from AWS's price list or a quote: price over list price,
     by instance type, "fargate" or "lambda"; without a region they hold in any.
     """
@@ -114,7 +106,7 @@ class Rates(_Frozen):
     as_of: date
 
 
-class Terms(_Frozen):
+class Terms(Stated):
     """The `[terms]` section."""
 
     agreements: tuple[Agreement, ...] = ()
@@ -123,8 +115,12 @@ class Terms(_Frozen):
 
     @model_validator(mode="after")
     def _each_rate_is_told_once(self) -> Terms:
-        told = [row[:5] for row in self.rows("stated_commitment_rate")]
-        twice = next((rate for rate in told if told.count(rate) > 1), None)
+        told = Counter(
+            (one.commitment_kind, one.purchase_term, one.payment_option, one.region, key)
+            for one in self.rates
+            for key in one.paid_ratio
+        )
+        twice = next((rate for rate, count in told.items() if count > 1), None)
         if twice:
             raise ValueError(f"[[terms.rates]] tell {', '.join(filter(None, twice))} twice; remove one")
         return self
@@ -137,51 +133,3 @@ class Terms(_Frozen):
             if twice:
                 raise ValueError(f"[[terms.{kind}]] tell {twice[0]} twice; remove one")
         return self
-
-    def rows(self, name: str) -> list[tuple[Any, ...]]:
-        """Rows of one of the tables of `models.stated` that these terms give."""
-        if name == "stated_agreement":
-            return [
-                (one.name, one.currency, one.counts, one.credits, one.marketplace, one.shortfall)
-                for one in self.agreements
-            ]
-        if name == "stated_agreement_period":
-            return [
-                (one.name, number, period.started_on, period.ended_on, period.commitment_usd)
-                for one in self.agreements
-                for number, period in enumerate(one.periods, start=1)
-            ]
-        if name == "stated_credit_pool":
-            return [
-                (number, one.name, one.currency, one.matches, one.issued_usd, one.issued_on, one.expires_on)
-                for number, one in enumerate(self.credits, start=1)
-            ]
-        if name == "stated_commitment_rate":
-            return [
-                (
-                    one.commitment_kind,
-                    one.purchase_term,
-                    one.payment_option,
-                    one.region,
-                    key,
-                    ratio,
-                    one.source,
-                    one.as_of,
-                )
-                for one in self.rates
-                for key, ratio in one.paid_ratio.items()
-            ]
-        terms = [("agreement", one) for one in self.agreements] + [("credits", one) for one in self.credits]
-        if name == "stated_term_payer":
-            # No payer named: all of them.
-            return [(kind, one.name, payer) for kind, one in terms for payer in one.payer_account_ids or (None,)]
-        # A row without a service says how those that are not named count.
-        return [
-            (kind, one.name, service, is_eligible)
-            for kind, one in terms
-            for service, is_eligible in (
-                (None, not one.eligible_services),
-                *((service, True) for service in one.eligible_services),
-                *((service, False) for service in one.excluded_services),
-            )
-        ]
