@@ -37,7 +37,7 @@ def build(fct_silicon_comparison: pl.DataFrame) -> pl.DataFrame:
             "cost_basis": basis,
             "workload_count": len(savings),
             "left_out_workload_count": len(pairs) - len(savings),
-            "portfolio_reason": f"{len(savings)} workloads can be judged, where {RUN_FLOOR} are needed",
+            "portfolio_reason": f"workloads that can be judged are {len(savings)}, where {RUN_FLOOR} are needed",
         }
         if len(savings) >= RUN_FLOOR:
             found = clustered(savings)
