@@ -61,7 +61,7 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
 
 
 def heat_chart(rows: Sequence[Row], label: str) -> Markup:
-    """Each hour of a month, the stronger its colour the more of it is covered; an hour nothing could have covered is left out.
+    """Each hour of a month, the stronger its colour the more of it is covered; one with nothing to cover is left out.
 
     Drawn, like the timeline, without the drawing library: hundreds of cells take it seconds.
     """
