@@ -38,12 +38,13 @@ class Volume:
 
     def keep(self, key: Any, make: Callable[[], Any]) -> Any:
         """What was made under this key before, or is made now: of one publication it does not change."""
-        if key not in self._kept:
-            made = make()
+        found = self._kept.get(key)
+        if found is None:
+            found = make()
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            return self._kept.setdefault(key, made)
-        return self._kept[key]
+            self._kept[key] = found
+        return found
 
     def rows(self, sql: str, **values: Any) -> list[Row]:
         """The rows of one SELECT; `values` stand for the names that follow a dollar sign in it."""
