@@ -60,9 +60,7 @@ def explain_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
     if kind == "name":
         return {**about, "named": _found(lambda: look_up(word))}
     key = ("explain", kind, word, month, *options.values())
-    if key not in volume.kept:
-        volume.kept[key] = _told(volume, kind, word, month, options)
-    parts, agreement, difference = volume.kept[key]
+    parts, agreement, difference = volume.keep(key, lambda: _told(volume, kind, word, month, options))
     return {**about, "parts": parts, "agreement": agreement, "difference": difference}
 
 

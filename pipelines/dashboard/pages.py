@@ -64,11 +64,8 @@ def _templates() -> jinja2.Environment:
 
 def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:
     """A chart, drawn once for the same rows of one publication."""
-    key = (kind, repr(rows))
-    if key not in volume.kept:
-        drawing = getattr(app_charts, kind, None) or getattr(charts, kind)
-        volume.kept[key] = drawing(*rows)
-    return volume.kept[key]
+    drawing = getattr(app_charts, kind, None) or getattr(charts, kind)
+    return volume.keep((kind, repr(rows)), lambda: drawing(*rows))
 
 
 def _overview(volume: Volume, asked: Asked) -> Told:

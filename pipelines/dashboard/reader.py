@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -21,6 +21,8 @@ from pipelines.warehouse import Warehouse, published_of
 APP = house.DASHBOARDS / "app"
 # Each open one holds memory; more than these are seldom read side by side.
 _KEPT = 3
+# Drawings and explanations kept of each, some tens of kilobytes apiece.
+_MOST_KEPT = 500
 _NAME = re.compile(r"\$(\w+)")
 
 
@@ -31,9 +33,18 @@ class Volume:
     warehouse: Warehouse
     published: Publication
     engine: DuckDBEngine
-    kept: dict[Any, Any] = field(default_factory=dict)
-    """What was worked out of it before and does not change, such as a drawing."""
     turn: Lock = field(default_factory=Lock)
+    _kept: dict[Any, Any] = field(default_factory=dict)
+
+    def keep(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What was made under this key before, or is made now: of one publication it does not change."""
+        found = self._kept.get(key)
+        if found is None:
+            found = make()
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[key] = found
+        return found
 
     def rows(self, sql: str, **values: Any) -> list[Row]:
         """The rows of one SELECT; `values` stand for the names that follow a dollar sign in it."""

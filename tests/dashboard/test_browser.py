@@ -115,6 +115,8 @@ def browser() -> Iterator[Any]:
 
 def visit(browser: Any, site: Site, **options: Any) -> Visit:
     page = browser.new_context(**options).new_page()
+    # Longer than any page takes, even where the processors have much else to do.
+    page.set_default_timeout(60_000)
     made = Visit(page, site)
     page.on("console", lambda told: made.complaints.append(told.text))
     page.on("pageerror", lambda error: made.complaints.append(str(error)))
