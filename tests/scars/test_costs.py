@@ -168,6 +168,17 @@ def test_savings_stay_below_spend_and_a_loss_is_shown_as_one(tmp_path: Path) -> 
     assert told(tmp_path / "loss", idle_plan, f"select {sums} from {LEDGER}") == [(Decimal("-31"),)]
 
 
+def test_usage_without_a_public_price_hides_none_that_has_one(tmp_path: Path) -> None:
+    """T16. Two machines alike but for a public price: 12.00 against 10.00 saves; the other's 7.00 is in no rate."""
+    usage = {"line_item_usage_type": "USW2-BoxUsage:m7g.large"}
+    bill = [
+        charge("Usage", "10.00", line_item_resource_id="i-1", pricing_public_on_demand_cost="12.00", **usage),
+        charge("Usage", "7.00", line_item_resource_id="i-2", **usage),
+    ]
+    figures = "select list_cost_usd, usage_cost_usd, unpriced_cost_usd from fct_savings_scope_monthly"
+    assert told(tmp_path, bill, f"{figures} where savings_scope = 'classic'") == [(12, 10, 7)]
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
