@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.exports.dictionary import pages
 from pipelines.quality.contract import load_contract
-from pipelines.settings import RunSource
+from pipelines.settings import RunSource, Settings
 from pipelines.sources.capacity_reservation import SCHEMA
 from pipelines.sources.run_event_fields import FIELDS
 from pipelines.sources.run_merge import NEARNESS
@@ -65,3 +65,11 @@ def test_the_dictionary_tells_every_column_of_every_mart() -> None:
         told = re.findall(r"^\| `(\w+)` \| [A-Z]", part, re.MULTILINE)
         assert told == [column.name for column in load_contract(f"marts/{mart}").columns]
     assert text.count("\n## ") == len(list((ROOT / "expectations" / "marts").glob("*.yml")))
+
+
+def test_the_configuration_of_the_docs_is_one() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (whole, policy, privacy) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    told = Settings(**{**tomllib.loads(whole), **tomllib.loads(policy), **tomllib.loads(privacy)})
+    # Every part is there but those that docs/notifications.md and the schedule's own text tell.
+    assert set(Settings.model_fields) - set(told.model_fields_set) <= {"notify", "schedule"}
