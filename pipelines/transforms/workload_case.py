@@ -85,6 +85,8 @@ def workload_cases(
 ) -> Iterator[WorkloadCase]:
     """Every workload with a billed run on GPU or Trainium, by name and currency."""
     runs = of_ports["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
+    # A bill that names no currency leaves nothing to sum or to rank.
+    runs = runs.drop_nulls("billing_currency")
     ports: dict[str, PortCase] = {}
     for port in sorted(port_cases(**of_ports), key=lambda found: found.port["started_date"]):
         # Of several the newest: what older ones cost is spent.
