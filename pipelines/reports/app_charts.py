@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import altair as alt
 from markupsafe import Markup
@@ -34,7 +35,7 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
     months = [month(day) for day in sorted({row["billing_month"] for row in rows})]
     has_room = len(months) <= 12
 
-    def band(name: str, width: int) -> alt.LayerChart:
+    def band(name: str, width: int) -> Any:
         is_last = name == bands[-1]
         across = alt.X(
             "month:N",
