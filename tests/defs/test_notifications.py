@@ -151,6 +151,7 @@ def test_nothing_is_told_before_it_is_published_and_nothing_again_by_the_next_pu
     assert "nlp spent $134.50 of $100.00 for July 2026, 134.5%: past 100.0%" in mailbox.mails[-1].as_string()
 
 
+@pytest.mark.slow
 def test_a_failed_build_is_told_once_in_the_words_of_its_step(
     built_company: Company, tmp_path: Path, mailbox: Mailbox, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

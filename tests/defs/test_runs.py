@@ -79,6 +79,7 @@ def below(key: dg.AssetKey) -> set[str]:
     return {one.to_user_string() for one in found}
 
 
+@pytest.mark.slow
 def test_a_run_over_a_range_of_months_brings_all_up_to_date(company: Company, instance: dg.DagsterInstance) -> None:
     company.deliver(JULY, "50.00")
     company.deliver(AUGUST, "20.00")

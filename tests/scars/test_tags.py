@@ -136,6 +136,7 @@ def test_an_account_that_moves_team_mid_month_keeps_the_days_team(tmp_path: Path
     assert teams == [("nlp", Decimal("1.006")), ("vision", Decimal("1.006"))]
 
 
+@pytest.mark.slow
 def test_a_tag_activated_late_and_backfilled_moves_dollars_to_its_run(tmp_path: Path) -> None:
     """T24. Facts 4.5: activation is not retroactive, a backfill restates a closed month.
 

@@ -132,6 +132,7 @@ def test_every_delivered_file_is_told_with_its_address_size_and_digest(company: 
     assert [delivery["delivery_id"] for delivery in told["deliveries"]] == ["55.04", "21.50"]
 
 
+@pytest.mark.slow
 def test_a_bundle_is_verified_though_its_sources_are_gone(company: Company, pack: Path, capsys: Captured) -> None:
     moved = company.root / "elsewhere"
     company.export.rename(moved)
@@ -142,6 +143,7 @@ def test_a_bundle_is_verified_though_its_sources_are_gone(company: Company, pack
     assert capsys.readouterr().out.startswith("VERIFIED: publication 1, ")
 
 
+@pytest.mark.slow
 def test_what_people_decided_and_agreed_is_rebuilt_from_the_record(built_company: Company, tmp_path: Path) -> None:
     """The configuration is not in the pack: what it stated is, with the publication."""
     company = built_company.copy(tmp_path)

@@ -279,6 +279,7 @@ def company(built_company: Company, tmp_path: Path) -> Company:
     return built_company.copy(tmp_path, events=True)
 
 
+@pytest.mark.slow
 def test_the_publication_is_explained_though_a_newer_bill_is_delivered(company: Company) -> None:
     company.deliver(AUGUST, "30.00")
     # Published are 4 hours at 21.50, not yet at 30.

@@ -79,6 +79,7 @@ def assert_veiled(text: str | bytes) -> None:
         assert word.encode() not in raw, word
 
 
+@pytest.mark.slow
 def test_nothing_that_leaves_names_an_account_or_a_user(
     config: Path, tmp_path: Path, capsys: Captured, caplog: pytest.LogCaptureFixture
 ) -> None:

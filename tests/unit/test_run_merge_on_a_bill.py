@@ -43,6 +43,7 @@ def test_a_run_declared_the_same_is_charged_once(tmp_path: Path) -> None:
     assert costs(builder) == {"r1": Decimal("110.08"), "idle": Decimal("55.04")}
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_name_do_not_claim_a_node_twice(tmp_path: Path) -> None:
     """Both claim 10 to 11 and 12 to 13, which are the nearer one's; the hour between is W&B's alone, 55.04."""
     events(tmp_path / "e")
