@@ -111,7 +111,7 @@ def test_the_schedule_fires_and_the_marts_are_new(built_company: Company, tmp_pa
         assert {"/".join(node["assetKey"]["path"]) for node in nodes} >= {model.key for model in load_catalog().ordered}
         assert all(node["kinds"] and node["description"] for node in nodes)
 
-        wait_for(record.is_file, 240, home, "publication")
+        wait_for(record.is_file, 480, home, "publication")
         runs = "{runsOrError {... on Runs {results {status jobName tags {key value}}}}}"
 
         def ended() -> list[dict] | None:
