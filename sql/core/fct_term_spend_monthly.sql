@@ -62,7 +62,7 @@ unbilled as (
 
 counted as (
     select
-        term.term_kind, term.term_name, spent.billing_month, spent.is_training,
+        term.term_kind, term.term_name, spent.billing_currency, spent.billing_month, spent.is_training,
         case when spent.charge_category = 'Credit' then case when term.credit_rule = 'after' then spent.billed_cost_usd else 0 end
             when term.cost_basis = 'effective' then spent.effective_cost_usd
             else spent.billed_cost_usd end as eligible_cost_usd
@@ -77,11 +77,11 @@ counted as (
 ),
 
 summed as (
-    select term_kind, term_name, billing_month,
+    select term_kind, term_name, billing_currency, billing_month,
         sum(eligible_cost_usd) as eligible_cost_usd,
         sum(case when is_training then eligible_cost_usd else 0 end) as training_cost_usd
     from counted
-    group by term_kind, term_name, billing_month
+    group by term_kind, term_name, billing_currency, billing_month
 )
 
 select

@@ -43,7 +43,7 @@ RATES = (
             AGREEMENT + 'payer_account_ids = ["12"]\n' + PERIOD,
             "payer_account_ids.0': write an account id of twelve digits.",
         ),
-        (AGREEMENT + 'currency = "dollars"\n' + PERIOD, "currency': write a currency code such as USD."),
+        (AGREEMENT + 'currency = "dollars"\n' + PERIOD, "currency': write a currency as the bill does, such as USD."),
         (
             AGREEMENT + 'eligible_services = ["AmazonEC2"]\nexcluded_services = ["AmazonS3"]\n' + PERIOD,
             "name eligible_services or excluded_services, not both.",

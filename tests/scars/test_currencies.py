@@ -228,7 +228,7 @@ def test_a_share_of_less_than_nothing_is_drawn_as_such(tmp_path: Path) -> None:
     builder = build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), correction))
     commands.report(builder.warehouse.settings, tmp_path / "report.html", Console())
     page = (tmp_path / "report.html").read_text()
-    shares = re.findall(r'share">(−?[\d.]+)%<span class="bar( negative)?"[^>]*><span style="width:([\d.]+)%', page)
+    shares = re.findall(r'share">(−?[\d.]+)%<svg class="bar( negative)?"[^>]*><rect width="([\d.]+)"', page)
     # The longest bar is full; the other is 10.08 / 110.08 of it, about 9.2 %.
     assert [(share, sign) for share, sign, _ in shares[:2]] == [("110.1", ""), ("−10.1", " negative")]
     assert [float(width) for *_, width in shares[:2]] == [pytest.approx(100, abs=0.1), pytest.approx(9.2, abs=0.1)]
