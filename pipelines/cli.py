@@ -92,7 +92,7 @@ def check(config: Config = None) -> None:
 @app.command()
 def report(
     config: Config = None,
-    out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("report.html"),
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; else report.html, or KIND.html.")] = None,
     as_of: AsOf = None,
     kind: Annotated[str, typer.Option("--kind", help="training_cost, savings or commitments.")] = "training_cost",
     month: Annotated[str | None, typer.Option("--month", help="YYYY-MM of a monthly report; else the newest.")] = None,
@@ -108,7 +108,8 @@ def report(
     if bundle and not pack:
         raise UsageError("--bundle puts the bill into a pack; name its file with --pack.")
     settings, console = _settings(config), Console()
-    commands.report(settings, out, console, as_of, kind, month)
+    page = out or Path("report.html" if kind == "training_cost" else f"{kind}.html")
+    commands.report(settings, page, console, as_of, kind, month)
     if pdf:
         from pipelines.reports.pdf import write_pdf
 

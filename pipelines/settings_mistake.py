@@ -21,6 +21,7 @@ _WORDS = {
     "model_type": "write a table of keys and values",
     "string_type": "write text in quotes",
 }
+_PLAIN = "write text without control characters, at least one letter"
 _PATTERN_WORDS = {
     "name": "use letters, digits, '.', '_' and '-', a letter or digit first",
     "location": "write a folder or s3://bucket/prefix",
@@ -58,7 +59,9 @@ def first_mistake(error: ValidationError, path: Path, content: dict[str, Any], e
         return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
     # An entry of a list is one of what the list is of.
     named = next((part for part in reversed(keys) if not part.isdigit()), "")
-    said = _PATTERN_WORDS.get(named) if kind == "string_pattern_mismatch" else _WORDS.get(kind)
+    said = _PATTERN_WORDS.get(named, _PLAIN) if kind == "string_pattern_mismatch" else _WORDS.get(kind)
+    if kind == "too_short" and key == "privacy.key":
+        said = "it is too short; give it 32 characters or more"
     said = said or mistake["msg"].removeprefix("Value error, ")
     return f"{where}: key {key!r}: {said}." if key else f"{where}: {said}."
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from errno import EINVAL
 from pathlib import Path
 from typing import BinaryIO
 
@@ -111,6 +112,9 @@ def checked_key(key: str, location: str) -> str:
 @contextmanager
 def fresh_file(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well."""
+    if path.exists() and not path.is_file():
+        # A device or a folder is not ours to replace.
+        raise OSError(EINVAL, "it is no ordinary file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path)
     try:

@@ -111,8 +111,8 @@ class BillExam:
         yield self._granularity(seen, f" ({newest.billing_period}{part})")
         yield self._resources(seen)
         yield from self._optional(seen)
-        yield self._fresh(seen)
-        yield from (self._tagged(seen, use) for use in seen.tags)
+        yield self._fresh(seen, part)
+        yield from (self._tagged(seen, use, part) for use in seen.tags)
 
     def _sample(self, newest: Delivery, scratch: Path) -> RawDelivery | None:
         """One file of a delivery that is not in the raw store: the largest that is quickly read."""
@@ -152,22 +152,27 @@ class BillExam:
             how = "there but empty" if NET in seen.columns else "absent"
             yield self._ok(NET, f"{how}: discounts, if any, are lines of their own.")
 
-    def _fresh(self, seen: Seen) -> Finding:
+    def _fresh(self, seen: Seen, part: str) -> Finding:
         if seen.newest_usage_at is None:
             return self._unchecked("newest usage", "no line of usage to tell by.")
         age = self._now - seen.newest_usage_at
+        if part:
+            # What the other files hold may be newer.
+            mend = "run `trainledger build`, which reads them all"
+            return self._unchecked("newest usage", f"{seen.newest_usage_at:%Y-%m-%d %H:%M} UTC or later{part}; {mend}.")
         told = f"{seen.newest_usage_at:%Y-%m-%d %H:%M} UTC, {_age(age)} ago"
         return self._warn("newest usage", f"{told}.") if age > _LATE else self._ok("newest usage", f"{told}.")
 
-    def _tagged(self, seen: Seen, use: TagUse) -> Finding:
+    def _tagged(self, seen: Seen, use: TagUse, part: str) -> Finding:
         check, wanted = f"tag {use.name}", ", ".join(self._tags.get(use.name, ()))
         if not use.keys:
             mend = "activate it as a cost allocation tag, or name the key it has under [tags]"
-            return self._warn(check, f"none of {wanted} is in the bill: {mend}.")
+            return self._warn(check, f"none of {wanted} is in the bill{part}: {mend}.")
         told = f"found as {', '.join(use.keys)}; on " + ", ".join(
             f"{amount:,.2f} of {seen.used_cost[currency]:,.2f} {currency} of usage, before commitments"
             for currency, amount in use.covered.items()
         )
+        told += part
         is_covered = any(amount != Decimal(0) for amount in use.covered.values())
         return self._ok(check, f"{told}.") if is_covered else self._warn(check, f"{told}: no line carries it.")
 

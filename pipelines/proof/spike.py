@@ -31,7 +31,10 @@ def runs_to_do(
 def _wanted(gpu: Sequence[float], trainium: Sequence[float], deciding: float) -> tuple[int, str]:
     found = runs_to_decide(gpu, trainium, deciding) if deciding < 1 else None
     if found is not None:
-        return found, "enough to decide four times in five, or for ±5 points, costs going on as measured"
+        return (
+            found,
+            "enough to decide four times in five, or to tell ±5 points where that takes fewer, costs going on as measured",
+        )
     for name, costs in (("GPU", gpu), ("Trainium", trainium)):
         found = runs_wanted(costs)
         if found is not None:

@@ -25,6 +25,8 @@ _STYLES = {"strong": "strong", "code": "code"}
 _CLASSES = ("sub", "note", "stamp", "alarm", "id")
 # A break of line, and the room between two parts of a line; neither is in a page's text.
 _BREAK, _ROOM = "\v", "\f"
+# Words of a cell that still stand in a column as wide as they are.
+_SHORT = 24
 # Side by side on the page, and on paper too.
 _BESIDE = {"answers", "beside"}
 # Drawings that only the page needs: those of a phone, and bars whose figure stands above them.
@@ -108,7 +110,16 @@ def _table(node: _Node) -> Block:
         ]
         rows.append({"cells": cells, "lost": "lost" in row.words})
     heads = sum(1 for head in _each(node, "thead") for _ in _each(head, "tr"))
-    return {"kind": "table", "columns": max(len(row["cells"]) for row in rows), "heads": heads, "rows": rows}
+    columns = max(len(row["cells"]) for row in rows)
+    told = [[row["cells"][at]["runs"] for row in rows[heads:] if at < len(row["cells"])] for at in range(columns)]
+    # Columns of words share the room; those of figures take what they need.
+    wide = [at == 0 or max(map(_longest, cells), default=0) > _SHORT for at, cells in enumerate(told)]
+    return {"kind": "table", "columns": columns, "wide": wide, "heads": heads, "rows": rows}
+
+
+def _longest(runs: list[Run]) -> int:
+    """Characters of the longest line of a cell."""
+    return max(map(len, "".join(text for text, _ in runs).split(_BREAK)), default=0)
 
 
 def _each(node: _Node, tag: str) -> Iterator[_Node]:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Text = Annotated[str, Field(min_length=1)]
-Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
+# What is printed and put into SQL has no control characters.
+Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
+Month = Annotated[str, Field(pattern=r"^(19|20|21)[0-9]{2}-(0[1-9]|1[0-2])$")]
 Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
 AccountId = Annotated[str, Field(pattern=r"^[0-9]{12}$")]
 Usd = Annotated[Decimal, Field(max_digits=20, decimal_places=10, allow_inf_nan=False)]

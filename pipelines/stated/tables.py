@@ -59,7 +59,7 @@ STATED: Mapping[str, Mapping[str, str]] = {
         "last_month_date": "date",
         "budget_usd": "decimal(20, 10)",
         "threshold_ratio": "decimal(20, 6)",
-        "threshold_usd": "decimal(20, 10)",
+        "threshold_usd": "decimal(38, 10)",
     },
     "stated_port_run": {"port_name": "varchar", "run_id": "varchar", "port_cost_kind": "varchar"},
     "stated_agreement": {
