@@ -52,8 +52,8 @@ class Pseudonyms:
         self._tags = frozenset({*owner_tags, _CREATED_BY})
         if self._of and privacy.key is None:
             raise UsageError(
-                f"[privacy] wants pseudonyms and {VARIABLE} is not set; set it to a secret of 32 characters or more, and "
-                "keep it: another key makes other pseudonyms, and a lost one is not to be had again."
+                f"[privacy] wants pseudonyms and {VARIABLE} is not set; set it to a secret of 32 characters or more. "
+                "Keep it: another key makes other pseudonyms, and a lost one is not to be had again."
             )
         self._key = privacy.key.get_secret_value().encode() if self._of and privacy.key else b""
 

@@ -33,7 +33,7 @@ def _wanted(gpu: Sequence[float], trainium: Sequence[float], deciding: float) ->
     if found is not None:
         return (
             found,
-            "enough to decide four times in five, or to tell ±5 points where that takes fewer, costs going on as measured",
+            "enough to decide four times in five, or for ±5 points if those are fewer, costs going on as measured",
         )
     for name, costs in (("GPU", gpu), ("Trainium", trainium)):
         found = runs_wanted(costs)
