@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from typing import Literal, get_args
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pipelines.settings_sources import Frozen
 
 Topic = Literal["report", "check", "anomaly", "budget", "failure"]
+# Host and port, without a user and without what urllib would read as another host.
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?)(:[0-9]+)?")
 
 
 class SlackChannel(Frozen):
@@ -21,9 +24,8 @@ class SlackChannel(Frozen):
     @field_validator("webhook_url")
     @classmethod
     def _is_private(cls, url: SecretStr | None) -> SecretStr | None:
-        parts = urlsplit(url.get_secret_value()) if url else None
-        # Whoever reads the address on its way may write to the channel; no words of ours repeat it.
-        if parts and not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))):
+        # Whoever reads the address on its way may write to the channel; no words of ours, nor urllib's, repeat it.
+        if url is not None and not _is_sealed(url.get_secret_value()):
             raise ValueError("write the https address that Slack gives of an incoming webhook")
         return url
 
@@ -70,6 +72,23 @@ class Notify(Frozen):
     def channels(self) -> tuple[str, ...]:
         """The names of those that are configured."""
         return tuple(name for name in ("slack", "mail") if getattr(self, name))
+
+
+def _is_sealed(url: str) -> bool:
+    """Whether a URL is a plain one, without a user, that nobody can read on its way."""
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        # A port that is no number is found out here alone.
+        is_a_port = parts.port != 0
+    except ValueError:
+        return False
+    return bool(
+        is_a_port
+        and _AUTHORITY.fullmatch(parts.netloc)
+        and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname)))
+    )
 
 
 def is_loopback(host: str | None) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.commands import run_command
-from support.mailboxes import certificate_of, smtp_server, webhook_server
+from support.mailboxes import certificate_of, raw_server, smtp_server, webhook_server
 from support.ports import free_port
 from support.small_company import Company
 
@@ -86,6 +86,58 @@ def test_a_webhook_that_is_not_there_is_unreachable() -> None:
         post(channel, "s", "t")
     assert str(refused.value).startswith("Slack's webhook does not answer (ConnectionRefusedError), 3 times;")
     assert "q7Xn" not in repr(channel)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        " ",
+        "https://127.0.0.1:9499/services/q7Xn TOKEN",
+        "https://127.0.0.1/services/q7Xn\tTOKEN",
+        "https://127.0.0.1/services/q7Xn\nTOKEN",
+        "https://127.0.0.1/services/q7Xné",
+        "https://hooks.slack.com:q7Xn/services/T",
+        "https://hooks.slack.com:99999/services/q7Xn",
+        "https://q7Xn:pw@h\u2100x.com/services/T",
+        "https://q7Xn:pw@hooks.slack.com/services/T",
+        "https://q7Xn%40hooks.slack.com/services/T",
+        "https://[q7Xn]/services/T",
+        "https:///services/q7Xn",
+        "https://a..b/services/q7Xn",
+    ],
+)
+def test_a_webhook_that_is_no_plain_address_is_refused_without_telling_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """What urllib says of each of them quotes it, so none may come as far."""
+    config = tmp_path / "trainledger.toml"
+    config.write_text("[notify.slack]\n")
+    monkeypatch.setenv(WEBHOOK_URL, url)
+    with pytest.raises(UsageError) as refused:
+        load_settings(config)
+    assert str(refused.value) == (
+        f"environment variable {WEBHOOK_URL}: key 'notify.slack.webhook_url': write the https address that Slack "
+        "gives of an incoming webhook."
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (b"garbage q7Xn\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"q7Xn" * 20_000 + b"\r\n\r\n", "LineTooLong"),
+    ],
+)
+def test_a_webhook_that_answers_garbage_is_unreachable(answer: bytes, kind: str) -> None:
+    """A status line is HTTP/x and a number, and http.client takes lines of 65,536 bytes."""
+    with raw_server(answer) as port:
+        channel = SlackChannel.model_validate({"webhook_url": f"http://127.0.0.1:{port}{PATH}"})
+        with pytest.raises(UnreachableError) as refused:
+            post(channel, "s", "t")
+    assert str(refused.value) == (
+        f"Slack's webhook does not answer ({kind}), 3 times; what was to be told is kept for the next time."
+    )
 
 
 @pytest.fixture(scope="module")
