@@ -30,6 +30,8 @@ NOTICE = Notice((NEWS,), "trainledger: a cost")
 PASSWORD = "s3cret-Zx81-of-mail"
 WEBHOOK_URL = "TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL"
 PATH = "/services/T0AAAA/B0BBBB/q7Xn2VbLw9RtYcKd"
+MAIL = '[notify.mail]\nhost = "m.acme.dev"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev"]\n'
+NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
 
 
 @pytest.fixture(autouse=True)
@@ -262,7 +264,47 @@ def test_a_dry_run_says_what_would_be_told_and_tells_nobody(
         (
             '[notify.mail]\nhost = "m.acme.dev"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev>,b@x"]',
             {},
-            "{config}: key 'notify.mail.recipients': 'a@acme.dev>,b@x' is no address; write such as finops@acme.dev.",
+            "{config}: key 'notify.mail.recipients.0': 'a@acme.dev>,b@x' is no address; write such as finops@acme.dev.",
+        ),
+        *(
+            (MAIL.replace('"m.acme.dev"', host), {}, f"{{config}}: key 'notify.mail.host': {NO_HOST}")
+            for host in ('""', '"a..b"', f'"{"a" * 300}"', '"a\\u0000b"', '"a b"', '"u@m.acme.dev"')
+        ),
+        (
+            MAIL + 'ca_file = "/etc/\\u0000ca.pem"',
+            {},
+            "{config}: key 'notify.mail.ca_file': write the path of a file of certificates.",
+        ),
+        *(
+            (
+                MAIL.replace('"a@acme.dev"', f"'{address}'").replace('"t@acme.dev"', f"'{sender}'"),
+                {},
+                f"{{config}}: key 'notify.mail.{key}': '{address if key[0] == 'r' else sender}' is no address; write",
+            )
+            for wrong in ("@", "a@", "@b", "a@b@c", '"a"@b', "<a@b>", "a@b>", "a@b..c", "a b@c", "a@b,c@d")
+            for key, sender, address in (("recipients.0", "t@b", wrong), ("sender", wrong, "t@b"))
+        ),
+        (
+            MAIL.replace('"t@', '"t\\u0007@'),
+            {},
+            "{config}: key 'notify.mail.sender': 't\\x07@acme.dev' is no address; ",
+        ),
+        (
+            MAIL + 'username = "u"',
+            {"MAIL__PASSWORD": "q7Xné"},
+            "environment variable TRAINLEDGER_NOTIFY__MAIL__PASSWORD: key 'notify.mail.password': mail servers take "
+            "plain ASCII letters, digits and signs alone; choose another password.",
+        ),
+        (
+            MAIL + 'username = "u"',
+            {"MAIL__PASSWORD": ""},
+            "[notify.mail] has a username and no password; set the environment variable "
+            "TRAINLEDGER_NOTIFY__MAIL__PASSWORD.",
+        ),
+        (
+            '[notify]\nreports = ["trainig_cost"]',
+            {},
+            "{config}: key 'notify.reports': there is no report 'trainig_cost'; choose of ",
         ),
         ('[notify]\nabout = ["all"]', {}, "{config}: key 'notify.about.0': Input should be 'report', 'check', "),
     ],
