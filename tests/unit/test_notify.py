@@ -225,6 +225,23 @@ def test_a_dry_run_says_what_would_be_told_and_tells_nobody(
         assert len(webhook.posts) == 2
 
 
+def test_a_webhook_that_answers_garbage_holds_up_no_mail(
+    company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """July and August are closed: a mail of each."""
+    with raw_server(b"garbage\r\n\r\n") as port, smtp_server() as mailbox:
+        monkeypatch.setenv(WEBHOOK_URL, f"http://127.0.0.1:{port}{PATH}")
+        company.config.write_text(
+            f'{company.config.read_text()}\n[notify.mail]\nhost = "127.0.0.1"\nport = {mailbox.port}\n'
+            'security = "none"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev"]\n'
+        )
+        said = run_command(capsys, "notify", "--config", str(company.config))
+        assert len(mailbox.mails) == 2
+    assert said.code == 3
+    assert said.error.startswith("Slack's webhook does not answer (BadStatusLine), 3 times;")
+    assert "q7Xn" not in said.error + said.out
+
+
 def test_what_another_process_is_telling_was_not_told_before(
     company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
