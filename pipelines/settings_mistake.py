@@ -34,7 +34,6 @@ _PATTERN_WORDS = {
     "month": "write a month such as 2026-07",
     "payer_account_ids": "write an account id of twelve digits",
     "currency": "write a currency as the bill does, such as USD",
-    "sender": "write an address such as trainledger@acme.dev",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 

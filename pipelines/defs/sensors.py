@@ -27,8 +27,7 @@ def notify_sensor(is_on: bool) -> dg.SensorDefinition:
         settings = load_settings()
         if not settings.notify.channels:
             return dg.SkipReason("The configuration names nobody to tell.")
-        count = tell(settings, context.log.info, list(failed_builds(context.instance)))
-        return dg.SkipReason(f"Told {count} messages." if count else "Everything was told before.")
+        return dg.SkipReason(str(tell(settings, context.log.info, list(failed_builds(context.instance)))))
 
     return notifications
 

@@ -20,7 +20,8 @@ def notify(
     from pipelines.warehouse import Warehouse, published_of
 
     console, settings = Console(), load_settings(config)
-    if not tell(settings, console.say, dry_run=dry_run):
+    told = tell(settings, console.say, dry_run=dry_run)
+    if not told.count:
         # Nothing, for nothing is published yet, is another thing.
         published_of(Warehouse(settings))
-        console.say("Everything was told before.")
+        console.say(str(told))

@@ -39,7 +39,7 @@ def message_of(channel: MailChannel, notice: Notice, at: datetime, files: Mappin
 def send(channel: MailChannel, message: EmailMessage) -> None:
     """Send it; UsageError, SourceError or UnreachableError in words."""
     where = f"{channel.host}:{channel.port}"
-    if channel.username and channel.password is None:
+    if channel.username and not channel.password:
         raise UsageError(f"[notify.mail] has a username and no password; set the environment variable {VARIABLE}.")
     said = ""
     for number in range(TRIES):
@@ -63,7 +63,8 @@ def send(channel: MailChannel, message: EmailMessage) -> None:
                 f"{where} cannot be trusted ({error.reason}); check host and security, or name its authority by "
                 "ca_file."
             ) from None
-        except (smtplib.SMTPException, OSError) as error:
+        except (smtplib.SMTPException, OSError, ValueError) as error:
+            # Of the kind alone: what cannot be encoded may be quoted by its words.
             said = type(error).__name__
     raise UnreachableError(
         f"{where} does not take mail ({said}), {TRIES} times; what was to be told is kept for the next time."
@@ -74,7 +75,7 @@ def _hand_over(channel: MailChannel, message: EmailMessage) -> None:
     kind = smtplib.SMTP_SSL if channel.security == "tls" else smtplib.SMTP
     try:
         trust = ssl.create_default_context(cafile=channel.ca_file)
-    except (OSError, ssl.SSLError):
+    except (OSError, ValueError):
         raise UsageError(f"{channel.ca_file} is no file of certificates; check ca_file under [notify.mail].") from None
     more = {"context": trust} if channel.security == "tls" else {}
     with kind(channel.host, channel.port, timeout=_TIMEOUT, **more) as server:  # type: ignore[arg-type]

@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from pipelines.notify.news import News
 from pipelines.storage import Store
 
+State = Literal["open", "claimed", "told"]
 # Whoever claimed it and is not done after so long was killed.
 _STALE = timedelta(minutes=15)
 
@@ -21,10 +23,10 @@ class Record:
         self._store = store
         self._channel = channel
 
-    def is_open(self, news: News) -> bool:
-        """Whether it is still to be told."""
+    def state(self, news: News) -> State:
+        """Whether it is still to be told; `claimed` is what another process is telling."""
         place = self._place(news)
-        return not self._store.exists(place) or self._was_dropped(place)
+        return self._noted(place) if self._store.exists(place) else "open"
 
     def claim(self, news: Sequence[News]) -> bool:
         """Take all of it to be told now; False where somebody else has some of it."""
@@ -32,7 +34,7 @@ class Record:
         for one in news:
             place = self._place(one)
             if not self._store.write_new(place, _note(one, "claimed")):
-                if not self._was_dropped(place):
+                if self._noted(place) != "open":
                     self.release(taken)
                     return False
                 self._store.write(place, _note(one, "claimed"))
@@ -49,17 +51,19 @@ class Record:
         for one in news:
             self._store.delete(self._place(one))
 
-    def _was_dropped(self, place: str) -> bool:
+    def _noted(self, place: str) -> State:
         try:
             note = json.loads(self._store.read(place))
-            return note["state"] == "claimed" and datetime.fromisoformat(note["at"]) < datetime.now(UTC) - _STALE
+            if note["state"] != "claimed":
+                return "told"
+            return "open" if datetime.fromisoformat(note["at"]) < datetime.now(UTC) - _STALE else "claimed"
         except (ValueError, KeyError, TypeError):
             # Cut short by a crash while it was written.
-            return True
+            return "open"
 
     def _place(self, news: News) -> str:
         return f"notices/{self._channel}/{hashlib.sha256(news.key.encode()).hexdigest()[:32]}.json"
 
 
-def _note(news: News, state: str) -> bytes:
+def _note(news: News, state: State) -> bytes:
     return json.dumps({"key": news.key, "state": state, "at": datetime.now(UTC).isoformat()}, sort_keys=True).encode()

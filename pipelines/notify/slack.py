@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -41,14 +42,12 @@ def post(channel: SlackChannel, subject: str, text: str) -> None:
     """Send it; UsageError, SourceError or UnreachableError in words that do not tell the address."""
     if channel.webhook_url is None:
         raise UsageError(f"[notify.slack] has no webhook; set the environment variable {VARIABLE}.")
-    # Of the standard library, which logs nothing: urllib3 writes the path of what it tries again into its log.
-    request = Request(
-        channel.webhook_url.get_secret_value(), body_of(subject, text), {"Content-Type": "application/json"}
-    )
-    said = ""
+    address, body, said = channel.webhook_url.get_secret_value(), body_of(subject, text), ""
     for number in range(TRIES):
         time.sleep(_PAUSE * number)
         try:
+            # Of the standard library, which logs nothing: urllib3 writes the path of what it tries again into its log.
+            request = Request(address, body, {"Content-Type": "application/json"})
             with build_opener(_NoRedirect).open(request, timeout=_TIMEOUT):
                 return
         except HTTPError as error:
@@ -56,7 +55,8 @@ def post(channel: SlackChannel, subject: str, text: str) -> None:
             error.close()
             if error.code != 429 and error.code < 500:
                 raise SourceError(f"Slack's webhook {said}; make a new one and set {VARIABLE}.") from None
-        except (URLError, OSError) as error:
-            reason = getattr(error, "reason", error)
+        except (OSError, HTTPException, ValueError) as error:
+            # Of the kind alone: the words of a URL that is refused quote it.
+            reason = error.reason if isinstance(error, URLError) else error
             said = f"does not answer ({type(reason).__name__})"
     raise UnreachableError(f"Slack's webhook {said}, {TRIES} times; what was to be told is kept for the next time.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from pipelines.commands import open_marts
-from pipelines.errors import TrainledgerError, UsageError
+from pipelines.errors import UsageError
 from pipelines.notify.mail import message_of, send
 from pipelines.notify.news import News, Notice, news_of, notices_of
 from pipelines.notify.record import Record
@@ -18,10 +19,24 @@ from pipelines.settings import Settings
 from pipelines.warehouse import Warehouse, published_of
 
 
+class Told(NamedTuple):
+    """How many messages went out, and whether another process is telling more right now."""
+
+    count: int
+    is_elsewhere: bool
+
+    def __str__(self) -> str:
+        if self.count:
+            return f"Told {self.count} messages."
+        if self.is_elsewhere:
+            return "Another process is telling the rest; what it cannot deliver is told the next time."
+        return "Everything was told before."
+
+
 def tell(
     settings: Settings, say: Callable[[str], None], failures: Sequence[News] = (), *, dry_run: bool = False
-) -> int:
-    """Send what the newest publication and `failures` have to tell and each channel did not hear; how many messages.
+) -> Told:
+    """Send what the newest publication and `failures` have to tell and each channel did not hear.
 
     Says each message; with `dry_run` nothing is sent or recorded. Where a channel fails the others are told all the
     same, then its error is raised and what it was to be told stays open.
@@ -30,17 +45,21 @@ def tell(
         raise UsageError("Nobody is to be told; add [notify.slack] or [notify.mail] (docs/notifications.md).")
     teller = _Teller(settings, dry_run)
     news = [*teller.news(), *(teller.veiled(one) for one in failures if "failure" in settings.notify.about)]
-    count, failed = 0, []
+    count, is_elsewhere, failed = 0, False, []
     for channel in settings.notify.channels:
         try:
-            for notice in notices_of(one for one in news if teller.records[channel].is_open(one)):
+            states = [(one, teller.records[channel].state(one)) for one in news]
+            is_elsewhere |= any(state == "claimed" for _, state in states)
+            for notice in notices_of(one for one, state in states if state == "open"):
                 if teller.tell(channel, notice, say):
                     count += 1
-        except TrainledgerError as error:
+                else:
+                    is_elsewhere = True
+        except Exception as error:
             failed.append(error)
     if failed:
         raise failed[0]
-    return count
+    return Told(count, is_elsewhere)
 
 
 class _Teller:

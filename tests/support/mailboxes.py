@@ -13,6 +13,7 @@ from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 from aiosmtpd.controller import Controller
@@ -109,6 +110,27 @@ def webhook_server(path: str) -> Iterator[Webhook]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def raw_server(answer: bytes) -> Iterator[int]:
+    """The port of a server that reads a request and gives these bytes, whatever was asked."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            left = 0
+            while (line := self.rfile.readline()) not in (b"\r\n", b""):
+                if line.lower().startswith(b"content-length:"):
+                    left = int(line.partition(b":")[2])
+            self.rfile.read(left)
+            self.wfile.write(answer)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
 
 
 def certificate_of(folder: Path, host: str = "127.0.0.1") -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.commands import run_command
-from support.mailboxes import certificate_of, smtp_server, webhook_server
+from support.mailboxes import certificate_of, raw_server, smtp_server, webhook_server
 from support.ports import free_port
 from support.small_company import Company
 
@@ -86,6 +86,58 @@ def test_a_webhook_that_is_not_there_is_unreachable() -> None:
         post(channel, "s", "t")
     assert str(refused.value).startswith("Slack's webhook does not answer (ConnectionRefusedError), 3 times;")
     assert "q7Xn" not in repr(channel)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        " ",
+        "https://127.0.0.1:9499/services/q7Xn TOKEN",
+        "https://127.0.0.1/services/q7Xn\tTOKEN",
+        "https://127.0.0.1/services/q7Xn\nTOKEN",
+        "https://127.0.0.1/services/q7Xné",
+        "https://hooks.slack.com:q7Xn/services/T",
+        "https://hooks.slack.com:99999/services/q7Xn",
+        "https://q7Xn:pw@h\u2100x.com/services/T",
+        "https://q7Xn:pw@hooks.slack.com/services/T",
+        "https://q7Xn%40hooks.slack.com/services/T",
+        "https://[q7Xn]/services/T",
+        "https:///services/q7Xn",
+        "https://a..b/services/q7Xn",
+    ],
+)
+def test_a_webhook_that_is_no_plain_address_is_refused_without_telling_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """What urllib says of each of them quotes it, so none may come as far."""
+    config = tmp_path / "trainledger.toml"
+    config.write_text("[notify.slack]\n")
+    monkeypatch.setenv(WEBHOOK_URL, url)
+    with pytest.raises(UsageError) as refused:
+        load_settings(config)
+    assert str(refused.value) == (
+        f"environment variable {WEBHOOK_URL}: key 'notify.slack.webhook_url': write the https address that Slack "
+        "gives of an incoming webhook."
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (b"garbage q7Xn\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"q7Xn" * 20_000 + b"\r\n\r\n", "LineTooLong"),
+    ],
+)
+def test_a_webhook_that_answers_garbage_is_unreachable(answer: bytes, kind: str) -> None:
+    """A status line is HTTP/x and a number, and http.client takes lines of 65,536 bytes."""
+    with raw_server(answer) as port:
+        channel = SlackChannel.model_validate({"webhook_url": f"http://127.0.0.1:{port}{PATH}"})
+        with pytest.raises(UnreachableError) as refused:
+            post(channel, "s", "t")
+    assert str(refused.value) == (
+        f"Slack's webhook does not answer ({kind}), 3 times; what was to be told is kept for the next time."
+    )
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +225,39 @@ def test_a_dry_run_says_what_would_be_told_and_tells_nobody(
         assert len(webhook.posts) == 2
 
 
+def test_a_webhook_that_answers_garbage_holds_up_no_mail(
+    company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """July and August are closed: a mail of each."""
+    with raw_server(b"garbage\r\n\r\n") as port, smtp_server() as mailbox:
+        monkeypatch.setenv(WEBHOOK_URL, f"http://127.0.0.1:{port}{PATH}")
+        company.config.write_text(
+            f'{company.config.read_text()}\n[notify.mail]\nhost = "127.0.0.1"\nport = {mailbox.port}\n'
+            'security = "none"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev"]\n'
+        )
+        said = run_command(capsys, "notify", "--config", str(company.config))
+        assert len(mailbox.mails) == 2
+    assert said.code == 3
+    assert said.error.startswith("Slack's webhook does not answer (BadStatusLine), 3 times;")
+    assert "q7Xn" not in said.error + said.out
+
+
+def test_what_another_process_is_telling_was_not_told_before(
+    company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two months are closed, and a claim of this minute is that of a process that is still sending."""
+    record = Record(open_store(load_settings(company.config).warehouse.location), "slack")
+    for month in ("2026-07", "2026-08"):
+        assert record.claim([News(f"report/training_cost/{month}", "report", "")])
+    with webhook_server(PATH) as webhook:
+        monkeypatch.setenv(WEBHOOK_URL, webhook.url)
+        said = run_command(capsys, "notify", "--config", str(company.config))
+        assert webhook.posts == []
+    assert " ".join(said.out.split()) == (
+        "Another process is telling the rest; what it cannot deliver is told the next time."
+    )
+
+
 @pytest.mark.parametrize(
     ("section", "environment", "said"),
     [
@@ -210,7 +295,7 @@ def test_a_dry_run_says_what_would_be_told_and_tells_nobody(
         (
             '[notify.mail]\nhost = "m.acme.dev"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev>,b@x"]',
             {},
-            "{config}: key 'notify.mail.recipients': 'a@acme.dev>,b@x' is no address; write such as finops@acme.dev.",
+            "{config}: key 'notify.mail.recipients.0': 'a@acme.dev>,b@x' is no address; write such as finops@acme.dev.",
         ),
         ('[notify]\nabout = ["all"]', {}, "{config}: key 'notify.about.0': Input should be 'report', 'check', "),
     ],
@@ -233,14 +318,14 @@ def test_what_another_process_is_telling_is_left_to_it_and_taken_over_once_it_wa
     """A claim without an end is that of a process at work, or after a quarter of an hour of one that died."""
     record = Record(open_store(str(tmp_path)), "slack")
     assert record.claim([NEWS])
-    assert not record.claim([NEWS]) and not record.is_open(NEWS)
+    assert not record.claim([NEWS]) and record.state(NEWS) == "claimed"
     (place,) = tmp_path.rglob("*.json")
     note = json.loads(place.read_text())
     place.write_text(json.dumps({**note, "at": (datetime.now(UTC) - timedelta(minutes=16)).isoformat()}))
-    assert record.is_open(NEWS) and record.claim([NEWS])
+    assert record.state(NEWS) == "open" and record.claim([NEWS])
     record.done([NEWS])
     place.write_text(place.read_text().replace(str(datetime.now(UTC).year), "2020"))
-    assert not record.is_open(NEWS) and not record.claim([NEWS])
+    assert record.state(NEWS) == "told" and not record.claim([NEWS])
 
 
 def test_settings_show_no_secret(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
