@@ -265,6 +265,37 @@ def test_a_drawing_that_was_added_to_a_report_is_named(pack: Path, capsys: Captu
     assert "cost $1.00" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, None) for key in ("publication", "code_revision", "has_bills", "not_recomputed")),
+        *(("month", value) for value in ("2026-13", 5, "2031-01", ["2026-07"])),
+        *(("not_recomputed", value) for value in (5, [5], ["mart_of_nobody"])),
+        ("has_bills", "yes"),
+    ],
+)
+def test_a_manifest_that_no_pack_has_is_refused_by_its_key(pack: Path, key: str, value: object) -> None:
+    """Before anything is built: no value stands for a key that is missing. July and August were delivered."""
+
+    def change(held: dict[str, bytes]) -> None:
+        manifest = json.loads(held["manifest.json"])
+        del manifest[key]
+        held["manifest.json"] = json.dumps({**manifest, **({} if value is None else {key: value})}).encode()
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert isinstance(error, CheckError)
+    assert f"rewritten.zip: {key!r} of manifest.json is {'missing' if value is None else ascii(value)}" in str(error)
+
+
+def test_a_report_that_is_no_text_is_refused_by_its_name(pack: Path) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        held["reports/savings.html"] = b"\xff" + held["reports/savings.html"]
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert isinstance(error, CheckError)
+    assert "rewritten.zip: reports/savings.html is no UTF-8 text (byte 0)" in str(error)
+
+
 def test_of_a_chart_only_what_fonts_decide_may_differ() -> None:
     """Other fonts move marks and rename what is made of their places; they say no other word, and add no mark."""
     rows = [{"a": "gpu", "b": 1}, {"a": "trainium", "b": 2}]
