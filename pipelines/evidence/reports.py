@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from pipelines.engine import Engine
+from pipelines.errors import CheckError
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
 from pipelines.publication import Publication
@@ -15,8 +17,15 @@ from pipelines.reports.pdf import pdf_beside
 from pipelines.reports.render import facts_of, known_reports
 
 REPORTS = "reports"
-# A chart is drawn with the fonts of the machine it is drawn on.
-_CHART = re.compile(r"<svg .*?</svg>", re.DOTALL)
+# A chart is drawn with the fonts of the machine it is drawn on: where its marks stand, and the ids that are made of
+# that, are the machine's; all it says is ours.
+_CHART = re.compile(r'<svg role="img" aria-label="[^"]*" [^<>]*\bclass="marks".*?</svg>', re.DOTALL)
+_TAG = re.compile(r"<[^<>]*>")
+_MEASURE = re.compile(
+    r"""(?<=\s)(?!aria-)([\w:-]+)="(?:[-+0-9.,eE%\s]|px|(?:translate|rotate|scale|matrix)\([-+0-9.,eE\s]*\))*"|"""
+    r"""(?<=\s)(d)="[-+0-9.,\sMmLlHhVvCcSsQqTtAaZzeE]*\""""
+)
+_ID = re.compile(r"""((?:\sid="|url\(#)c)[0-9a-f]{8}-""")
 
 
 def report_members(engine: Engine, published: Publication, month: str | None) -> dict[str, Any]:
@@ -34,12 +43,28 @@ def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterato
     month = pack.about.get("month")
     for kind in known_reports():
         member = f"{REPORTS}/{kind}"
-        packed = pack.read(f"{member}.html").decode()
+        packed = _text(pack, f"{member}.html")
         page = report_page(engine, published, kind, month)
-        if _CHART.sub("", page) != _CHART.sub("", packed):
+        if unmeasured(page) != unmeasured(packed):
             yield Difference(f"{member}.html", "", *_first_other(packed, page))
         if _paper(engine, published, kind, month, packed) != pack.read(f"{member}.pdf"):
             yield Difference(f"{member}.pdf", "", "", "another paper", "that of the page and the rebuilt tables")
+
+
+def unmeasured(page: str) -> str:
+    """A page without what the fonts of a machine decide: in its charts the numbers of attributes, paths and ids."""
+    return _CHART.sub(
+        lambda chart: _TAG.sub(lambda tag: _ID.sub(r"\1-", _MEASURE.sub(r"\1\2", tag[0])), chart[0]), page
+    )
+
+
+def _text(pack: Pack, member: str) -> str:
+    try:
+        return pack.read(member).decode()
+    except UnicodeDecodeError as error:
+        raise CheckError(
+            f"{pack.path}: {member} is no UTF-8 text (byte {error.start}); have the pack sent again."
+        ) from None
 
 
 def _paper(engine: Engine, published: Publication, kind: str, month: str | None, page: str) -> bytes:
@@ -48,14 +73,19 @@ def _paper(engine: Engine, published: Publication, kind: str, month: str | None,
 
 def _first_other(packed: str, page: str) -> tuple[str, str, str]:
     """The first line that differs, as text: where it stands, and both readings."""
-    ours, theirs = (_CHART.sub("", text).splitlines() for text in (packed, page))
+    ours, theirs = (unmeasured(text).splitlines() for text in (packed, page))
     pairs = enumerate(zip(ours, theirs, strict=False), start=1)
     found = next(((number, a, b) for number, (a, b) in pairs if a != b), None)
     if found is None:
         return "", f"{len(ours)} lines", f"{len(theirs)} lines"
     number, a, b = found
-    return f"line {number}", _said(a), _said(b)
+    # A line may be long, and differ in what it does not say.
+    if (said := [_said(line) for line in (a, b)])[0] == said[1]:
+        said = [a, b]
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(*said, strict=False))))
+    start = max(0, same - 40) if same > 80 else 0
+    return f"line {number}", said[0][start : start + 120], said[1][start : start + 120]
 
 
 def _said(line: str) -> str:
-    return " ".join(re.sub(r"<[^>]*>", " ", line).split())[:120]
+    return " ".join(_TAG.sub(" ", line).split())

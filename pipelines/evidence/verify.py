@@ -12,7 +12,7 @@ import polars as pl
 from pipelines.console import Console
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, UsageError
-from pipelines.evidence.archive import Pack
+from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
 from pipelines.evidence.house_files import code_digest, house_members
 from pipelines.evidence.pack import INPUTS, MARTS, RECORDS
@@ -36,6 +36,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
     try:
         _refuse_tampered(pack, console)
         _refuse_other_models(pack, console)
+        _refuse_misread(pack)
         if pack.about.get("has_pseudonyms"):
             raise UsageError(
                 f"{path} is whole and its models are those of this version, but it has pseudonyms in place of account "
@@ -67,8 +68,33 @@ def _refuse_tampered(pack: Pack, console: Console) -> None:
         raise CheckError(f"{pack.path}: {wrong[0]}, {_counted(len(wrong), 'file')} in all; have the pack sent again.")
 
 
+def _refuse_misread(pack: Pack) -> None:
+    """CheckError for a manifest whose own words are not of the kind that packs are written with."""
+    marts = [model.name for model in load_catalog().layer("marts")]
+    months = [str(delivery["billing_period"]) for delivery in published_in(pack).inputs["deliveries"]]
+    told = pack.about
+    lost = told.get("not_recomputed")
+    right = {
+        "publication": type(told.get("publication")) is int,
+        "has_bills": isinstance(told.get("has_bills"), bool),
+        "has_pseudonyms": isinstance(told.get("has_pseudonyms", False), bool),
+        "not_recomputed": isinstance(lost, list) and all(name in marts for name in lost),
+        "month": told.get("month") in [None, *months],
+    }
+    for key, is_right in right.items():
+        if not is_right:
+            raise _misread(pack, key)
+
+
+def _misread(pack: Pack, key: str) -> CheckError:
+    said = f"is {pack.about[key]!a:.80}, which no such pack says" if key in pack.about else "is missing"
+    return CheckError(f"{pack.path}: {key!r} of {MANIFEST} {said}; have the pack sent again.")
+
+
 def _refuse_other_models(pack: Pack, console: Console) -> None:
-    made = pack.about["code_revision"]
+    made = pack.about.get("code_revision")
+    if not isinstance(made, str):
+        raise _misread(pack, "code_revision")
     if made != code_revision():
         raise UsageError(
             f"{pack.path} was made by revision {made} and this is {code_revision()}, which has other models; verify it "

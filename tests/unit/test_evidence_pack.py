@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import altair as alt
 import polars as pl
 import pytest
 from support.ledgers import build_warehouse, open_tables
@@ -21,8 +23,10 @@ from pipelines.address import redacted
 from pipelines.console import Console
 from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageError
 from pipelines.evidence.pack import write_pack
+from pipelines.evidence.reports import unmeasured
 from pipelines.evidence.verify import verify
 from pipelines.models.catalog import load_catalog
+from pipelines.reports.charts import figure
 from pipelines.settings import load_settings
 
 Captured = pytest.CaptureFixture[str]
@@ -242,6 +246,71 @@ def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Capture
     assert "Much restated" in told and "Nothing restated" in told
     for member in ("reports/savings.html", "reports/savings.pdf", "reports/commitments.pdf"):
         assert member in told
+
+
+@pytest.mark.parametrize(
+    "inserted",
+    [
+        "<svg><text>Training runs cost $1.00</text></svg>",
+        '<svg role="img" aria-label="" class="marks"><text>Training runs cost $1.00</text></svg>',
+    ],
+)
+def test_a_drawing_that_was_added_to_a_report_is_named(pack: Path, capsys: Captured, inserted: str) -> None:
+    """A reader takes what a picture says for what the report says."""
+
+    def change(held: dict[str, bytes]) -> None:
+        held["reports/savings.html"] = held["reports/savings.html"].replace(b"</h1>", b"</h1>" + inserted.encode(), 1)
+
+    assert "is not what its inputs give" in str(refused(rewritten(pack, change, sealed=True)))
+    assert "cost $1.00" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, None) for key in ("publication", "code_revision", "has_bills", "not_recomputed")),
+        *(("month", value) for value in ("2026-13", 5, "2031-01", ["2026-07"])),
+        *(("not_recomputed", value) for value in (5, [5], ["mart_of_nobody"])),
+        ("has_bills", "yes"),
+    ],
+)
+def test_a_manifest_that_no_pack_has_is_refused_by_its_key(pack: Path, key: str, value: object) -> None:
+    """Before anything is built: no value stands for a key that is missing. July and August were delivered."""
+
+    def change(held: dict[str, bytes]) -> None:
+        manifest = json.loads(held["manifest.json"])
+        del manifest[key]
+        held["manifest.json"] = json.dumps({**manifest, **({} if value is None else {key: value})}).encode()
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert isinstance(error, CheckError)
+    assert f"rewritten.zip: {key!r} of manifest.json is {'missing' if value is None else ascii(value)}" in str(error)
+
+
+def test_a_report_that_is_no_text_is_refused_by_its_name(pack: Path) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        held["reports/savings.html"] = b"\xff" + held["reports/savings.html"]
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert isinstance(error, CheckError)
+    assert "rewritten.zip: reports/savings.html is no UTF-8 text (byte 0)" in str(error)
+
+
+def test_of_a_chart_only_what_fonts_decide_may_differ() -> None:
+    """Other fonts move marks and rename what is made of their places; they say no other word, and add no mark."""
+    rows = [{"a": "gpu", "b": 1}, {"a": "trainium", "b": 2}]
+    chart = alt.Chart(alt.Data(values=rows)).mark_bar(clip=True).encode(x="b:Q", y="a:N")
+    page = str(figure(lambda width: chart.properties(width=width), "Cost of 2"))
+    assert 'd="M0,0h' in page and "translate(0.5,40.5)" in page and 'font-size="12px"' in page and ">gpu</text>" in page
+    moved = page.replace("translate(0.5,40.5)", "translate(0.75,41)").replace('d="M0,0h', 'd="M1,0h')
+    moved = re.sub(r"\bc[0-9a-f]{8}-", "c01234567-", moved.replace('font-size="12px"', 'font-size="11px"'))
+    assert moved != page and unmeasured(moved) == unmeasured(page)
+    for one, other in ((">gpu<", ">cpu<"), ("Cost of 2", "Cost of 3"), (">0.5<", ">0.6<"), ("</svg>", "<text/></svg>")):
+        assert one in page
+        assert unmeasured(page.replace(one, other)) != unmeasured(page)
+    # What we draw ourselves depends on no font.
+    bar = '<svg class="bar" aria-hidden="true"><rect width="50"/></svg>'
+    assert unmeasured(bar) == bar
 
 
 def test_a_forged_model_is_named_before_anything_is_built(pack: Path) -> None:
