@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_SHOWN = 100
+
 
 class TrainledgerError(Exception):
     """A failure the user can act on; `exit_code` is what the command returns."""
@@ -35,3 +37,8 @@ class EngineError(TrainledgerError):
     """The engine refused a SELECT or could not finish it."""
 
     exit_code = 1
+
+
+def shown(name: str) -> str:
+    """A name that someone gave, as a sentence quotes it: its beginning, where it is long."""
+    return repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pipelines.errors import UsageError
+from pipelines.errors import UsageError, shown
 
-# More than a name is long.
+# More than anyone searches for.
 _LONGEST = 300
 
 
@@ -14,8 +14,13 @@ class NotFoundError(UsageError):
     """What is asked for is not there."""
 
 
+def exact(asked: Mapping[str, str], name: str) -> str:
+    """The name of a thing to look up, as it is: what things are called is not ours to say."""
+    return asked.get(name, "")
+
+
 def text(asked: Mapping[str, str], name: str) -> str:
-    """Words as typed, without what no name holds."""
+    """Words as typed, to search with: without what no search needs."""
     value = asked.get(name, "").strip()
     if len(value) > _LONGEST or "\0" in value:
         raise UsageError(f"The {name} asked for is longer than {_LONGEST} characters or no text; ask for less.")
@@ -24,12 +29,12 @@ def text(asked: Mapping[str, str], name: str) -> str:
 
 def choice(asked: Mapping[str, str], name: str, known: Collection[str], otherwise: str = "") -> str:
     """One of what is known, or `otherwise` where nothing is asked. UsageError for anything else."""
-    value = text(asked, name)
+    value = exact(asked, name)
     if not value:
         return otherwise
     if value not in known:
         some = ", ".join(list(known)[:8]) or "none"
-        raise UsageError(f"There is no {name.replace('_', ' ')} {value!r} here; choose one of {some}.")
+        raise UsageError(f"There is no {name.replace('_', ' ')} {shown(value)} here; choose one of {some}.")
     return value
 
 
@@ -39,5 +44,5 @@ def number(asked: Mapping[str, str], name: str, otherwise: int, most: int) -> in
     if not value:
         return otherwise
     if not (value.isascii() and value.isdigit() and len(value) < 10 and 1 <= int(value) <= most):
-        raise NotFoundError(f"There is no {name} {value!r}; there are {most}.")
+        raise NotFoundError(f"There is no {name} {shown(value)}; there are {most}.")
     return int(value)

@@ -49,9 +49,9 @@ class Page:
 def explain_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
     """What is asked about, told. NotFoundError for what is not there."""
     kind = words.choice(asked, "kind", _KINDS)
-    word = words.text(asked, "word")
-    options = {name: words.text(asked, name) for name in _OPTIONS}
-    month = words.text(asked, "month")
+    word = words.exact(asked, "word")
+    options = {name: words.exact(asked, name) for name in _OPTIONS}
+    month = words.exact(asked, "month")
     about = {"kind": kind, "word": word, "options": {**options, "month": month}, "named": None, "parts": []}
     if not kind:
         return about

@@ -8,6 +8,7 @@ from typing import Any
 from pipelines.dashboard import asked as words
 from pipelines.dashboard.asked import NotFoundError
 from pipelines.dashboard.reader import Volume
+from pipelines.errors import shown
 
 PAGE_ROWS, MOST_ROWS = 50, 2000
 BASES = {"effective": "", "list": "list_", "billed": "billed_"}
@@ -72,8 +73,8 @@ def runs_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
 
 def run_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
     """One run. NotFoundError for one nobody recorded."""
-    run_id = words.text(asked, "id")
+    run_id = words.exact(asked, "id")
     told = volume.page("run", {"id": run_id})
     if not told["run"]:
-        raise NotFoundError(f"There is no run {run_id!r} in this publication; choose one of the list of runs.")
+        raise NotFoundError(f"There is no run {shown(run_id)} in this publication; choose one of the list of runs.")
     return told

@@ -23,9 +23,14 @@ _SESSION = ("set timezone = 'UTC'", "set enable_progress_bar = false")
 _rooms = itertools.count(1)
 
 
+NUL = "\0"
+
+
 def quoted(name: str | Path) -> str:
     """A SQL string literal."""
-    return "'" + str(name).replace("'", "''") + "'"
+    text = "'" + str(name).replace("'", "''") + "'"
+    # A query ends at a NUL, wherever it stands.
+    return f"""({text.replace(NUL, "' || chr(0) || '")})""" if NUL in text else text
 
 
 def file_list(files: Sequence[Path]) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
-from pipelines.errors import UsageError
+from pipelines.errors import UsageError, shown
 
 LEDGER_DAY = "mart_cost_ledger_daily"
 RECONCILIATION = "mart_invoice_reconciliation_monthly"
@@ -194,7 +194,7 @@ def near(word: str, known: Iterable[str]) -> str:
 def _unknown(kind: str, word: str, known: list[str], what: str) -> UsageError:
     listed = ", ".join(sorted(known)[:5]) + (", …" if len(known) > 5 else "")
     mend = near(word, known) or (f"{what} are {listed}." if known else "nothing of it is published.")
-    return UsageError(f"There is no {kind} {word!r}; {mend}")
+    return UsageError(f"There is no {kind} {shown(word)}; {mend}")
 
 
 def _values(engine: Engine, table: str, column: str, where: str = "true") -> list[str]:
@@ -206,10 +206,10 @@ def _date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no day; write it as 2026-07-03.") from None
+        raise UsageError(f"{shown(text)} is no day; write it as 2026-07-03.") from None
 
 
 def _month(text: str) -> date:
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
-        raise UsageError(f"--month {text!r} is no month; write it as 2026-07.")
+        raise UsageError(f"--month {shown(text)} is no month; write it as 2026-07.")
     return _date(f"{text}-01")

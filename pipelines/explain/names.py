@@ -17,7 +17,7 @@ from sqlglot import exp
 from pipelines import house
 from pipelines.buckets import BUCKETS
 from pipelines.console import Console
-from pipelines.errors import UsageError
+from pipelines.errors import UsageError, shown
 from pipelines.explain.asked import near
 from pipelines.explain.layout import folded
 from pipelines.models.catalog import GIVEN, Model, load_catalog
@@ -60,7 +60,7 @@ def look_up(name: str) -> Named:
             return _column(spelling, columns)
     known = [*load_expressions(), *(model.name for model in catalog.ordered), *_every_column(), *BUCKETS]
     mend = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
-    raise UsageError(f"Nothing is called {name!r}: no metric, no column, no table; {mend}")
+    raise UsageError(f"Nothing is called {shown(name)}: no metric, no column, no table; {mend}")
 
 
 def column_origins(model: Model) -> dict[str, str]:

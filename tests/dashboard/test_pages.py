@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.bills import instance_hour, write_config, write_export
+from support.bills import instance_hour, write_config, write_events, write_export
 from support.commands import run_command
 from support.ledgers import build_warehouse
-from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of
-from support.small_company import JULY, Company
+from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, told
+from support.small_company import JULY, Company, found
 
 from pipelines.dashboard.links import PAGES
 from pipelines.dashboard.web import is_loopback
@@ -171,6 +171,30 @@ def test_written_pages_lead_to_each_other_alone(
         assert links and [link for link in links if not (tmp_path / link).is_file()] == [], name
         assert "<script>alert" not in page
     assert 'title="trainledger explain run gpu-1"' in files["runs.html"] and "$110.08" in files["runs.html"]
+
+
+def test_runs_of_awkward_names_have_their_pages(
+    tmp_path: Path, serving: Callable[[Company], Site], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Trackers allow any name: one that begins with spaces, one of 450 letters, one with a NUL."""
+    names = ("  lead", "L" * 450, "nul\0run")
+    company = found(tmp_path)
+    for place, name in enumerate(names):
+        write_events(company.events, told(name, f"i-odd{place}", "team "), f"odd{place}.jsonl")
+    build_warehouse(company.config)
+    site = serving(company)
+    for name in names:
+        for asked in (f"/run?{address_of(id=name)}", f"/explain?kind=run&{address_of(word=name)}"):
+            status, page = site.get(asked)
+            assert status == 200 and name in html.unescape(page), (asked, text_of(page))
+    assert site.get("/run?id=lead")[0] == 404
+    assert " 3 runs; 3 runs on no bill." in text_of(site.get(f"/runs?{address_of(team='team ')}")[1])
+    status, page = site.get(f"/run?{address_of(id='M' * 450)}")
+    assert status == 404 and f"There is no run '{'M' * 100}…' in this publication" in text_of(page)
+    out = tmp_path / "site"
+    said = run_command(capsys, "dashboard", "--export", str(out), "--config", str(company.config))
+    assert said.code == 0
+    assert len(list(out.glob("run-*.html"))) == 2 + len(names)
 
 
 def test_an_empty_warehouse_says_so(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
