@@ -14,9 +14,14 @@ from support.commands import run_command
 from support.ledgers import build_warehouse
 from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, told
 from support.small_company import JULY, Company, found
+from support.stories import build_story
 
 from pipelines.dashboard.links import PAGES
+from pipelines.dashboard.pages import render
+from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
+from pipelines.settings import load_settings
+from pipelines.warehouse import Warehouse
 
 # What an attacker would put where a word is expected.
 ATTACKS = (
@@ -195,6 +200,25 @@ def test_runs_of_awkward_names_have_their_pages(
     said = run_command(capsys, "dashboard", "--export", str(out), "--config", str(company.config))
     assert said.code == 0
     assert len(list(out.glob("run-*.html"))) == 2 + len(names)
+
+
+@pytest.mark.parametrize(
+    ("story", "name", "asked", "said", "never"),
+    [
+        ("idle_reservation", "commitments", {}, "On-Demand Capacity Reservation", "odcr"),
+        ("every_kind_of_commitment", "commitments", {}, "Compute Savings Plans could cover", "compute savings plan"),
+        ("epochs_in_parts_and_blocks", "run", {"id": "blocks"}, "tokens in all, recorded by device", " device "),
+    ],
+)
+def test_kinds_and_units_are_said_in_words(
+    tmp_path: Path, story: str, name: str, asked: dict[str, str], said: str, never: str
+) -> None:
+    """As AWS calls what it sells; and a count of tokens is one of tokens, whoever recorded them."""
+    build_story(Path(__file__).parents[1] / "golden" / story, tmp_path)
+    reader = Reader(Warehouse(load_settings(tmp_path / "trainledger.toml")))
+    page = text_of(render(reader, name, asked))
+    assert said in page
+    assert never not in page.replace(said, "")
 
 
 def test_an_empty_warehouse_says_so(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
