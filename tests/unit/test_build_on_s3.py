@@ -66,6 +66,7 @@ def keys(s3: Any) -> dict[str, str]:
     return {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", ())}
 
 
+@pytest.mark.slow
 def test_a_ledger_on_s3_is_the_ledger_in_a_folder(
     company: Company,
     built_company: Company,

@@ -233,6 +233,7 @@ def test_a_forgery_under_a_manifest_that_fits_is_told_with_both_values(
     }
 
 
+@pytest.mark.slow
 def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Captured) -> None:
     """A word of the savings proof, of which the paper beside it says the other; and a paper that is not its page's."""
 

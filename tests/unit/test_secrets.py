@@ -120,6 +120,7 @@ def refresh(config: Path, instance: dg.DagsterInstance) -> bool:
         return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False).success
 
 
+@pytest.mark.slow
 def test_no_secret_is_written_or_said(
     config: Path, tmp_path: Path, capsys: Captured, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
