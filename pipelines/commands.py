@@ -165,18 +165,13 @@ def report(
     month: str | None = None,
 ) -> None:
     """Render a report of the current publication, or of the one that was on a date, to `out`."""
-    from pipelines.reports.page import report_page
+    from pipelines.reports.page import put, report_page
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
         page = report_page(engine, published, kind, month)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --out.") from None
-    console.say(f"Wrote {out} ({len(page.encode()) // 1024:,} KiB) from publication {published.number}.")
+    put(page.encode(), out, published, console, "--out")
 
 
 def query(settings: Settings, sql: str | None, form: Form, console: Console, as_of: str | None = None) -> None:

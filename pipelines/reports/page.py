@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
+from pipelines.console import Console
 from pipelines.engine import Engine
 from pipelines.errors import EngineError, UsageError
 from pipelines.models.publish import code_revision
 from pipelines.publication import Publication
 from pipelines.reports.render import facts_of, render_report
+from pipelines.storage import fresh_file
 
 Made = TypeVar("Made")
 
@@ -33,3 +36,13 @@ def report_filled(published: Publication, make: Callable[[], Made]) -> Made:
             f"Publication {published.number} was made by revision {published.code_revision}, and this is "
             f"{code_revision()}, whose report its marts do not fill ({error}); report on it with that version."
         ) from None
+
+
+def put(page: bytes, out: Path, published: Publication, console: Console, option: str) -> None:
+    """Have a report at `out`, whole or not at all. UsageError naming `option` where it cannot be there."""
+    try:
+        with fresh_file(out) as fresh:
+            fresh.write_bytes(page)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with {option}.") from None
+    console.say(f"Wrote {out} ({len(page) // 1024:,} KiB) from publication {published.number}.")

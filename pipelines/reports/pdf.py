@@ -16,11 +16,10 @@ from pipelines.commands import open_marts
 from pipelines.console import Console
 from pipelines.errors import UsageError
 from pipelines.reports.blocks import blocks_of
-from pipelines.reports.page import report_filled
+from pipelines.reports.page import put, report_filled
 from pipelines.reports.printed import page_of
 from pipelines.reports.render import Query, ReportFacts, answered, facts_of, render_report, sheets_of
 from pipelines.settings import Settings
-from pipelines.storage import fresh_file
 from pipelines.warehouse import Warehouse, published_of
 
 OWN, SHARED = "report.typ", "page.typ"
@@ -44,12 +43,7 @@ def write_pdf(
     published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
         page = report_filled(published, lambda: b"".join(render_pdf(kind, engine.query, facts_of(published, month))))
-    try:
-        with fresh_file(out) as fresh:
-            fresh.write_bytes(page)
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --pdf.") from None
-    console.say(f"Wrote {out} ({len(page) // 1024:,} KiB) from publication {published.number}.")
+    put(page, out, published, console, "--pdf")
 
 
 def render_pdf(report: str, query: Query, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
