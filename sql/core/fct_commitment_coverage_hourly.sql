@@ -1,4 +1,4 @@
--- One row per hour × payer × account × region × currency × kind of commitment × accelerator family × eligibility × what covers it.
+-- One row per hour × payer × region × currency × kind of commitment × accelerator family × eligibility × what covers it.
 -- partition: billing_period
 -- stored: no
 -- At list price (facts aws-billing 3.1). What another kind covers leaves the denominator, and stands beside it: how Cost Explorer counts
@@ -16,7 +16,7 @@ with eligible as (
 -- Summed over instance types and commitments before it stands once for each kind that could cover it.
 use as (
     select
-        billing_period, billing_month, usage_date, hour_started_at, payer_account_id, account_id, region_id, billing_currency,
+        billing_period, billing_month, usage_date, hour_started_at, payer_account_id, region_id, billing_currency,
         accelerator_family, commitment_eligibility, covering_kind,
         coalesce(sum(list_cost_usd), 0) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
@@ -35,7 +35,7 @@ kinded as (
 )
 
 select
-    billing_period, billing_month, usage_date, hour_started_at, payer_account_id, account_id, region_id, billing_currency, commitment_kind,
+    billing_period, billing_month, usage_date, hour_started_at, payer_account_id, region_id, billing_currency, commitment_kind,
     accelerator_family, commitment_eligibility, covering_kind,
     case when part <> 'other' then list_cost_usd else 0 end as eligible_list_cost_usd,
     case when part = 'covered' then list_cost_usd else 0 end as covered_list_cost_usd,

@@ -1,7 +1,7 @@
--- One row per hour × payer × account × region × currency × kind of commitment × accelerator family: what it covered of what it can cover.
+-- One row per hour × payer × region × currency × kind of commitment × accelerator family: what it covered of what it can cover.
 -- partition: billing_period
 select
-    billing_period, usage_date, hour_started_at, payer_account_id, account_id, region_id, billing_currency, commitment_kind, accelerator_family,
+    billing_period, usage_date, hour_started_at, payer_account_id, region_id, billing_currency, commitment_kind, accelerator_family,
     sum(eligible_list_cost_usd) as eligible_list_cost_usd,
     sum(covered_list_cost_usd) as covered_list_cost_usd,
     coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd) as coverage_ratio,
@@ -14,5 +14,5 @@ select
     sum(covered_normalized_units) as covered_normalized_units,
     cast(sum(unpriced_line_count) as bigint) as unpriced_line_count
 from fct_commitment_coverage_hourly
-group by billing_period, usage_date, hour_started_at, payer_account_id, account_id, region_id, billing_currency, commitment_kind,
+group by billing_period, usage_date, hour_started_at, payer_account_id, region_id, billing_currency, commitment_kind,
     accelerator_family

@@ -106,3 +106,17 @@ def test_hours_reservations_covered_are_those_of_their_lines(built: Builder, lin
         "where commitment_kind = 'reserved_instance'",
     )["hours"]
     assert found == covered
+
+
+def test_accounts_by_the_day_are_the_same_use_as_the_hours(built: Builder) -> None:
+    """Two ways over the same lines: with all others by account, and apart hour by hour."""
+    told = [
+        ask(
+            built,
+            "select usage_date, region_id, accelerator_family, commitment_kind, commitment_id, sum(eligible_list_cost_usd), "
+            f"sum(used_cost_usd), sum(on_demand_cost_usd), sum(eligible_hours) from {mart} group by 1, 2, 3, 4, 5 order by all",
+        ).rows()
+        for mart in ("mart_commitment_use_daily", "mart_commitment_use_hourly")
+    ]
+    assert told[0]
+    assert told[0] == told[1]

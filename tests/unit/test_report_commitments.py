@@ -30,7 +30,6 @@ def use(day: int, hour: int, family: str, kind: str, listed: str, paid: str, **o
         "billing_period": "2026-07",
         "usage_date": date(2026, 7, day),
         "hour_started_at": datetime(2026, 7, day, hour),
-        "account_id": "444455556666",
         "region_id": "us-west-2",
         "accelerator_family": family,
         "commitment_kind": kind,
@@ -42,6 +41,20 @@ def use(day: int, hour: int, family: str, kind: str, listed: str, paid: str, **o
         "eligible_hours": Decimal(1),
         "covered_hours": Decimal(0 if is_open else 1),
         "unpriced_line_count": 0,
+    } | other
+
+
+def by_account(family: str, listed: str, *, covered: str, on_demand: str, **other: Any) -> dict[str, Any]:
+    """A day's use of an account, as the same hours tell it."""
+    return {
+        **PAYER,
+        "usage_date": JULY,
+        "account_id": "444455556666",
+        "region_id": "us-west-2",
+        "accelerator_family": family,
+        "eligible_list_cost_usd": Decimal(listed),
+        "covered_list_cost_usd": Decimal(covered),
+        "on_demand_cost_usd": Decimal(on_demand),
     } | other
 
 
@@ -107,7 +120,13 @@ def example() -> Marts:
             use(1, 10, "gpu", "compute_savings_plan", "22", "14"),
             use(1, 10, "gpu", "none", "44", "43"),
             use(1, 11, "trainium", "none", "21.50", "21.50"),
-            use(2, 10, "other", "reserved_instance", "12.50", "8", account_id="777788889999"),
+            use(2, 10, "other", "reserved_instance", "12.50", "8"),
+        ],
+        "mart_commitment_use_daily": [
+            by_account("gpu", "22", covered="22", on_demand="0"),
+            by_account("gpu", "44", covered="0", on_demand="43"),
+            by_account("trainium", "21.50", covered="0", on_demand="21.50"),
+            by_account("other", "12.50", covered="12.50", on_demand="0", account_id="777788889999"),
         ],
         "mart_commitment_coverage_daily": [
             {
