@@ -19,7 +19,6 @@ known_run as (
 line as (
     select
         line.*,
-        shared.service is not null as is_shared_service,
         known_run.run_id as named_run_id,
         -- What runs had attached or mounted is theirs by the time they had it.
         line.line_class = 'other' and claimed.claim_key is not null as is_attached,
@@ -30,7 +29,6 @@ line as (
         = case when line.line_class = 'instance' then coalesce(job_name(line.resource_id), line.resource_id)
             when line.line_class = 'other' and line.charge_category = 'Usage' and line.usage_ended_at > line.usage_started_at
                 then attached_id(line.resource_id, line.usage_type) end
-    left join ref_shared_service as shared on shared.service = line.service
     -- A tag alone is evidence only while the run it names was alive.
     left join known_run
         on known_run.run_id = line.tag_run_id
@@ -50,8 +48,7 @@ bucketed as (
             when charge_category = 'Usage' and named_run_id is not null then 'run'
             -- Which instances of a dedicated host its price is for, the bill does not say.
             when line_class in ('instance', 'host') and accelerator_family <> 'none' then 'unattributed'
-            when charge_category = 'Usage' and (is_shared_service
-                or regexp_matches(coalesce(usage_type, ''), 'EBS:|NatGateway|DataTransfer|AWS-(In|Out)-Bytes')) then 'shared'
+            when charge_category = 'Usage' and is_shared_usage then 'shared'
             else 'other'
         end as bucket
     from line

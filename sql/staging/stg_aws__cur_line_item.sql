@@ -2,41 +2,43 @@
 -- partition: billing_period
 -- stored: no
 -- What it bills stands with its kind; here is what only the line knows: who used when how much, and what it cost.
-with classified as (
+with line as (
+    select *, cur_is_free() as is_free, cur_is_of_training_plan() as is_of_training_plan
+    from aws_cur_line_item
+),
+
+classified as (
     select
         line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete, kind.is_unused_scaled,
         kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category, kind.usage_kind, kind.line_class,
-        kind.is_block_time, kind.instance_type, kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
+        kind.is_block_time, kind.is_shared_usage, kind.is_bedrock, kind.instance_type, kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
         kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_discount_id,
         kind.commitment_eligibility
-    from aws_cur_line_item as line
+    from line
     -- All that a kind was told by: nothing less is the same kind.
     join stg_aws__cur_line_kind as kind
         on kind.billing_period = line.billing_period
-        and kind.billing_started_at is not distinct from line.bill_billing_period_start_date
-        and kind.payer_account_id is not distinct from line.bill_payer_account_id
-        and kind.stated_invoice_id is not distinct from line.bill_invoice_id
-        and kind.stated_billing_entity is not distinct from line.bill_billing_entity
-        and kind.stated_invoice_issuer is not distinct from line.bill_invoicing_entity
-        and kind.billing_currency is not distinct from line.line_item_currency_code
-        and kind.charge_type is not distinct from line.line_item_line_item_type
-        and kind.charge_description is not distinct from line.line_item_line_item_description
-        and kind.service is not distinct from line.line_item_product_code
-        and kind.usage_type is not distinct from line.line_item_usage_type
-        and kind.operation is not distinct from line.line_item_operation
+        and kind.bill_billing_period_start_date is not distinct from line.bill_billing_period_start_date
+        and kind.bill_payer_account_id is not distinct from line.bill_payer_account_id
+        and kind.bill_invoice_id is not distinct from line.bill_invoice_id
+        and kind.bill_billing_entity is not distinct from line.bill_billing_entity
+        and kind.bill_invoicing_entity is not distinct from line.bill_invoicing_entity
+        and kind.line_item_currency_code is not distinct from line.line_item_currency_code
+        and kind.line_item_line_item_type is not distinct from line.line_item_line_item_type
+        and kind.line_item_line_item_description is not distinct from line.line_item_line_item_description
+        and kind.line_item_product_code is not distinct from line.line_item_product_code
+        and kind.line_item_usage_type is not distinct from line.line_item_usage_type
+        and kind.line_item_operation is not distinct from line.line_item_operation
         and kind.pricing_term is not distinct from line.pricing_term
-        and kind.pricing_unit is not distinct from line.pricing_unit
-        and kind.pricing_currency is not distinct from line.pricing_currency
-        and kind.stated_instance_type is not distinct from line.product_instance_type
-        and kind.product_name is not distinct from line.product_product_name
-        and kind.stated_region_id is not distinct from line.product_region_code
-        and kind.stated_reservation_id is not distinct from line.reservation_reservation_a_r_n
-        and kind.stated_savings_plan_id is not distinct from line.savings_plan_savings_plan_a_r_n
-        and kind.stated_capacity_id is not distinct from line.capacity_reservation_capacity_reservation_arn
-        and kind.capacity_status is not distinct from line.capacity_reservation_capacity_reservation_status
-        and kind.capacity_type is not distinct from line.capacity_reservation_capacity_reservation_type
-        and kind.is_free = cur_is_free()
-        and kind.is_of_training_plan = cur_is_of_training_plan()
+        and kind.product_instance_type is not distinct from line.product_instance_type
+        and kind.product_region_code is not distinct from line.product_region_code
+        and kind.reservation_reservation_a_r_n is not distinct from line.reservation_reservation_a_r_n
+        and kind.savings_plan_savings_plan_a_r_n is not distinct from line.savings_plan_savings_plan_a_r_n
+        and kind.capacity_reservation_capacity_reservation_arn is not distinct from line.capacity_reservation_capacity_reservation_arn
+        and kind.capacity_reservation_capacity_reservation_status is not distinct from line.capacity_reservation_capacity_reservation_status
+        and kind.capacity_reservation_capacity_reservation_type is not distinct from line.capacity_reservation_capacity_reservation_type
+        and kind.is_free = line.is_free
+        and kind.is_of_training_plan = line.is_of_training_plan
 ),
 
 costed as (
@@ -62,8 +64,9 @@ select
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
     coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units, commitment_discount_id,
     commitment_eligibility,
-    case when line_item_product_code like 'AmazonBedrock%' or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%')
-        then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end as million_tokens,
+    case when is_bedrock then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end
+        as million_tokens,
+    is_shared_usage,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
     cast(amortised_cost as decimal(20, 10)) as amortised_cost_usd,
     cast(effective_cost as decimal(20, 10)) as effective_cost_usd, cast(billed_cost as decimal(20, 10)) as billed_cost_usd,

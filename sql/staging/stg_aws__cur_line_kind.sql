@@ -1,23 +1,12 @@
 -- One row per combination of what lines of a delivered report say they bill, beside who used when how much: what it is by our rules.
 -- partition: billing_period
--- Millions of lines share some thousand combinations, so each is classified once; a line finds its own by all of the columns
--- (stg_aws__cur_line_item). The only SQL that knows the report's line-item types (facts aws-billing 2).
-with combination as (
-    select distinct
-        billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity, bill_invoicing_entity,
-        line_item_currency_code, line_item_line_item_type, line_item_line_item_description, line_item_product_code, line_item_usage_type,
-        line_item_operation, pricing_term, pricing_unit, pricing_currency, product_instance_type, product_product_name, product_region_code,
-        reservation_reservation_a_r_n, savings_plan_savings_plan_a_r_n, capacity_reservation_capacity_reservation_arn,
-        capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type,
-        cur_is_free() as is_free, cur_is_of_training_plan() as is_of_training_plan,
-        usage_kind_of(line_item_usage_type) as usage_kind
-    from aws_cur_line_item
-),
-
-line as (
+-- Each is classified once; a line finds its own by all of the columns (stg_aws__cur_line_item). The only SQL that knows the report's
+-- line-item types (facts aws-billing 2).
+with line as (
     select *, cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
-        coalesce(bill_invoice_id, '') as invoice_id
-    from combination
+        coalesce(bill_invoice_id, '') as invoice_id,
+        usage_kind_of(line_item_usage_type) as usage_kind
+    from stg_aws__cur_combination
 ),
 
 -- Only what bills instance time has an instance type worth looking up; the joins below then have one plain key.
@@ -73,7 +62,10 @@ classified as (
         cur_line_class() as line_class,
         cur_is_block_time() as is_block_time,
         family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
-        accelerator.accelerator_count, region.region_id as prefix_region_id
+        accelerator.accelerator_count, region.region_id as prefix_region_id,
+        is_shared_usage(shared.service, line_item_usage_type) as is_shared_usage,
+        coalesce(line_item_product_code like 'AmazonBedrock%'
+            or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%'), false) as is_bedrock
     from catalogued as line
     left join ref_region_prefix as region on region.region_prefix = line.region_prefix
     left join payer
@@ -83,21 +75,19 @@ classified as (
         and payer.billing_currency = line.line_item_currency_code
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
     left join accelerator on accelerator.instance_type = line.catalogue_type
+    left join ref_shared_service as shared on shared.service = line.line_item_product_code
 )
 
 select
-    billing_period, bill_billing_period_start_date as billing_started_at, bill_payer_account_id as payer_account_id,
-    bill_invoice_id as stated_invoice_id, bill_billing_entity as stated_billing_entity, bill_invoicing_entity as stated_invoice_issuer,
-    line_item_currency_code as billing_currency, line_item_line_item_type as charge_type,
-    line_item_line_item_description as charge_description, line_item_product_code as service, line_item_usage_type as usage_type,
-    line_item_operation as operation, pricing_term, pricing_unit, pricing_currency,
-    product_instance_type as stated_instance_type, product_product_name as product_name, product_region_code as stated_region_id,
-    reservation_reservation_a_r_n as stated_reservation_id, savings_plan_savings_plan_a_r_n as stated_savings_plan_id,
-    capacity_reservation_capacity_reservation_arn as stated_capacity_id,
-    capacity_reservation_capacity_reservation_status as capacity_status, capacity_reservation_capacity_reservation_type as capacity_type,
+    billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity, bill_invoicing_entity,
+    line_item_currency_code, line_item_line_item_type, line_item_line_item_description, line_item_product_code, line_item_usage_type,
+    line_item_operation, pricing_term, product_instance_type, product_region_code,
+    reservation_reservation_a_r_n, savings_plan_savings_plan_a_r_n, capacity_reservation_capacity_reservation_arn,
+    capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type,
     is_free, is_of_training_plan,
     billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled,
     is_known_charge_type, effective_rule, list_rule, charge_category, usage_kind, line_class, is_block_time,
+    is_shared_usage, is_bedrock,
     coalesce(instance_type, nullif(catalogue_type, '')) as instance_type, accelerator_family,
     coalesce(accelerator_count, 0) as accelerator_count, coalesce(product_region_code, prefix_region_id, '') as region_id,
     cur_market() as market,

@@ -97,21 +97,23 @@ select
     billing_currency,
     charge_category as charge_type, coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
     our_category as charge_category, effective_rule, line_class, charge_description,
-    service, usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
+    line.service, usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
     family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
     coalesce(accelerator.accelerator_count, 0) as accelerator_count,
     focus_market() as market,
     nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id), '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at, cast(charge_period_start as date) as usage_date,
     coalesce(consumed_quantity, pricing_quantity, 0) as usage_quantity, cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
-    commitment_eligibility(our_category, effective_rule, line_class, focus_market(), service, usage_type, line.instance_type,
+    commitment_eligibility(our_category, effective_rule, line_class, focus_market(), line.service, usage_type, line.instance_type,
         policy.assumed_eligible) as commitment_eligibility,
-    case when service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
+    case when line.service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
+    is_shared_usage(shared.service, usage_type) as is_shared_usage,
     cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
     cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortised_cost_usd, -- else a discount
     cast(focus_effective_cost() as decimal(20, 10)) as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
 from ruled as line
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalogue_type
+left join ref_shared_service as shared on shared.service = line.service
 cross join policy

@@ -13,31 +13,20 @@ with total as (
         coalesce(line_item_line_item_type, '') as charge_type,
         max(source_name) as source_name,
         max(delivery_id) as delivery_id,
-        count(*) as line_count,
-        count(nullif(line_item_unblended_cost, 0)) as charged_line_count,
-        count(*) filter (where line_item_unblended_cost is null) as line_without_cost_count,
-        -- Their list cost is not in the bill's currency, so it is not taken (cur_list_cost).
-        count(*) filter (where pricing_currency <> line_item_currency_code and pricing_public_on_demand_cost <> 0)
-            as line_priced_in_other_currency_count,
-        coalesce(sum(line_item_unblended_cost), 0) as billed_cost_usd,
-        coalesce(sum(coalesce(line_item_net_unblended_cost, line_item_unblended_cost)), 0) as net_billed_cost_usd,
-        coalesce(sum(discount_total_discount), 0) as in_line_discount_usd,
-        coalesce(sum(savings_plan_amortized_upfront_commitment_for_billing_period), 0)
-            + coalesce(sum(reservation_amortized_upfront_fee_for_billing_period), 0) as amortised_upfront_usd,
-        -- Net columns are filled only for a payer with discounts; decided per payer and month (facts 2.3).
-        count(coalesce(line_item_net_unblended_cost, savings_plan_net_savings_plan_effective_cost,
-            savings_plan_net_amortized_upfront_commitment_for_billing_period, reservation_net_effective_cost,
-            reservation_net_unused_amortized_upfront_fee_for_billing_period, reservation_net_unused_recurring_fee))
-            as net_value_count,
-        -- What a fee leaves unused; an export may lack the columns.
-        count(coalesce(nullif(savings_plan_total_commitment_to_date, 0), reservation_unused_recurring_fee,
-            reservation_unused_amortized_upfront_fee_for_billing_period)) as commitment_value_count,
-        max(line_item_usage_start_date) as newest_usage_at,
-        -- Monthly charges lie over the whole month from its first day on.
-        max(line_item_usage_end_date) filter (
-            where date_diff('hour', line_item_usage_start_date, line_item_usage_end_date) <= 24) as usage_until_at
-    from aws_cur_line_item
-    group by all
+        sum(line_count) as line_count,
+        sum(charged_line_count) as charged_line_count,
+        sum(line_without_cost_count) as line_without_cost_count,
+        sum(line_priced_in_other_currency_count) as line_priced_in_other_currency_count,
+        sum(billed_cost_usd) as billed_cost_usd,
+        sum(net_billed_cost_usd) as net_billed_cost_usd,
+        sum(in_line_discount_usd) as in_line_discount_usd,
+        sum(amortised_upfront_usd) as amortised_upfront_usd,
+        sum(net_value_count) as net_value_count,
+        sum(commitment_value_count) as commitment_value_count,
+        max(newest_usage_at) as newest_usage_at,
+        max(usage_until_at) as usage_until_at
+    from stg_aws__cur_combination
+    group by 1, 2, 3, 4, 5, 6, 7, 8
 )
 
 select
