@@ -13,7 +13,7 @@ classified as (
         kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category, kind.usage_kind, kind.line_class,
         kind.is_block_time, kind.is_shared_usage, kind.is_bedrock, kind.instance_type, kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
         kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_discount_id,
-        kind.commitment_eligibility
+        kind.commitment_eligibility, kind.charge_kind_no
     from line
     -- All that a kind was told by: nothing less is the same kind.
     join stg_aws__cur_line_kind as kind
@@ -66,7 +66,7 @@ select
     commitment_eligibility,
     case when is_bedrock then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end
         as million_tokens,
-    is_shared_usage,
+    is_shared_usage, charge_kind_no,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
     cast(amortised_cost as decimal(20, 10)) as amortised_cost_usd,
     cast(effective_cost as decimal(20, 10)) as effective_cost_usd, cast(billed_cost as decimal(20, 10)) as billed_cost_usd,

@@ -12,7 +12,7 @@ with line as (
 -- Only what bills instance time has an instance type worth looking up; the joins below then have one plain key.
 kinded as (
     select line.*, kind.line_class as kind_class,
-        cur_instance_type() as instance_type,
+        cur_instance_type() as told_instance_type,
         -- No prefix is us-east-1 (facts 4.1).
         case when kind.usage_kind is not null and product_region_code is null then
             coalesce(nullif(regexp_extract(line_item_usage_type, '^([A-Z]+[0-9]?)-', 1), ''), 'none') end as region_prefix
@@ -62,7 +62,7 @@ classified as (
         cur_line_class() as line_class,
         cur_is_block_time() as is_block_time,
         family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
-        accelerator.accelerator_count, region.region_id as prefix_region_id,
+        coalesce(accelerator.accelerator_count, 0) as accelerator_count, region.region_id as prefix_region_id,
         is_shared_usage(shared.service, line_item_usage_type) as is_shared_usage,
         coalesce(line_item_product_code like 'AmazonBedrock%'
             or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%'), false) as is_bedrock
@@ -76,6 +76,25 @@ classified as (
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
     left join accelerator on accelerator.instance_type = line.catalogue_type
     left join ref_shared_service as shared on shared.service = line.line_item_product_code
+),
+
+kind as (
+    select
+        *,
+        case when effective_rule in ('credit', 'discount', 'refund') then line_item_line_item_description end as kept_description,
+        coalesce(told_instance_type, nullif(catalogue_type, '')) as instance_type,
+        coalesce(product_region_code, prefix_region_id, '') as region_id,
+        cur_market() as market,
+        commitment_eligibility(charge_category, effective_rule, line_class, cur_market(), line_item_product_code, line_item_usage_type,
+            coalesce(told_instance_type, nullif(catalogue_type, '')), policy.assumed_eligible) as commitment_eligibility,
+        -- An instance's own id names no reservation.
+        case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
+            capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
+            capacity_reservation_id(reservation_reservation_a_r_n)) end as capacity_reservation_id,
+        coalesce(savings_plan_savings_plan_a_r_n, case when effective_rule in ('reservation', 'reservation_unused')
+            then reservation_reservation_a_r_n end) as commitment_discount_id
+    from classified
+    cross join policy
 )
 
 select
@@ -83,21 +102,12 @@ select
     line_item_currency_code, line_item_line_item_type, line_item_line_item_description, line_item_product_code, line_item_usage_type,
     line_item_operation, pricing_term, product_instance_type, product_region_code,
     reservation_reservation_a_r_n, savings_plan_savings_plan_a_r_n, capacity_reservation_capacity_reservation_arn,
-    capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type,
-    is_free, is_of_training_plan,
-    billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled,
-    is_known_charge_type, effective_rule, list_rule, charge_category, usage_kind, line_class, is_block_time,
-    is_shared_usage, is_bedrock,
-    coalesce(instance_type, nullif(catalogue_type, '')) as instance_type, accelerator_family,
-    coalesce(accelerator_count, 0) as accelerator_count, coalesce(product_region_code, prefix_region_id, '') as region_id,
-    cur_market() as market,
-    commitment_eligibility(charge_category, effective_rule, line_class, cur_market(), line_item_product_code, line_item_usage_type,
-        coalesce(instance_type, nullif(catalogue_type, '')), policy.assumed_eligible) as commitment_eligibility,
-    -- An instance's own id names no reservation.
-    case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
-        capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
-        capacity_reservation_id(reservation_reservation_a_r_n)) end as capacity_reservation_id,
-    coalesce(savings_plan_savings_plan_a_r_n, case when effective_rule in ('reservation', 'reservation_unused')
-        then reservation_reservation_a_r_n end) as commitment_discount_id
-from classified
-cross join policy
+    capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type, is_free, is_of_training_plan,
+    billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled, is_known_charge_type, effective_rule, list_rule,
+    charge_category, usage_kind, line_class, is_block_time, is_shared_usage, is_bedrock, instance_type, accelerator_family,
+    accelerator_count, region_id, market, commitment_eligibility, capacity_reservation_id, commitment_discount_id, kept_description,
+    -- Kinds that differ in nothing that charges are told by have one number (stg_aws__charge_kind).
+    dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity, bill_invoicing_entity,
+        line_item_currency_code, charge_category, line_item_line_item_type, is_known_charge_type, effective_rule, line_item_product_code,
+        region_id, accelerator_family, market, kept_description, commitment_discount_id, commitment_eligibility) as charge_kind_no
+from kind
