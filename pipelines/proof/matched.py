@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import exp, fsum, log
 from typing import Any
 
@@ -36,13 +37,13 @@ class Side:
         """What the failed runs cost, on the basis of the side."""
         return fsum(_cost(run, "whole_cost_usd") for run in self.failed)
 
-    @property
+    @cached_property
     def loading(self) -> float:
         """What each compared run bears, itself included: all cost over that of the compared runs."""
         borne = fsum(_cost(run, self._spent) for run in self.runs)
         return (borne + self.failed_cost) / borne if borne else 1.0
 
-    @property
+    @cached_property
     def costs(self) -> list[float]:
         """Cost by the measure of each compared run, failed ones counted in."""
         return [_cost(run, MEASURES[self.measure]) * self.loading for run in self.runs]
@@ -92,12 +93,13 @@ def _side(runs: Sequence[Run], measure: str) -> Side | None:
     ended = [run for run in runs if run["status"] not in UNENDED]
     if measure == "cost_to_target":
         # Reached is reached, however the run ended afterwards; one that completed without is as good as failed.
+        failed = [run for run in ended if run[column] is None]
         compared = [run for run in ended if run[column] is not None]
     else:
+        failed = [run for run in ended if run["status"] in FAILED]
         compared = [run for run in ended if run["status"] not in FAILED]
         if any(run[column] is None for run in compared):
             return None
-    failed = [run for run in ended if run not in compared]
     if not compared or any(run["whole_cost_usd"] is None for run in ended):
         return None
     return Side(measure, tuple(compared), tuple(failed), tuple(run for run in runs if run["status"] in UNENDED))
