@@ -4,7 +4,7 @@
 select distinct
     charge_kind_no, billing_period, billing_month, bill_payer_account_id as payer_account_id, invoice_id,
     coalesce(bill_billing_entity, '') as billing_entity, coalesce(bill_invoicing_entity, '') as invoice_issuer,
-    line_item_currency_code as billing_currency, charge_category, line_item_line_item_type as charge_type, is_known_charge_type,
+    billing_currency, charge_category, line_item_line_item_type as charge_type, is_known_charge_type,
     effective_rule, line_item_product_code as service, region_id, accelerator_family, market, kept_description,
     commitment_discount_id, commitment_eligibility
 from stg_aws__cur_line_kind

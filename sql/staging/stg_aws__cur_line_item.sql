@@ -23,7 +23,7 @@ classified as (
         and kind.bill_invoice_id is not distinct from line.bill_invoice_id
         and kind.bill_billing_entity is not distinct from line.bill_billing_entity
         and kind.bill_invoicing_entity is not distinct from line.bill_invoicing_entity
-        and kind.line_item_currency_code is not distinct from line.line_item_currency_code
+        and kind.billing_currency is not distinct from line.line_item_currency_code
         and kind.line_item_line_item_type is not distinct from line.line_item_line_item_type
         and kind.line_item_line_item_description is not distinct from line.line_item_line_item_description
         and kind.line_item_product_code is not distinct from line.line_item_product_code

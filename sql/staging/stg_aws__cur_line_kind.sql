@@ -1,7 +1,6 @@
 -- One row per combination of what lines of a delivered report say they bill, beside who used when how much: what it is by our rules.
 -- partition: billing_period
--- Each is classified once; a line finds its own by all of the columns (stg_aws__cur_line_item). The only SQL that knows the report's
--- line-item types (facts aws-billing 2).
+-- A line finds its own by all of the columns (stg_aws__cur_line_item). The only SQL that knows the report's line-item types (facts 2).
 with line as (
     select *, cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
         coalesce(bill_invoice_id, '') as invoice_id,
@@ -48,6 +47,13 @@ payer as (
     cross join policy
 ),
 
+-- What others sell is known by its name alone, which is read of these lines only.
+resold as (
+    select distinct line_item_product_code as product_code
+    from aws_cur_line_item
+    where bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%'
+),
+
 classified as (
     select
         line.*, payer.has_net_costs, payer.is_negation_complete, payer.is_unused_scaled,
@@ -65,16 +71,17 @@ classified as (
         coalesce(accelerator.accelerator_count, 0) as accelerator_count, region.region_id as prefix_region_id,
         is_shared_usage(shared.service, line_item_usage_type) as is_shared_usage,
         coalesce(line_item_product_code like 'AmazonBedrock%'
-            or (bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%'), false) as is_bedrock
+            or (bill_billing_entity = 'AWS Marketplace' and resold.product_code is not null), false) as is_bedrock
     from catalogued as line
     left join ref_region_prefix as region on region.region_prefix = line.region_prefix
     left join payer
         on payer.billing_month = line.billing_month
         and payer.payer_account_id = line.bill_payer_account_id
         and payer.invoice_id = line.invoice_id
-        and payer.billing_currency = line.line_item_currency_code
+        and payer.billing_currency = line.billing_currency
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
     left join accelerator on accelerator.instance_type = line.catalogue_type
+    left join resold on resold.product_code = line.line_item_product_code
     left join ref_shared_service as shared on shared.service = line.line_item_product_code
 ),
 
@@ -99,7 +106,7 @@ kind as (
 
 select
     billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity, bill_invoicing_entity,
-    line_item_currency_code, line_item_line_item_type, line_item_line_item_description, line_item_product_code, line_item_usage_type,
+    billing_currency, line_item_line_item_type, line_item_line_item_description, line_item_product_code, line_item_usage_type,
     line_item_operation, pricing_term, product_instance_type, product_region_code,
     reservation_reservation_a_r_n, savings_plan_savings_plan_a_r_n, capacity_reservation_capacity_reservation_arn,
     capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type, is_free, is_of_training_plan,
@@ -108,6 +115,6 @@ select
     accelerator_count, region_id, market, commitment_eligibility, capacity_reservation_id, commitment_discount_id, kept_description,
     -- Kinds that differ in nothing that charges are told by have one number (stg_aws__charge_kind).
     dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity, bill_invoicing_entity,
-        line_item_currency_code, charge_category, line_item_line_item_type, is_known_charge_type, effective_rule, line_item_product_code,
+        billing_currency, charge_category, line_item_line_item_type, is_known_charge_type, effective_rule, line_item_product_code,
         region_id, accelerator_family, market, kept_description, commitment_discount_id, commitment_eligibility) as charge_kind_no
 from kind

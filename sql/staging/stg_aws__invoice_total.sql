@@ -9,7 +9,7 @@ with total as (
         coalesce(bill_invoice_id, '') as invoice_id,
         coalesce(bill_billing_entity, '') as billing_entity,
         coalesce(bill_invoicing_entity, '') as invoice_issuer,
-        line_item_currency_code as billing_currency,
+        billing_currency,
         coalesce(line_item_line_item_type, '') as charge_type,
         max(source_name) as source_name,
         max(delivery_id) as delivery_id,
