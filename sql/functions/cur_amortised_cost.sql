@@ -4,7 +4,8 @@
 -- over: the classified lines of stg_aws__cur_line_item
 -- unit: the line's currency
 case
-    when line_class = 'block_fee' then net_or_gross(has_net, line_item_net_unblended_cost, line_item_unblended_cost)
+    -- Most lines, so they are asked for first.
+    when effective_rule = 'as_billed' or line_class = 'block_fee' then net_or_gross(has_net, line_item_net_unblended_cost, line_item_unblended_cost)
     when effective_rule = 'savings_plan' then net_or_gross(has_net, savings_plan_net_savings_plan_effective_cost, savings_plan_savings_plan_effective_cost)
     when effective_rule = 'savings_plan_unused' then net_unused_usd(
         coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0),

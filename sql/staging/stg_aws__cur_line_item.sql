@@ -41,10 +41,14 @@ classified as (
         and kind.is_of_training_plan = line.is_of_training_plan
 ),
 
-costed as (
-    select *, cur_list_cost() as list_cost, cur_amortised_cost(false) as amortised_cost, cur_effective_cost() as effective_cost,
-        cur_billed_cost() as billed_cost
+amortised as (
+    select *, cur_amortised_cost(false) as amortised_cost
     from classified
+),
+
+costed as (
+    select *, cur_list_cost() as list_cost, cur_effective_cost() as effective_cost, cur_billed_cost() as billed_cost
+    from amortised
 )
 
 select
