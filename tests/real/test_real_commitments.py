@@ -113,8 +113,9 @@ def test_accounts_by_the_day_are_the_same_use_as_the_hours(built: Builder) -> No
     told = [
         ask(
             built,
-            "select usage_date, region_id, accelerator_family, commitment_kind, commitment_id, sum(eligible_list_cost_usd), "
-            f"sum(used_cost_usd), sum(on_demand_cost_usd), sum(eligible_hours) from {mart} group by 1, 2, 3, 4, 5 order by all",
+            "select usage_date, region_id, accelerator_family, commitment_kind, commitment_id, "
+            "sum(eligible_list_cost_usd), sum(used_cost_usd), sum(on_demand_cost_usd), sum(eligible_hours) "
+            f"from {mart} group by 1, 2, 3, 4, 5 order by all",
         ).rows()
         for mart in ("mart_commitment_use_daily", "mart_commitment_use_hourly")
     ]
