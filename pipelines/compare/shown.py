@@ -10,7 +10,7 @@ import polars as pl
 
 from pipelines.console import Console
 from pipelines.explain.layout import folded
-from pipelines.reports.formats import cents, day, percent, unit_usd
+from pipelines.reports.formats import cents, day, hyphen, percent, unit_usd
 
 MEASURES = {
     "cost_to_target": "cost to reach the target",
@@ -107,7 +107,7 @@ def _leaning(portfolio: Row | None, spike: Row | None) -> Iterator[str]:
     side = "Trainium" if stake >= 0 else "GPU"
     said = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
     if portfolio["at_stake_evidence"] == "at most all of it":
-        said = f"at most all of {cents(stake, currency)} a month"
+        said = f"at most all of {hyphen(cents(stake, currency))} a month"
     yield f"At stake: {said}; bought as {portfolio['purchase_shares'] or 'nothing known'}."
     if spike is None:
         return
@@ -126,18 +126,19 @@ def _saving(row: Row) -> str:
     if row["saving_ratio"] is None:
         return "none claimed"
     if row["saving_low_ratio"] is None:
-        return f"{percent(row['saving_ratio'])}, no interval"
-    return f"{percent(row['saving_ratio'])} ({percent(row['saving_low_ratio'])} to {percent(row['saving_high_ratio'])})"
+        return hyphen(f"{percent(row['saving_ratio'])}, no interval")
+    interval = f"{percent(row['saving_low_ratio'])} to {percent(row['saving_high_ratio'])}"
+    return hyphen(f"{percent(row['saving_ratio'])} ({interval})")
 
 
 def _failed(row: Row, side: str) -> str:
     count = row[f"{side}_failed_run_count"]
-    return f"{count} ({cents(row[f'{side}_failed_cost_usd'], row['billing_currency'])})" if count else _count(count)
+    return f"{count} ({_amount(row, f'{side}_failed_cost_usd', cents)})" if count else _count(count)
 
 
 def _amount(row: Row, name: str, form: Callable[[Any, str], str]) -> str:
     # What the report writes for nothing is markup.
-    return "n/a" if row[name] is None else form(row[name], row["billing_currency"])
+    return "n/a" if row[name] is None else hyphen(form(row[name], row["billing_currency"]))
 
 
 def _count(value: int | None) -> str:

@@ -17,6 +17,7 @@ from pipelines.dashboard.runs import run_page, runs_page
 from pipelines.errors import TrainledgerError
 from pipelines.exports.dictionary import lineage_told, marts_told
 from pipelines.reports import app_charts, charts
+from pipelines.reports.formats import minuses
 from pipelines.reports.heat import heat_map
 from pipelines.reports.render import facts_of, failed_checks, templates
 
@@ -48,7 +49,8 @@ def mistake(reader: Reader, sentence: str, code: int, asked: Asked) -> str:
 
 def _page(name: str, links: Links, **told: Any) -> str:
     template = _templates().get_template(f"{name}.html.j2")
-    return template.render(name=name, menu=PAGES, links=links, command=command, bucket_meanings=BUCKETS, **told).strip()
+    page = template.render(name=name, menu=PAGES, links=links, command=command, bucket_meanings=BUCKETS, **told)
+    return minuses(page).strip()
 
 
 @cache

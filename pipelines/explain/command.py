@@ -52,48 +52,38 @@ def run(run_id: str, config: Config = None, lines: Lines = 20, as_json: Json = F
     _explain(config, lambda engine: ask_run(engine, run_id), lines, as_json, as_csv)
 
 
-@app.command()
-def day(
-    day: Annotated[str, typer.Argument(help="A day of use, as 2026-07-03.")],
-    bucket: Bucket = None,
-    account: Account = None,
-    payer: Payer = None,
-    category: Category = None,
-    service: Service = None,
-    family: Family = None,
-    currency: Currency = None,
-    config: Config = None,
-    lines: Lines = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """A day of the ledger, or a part of it, down to its bill lines."""
-    from pipelines.explain.asked import ask_day, chosen
+def _of_the_ledger(span: str, argument: str, summary: str) -> None:
+    """The command of a span of the ledger, a day or a month; each takes the same options."""
+    when_given = typer.Argument(metavar=span, help=argument)
 
-    options = chosen(bucket, account, payer, category, service, family, currency)
-    _explain(config, lambda engine: ask_day(engine, day, options), lines, as_json, as_csv)
+    @app.command(span, help=summary)
+    def command(
+        when: str = when_given,
+        bucket: Bucket = None,
+        account: Account = None,
+        payer: Payer = None,
+        category: Category = None,
+        service: Service = None,
+        family: Family = None,
+        currency: Currency = None,
+        config: Config = None,
+        lines: Lines = 20,
+        as_json: Json = False,
+        as_csv: Csv = False,
+    ) -> None:
+        from pipelines.explain.asked import ask_day, ask_month, chosen
+
+        ask = ask_day if span == "day" else ask_month
+        options = chosen(bucket, account, payer, category, service, family, currency)
+        _explain(config, lambda engine: ask(engine, when, options), lines, as_json, as_csv)
 
 
-@app.command()
-def month(
-    month: Annotated[str, typer.Argument(help="A billing month, as 2026-07.")],
-    bucket: Bucket = None,
-    account: Account = None,
-    payer: Payer = None,
-    category: Category = None,
-    service: Service = None,
-    family: Family = None,
-    currency: Currency = None,
-    config: Config = None,
-    lines: Lines = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """A month of the ledger, or a part of it, by day, down to its bill lines."""
-    from pipelines.explain.asked import ask_month, chosen
-
-    options = chosen(bucket, account, payer, category, service, family, currency)
-    _explain(config, lambda engine: ask_month(engine, month, options), lines, as_json, as_csv)
+_of_the_ledger("day", "A day of use, as 2026-07-03.", "A day of the ledger, or a part of it, down to its bill lines.")
+_of_the_ledger(
+    "month",
+    "A billing month, as 2026-07.",
+    "A month of the ledger, or a part of it, by day, down to its bill lines.",
+)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.console import Console
 from pipelines.engine import Engine
-from pipelines.reports.formats import cents
+from pipelines.reports.formats import cents, hyphen
 
 
 def say_three_figures(engine: Engine, console: Console) -> None:
@@ -23,7 +23,7 @@ def say_three_figures(engine: Engine, console: Console) -> None:
     ).rows(named=True)
     console.say("")
     for total in totals:
-        run, unused = (cents(total[name], total["currency"]) for name in ("run", "unused"))
+        run, unused = (hyphen(cents(total[name], total["currency"])) for name in ("run", "unused"))
         console.say(f"Training runs cost      {run:>13}   effective, all delivered months")
         console.say(f"Paid for and not used   {unused:>13}   effective: idle, unattributed, unused capacity")
     for row in pair:

@@ -87,7 +87,9 @@ def _silicon(rows: dict[str, list[Row]], names: Any) -> Told:
         answer = [names.verdict_names.get(verdict, verdict)]
     runs = next(iter(rows["run_totals"]), None)
     none = "No workload has completed runs on both." if runs and runs["run_count"] else "No training run is recorded."
-    reasons = [f"{row['workload_id'].split(' / ')[0]}: {row['verdict_reason']}." for row in rows["pairs"][:2]]
+    reasons = [
+        f"{row['workload_id'].split(' / ')[0]}: {said.minus(row['verdict_reason'])}." for row in rows["pairs"][:2]
+    ]
     return {
         "question": "Is Trainium or GPU cheaper for us?",
         "answer": ", ".join(answer) or "Cannot be said",

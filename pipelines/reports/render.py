@@ -24,7 +24,7 @@ from pipelines.models.catalog import tables_in
 from pipelines.models.expressions import expand_calls
 from pipelines.publication import Publication
 from pipelines.reports import charts
-from pipelines.reports.formats import formats
+from pipelines.reports.formats import formats, minuses
 from pipelines.reports.heat import heat_map
 
 Query = Callable[[str], pl.DataFrame]
@@ -116,7 +116,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             **told.rows,
         )
     )
-    return page.strip() + "\n"
+    return minuses(page).strip() + "\n"
 
 
 def answered(report: str, query: Query, month: date | None = None) -> Answered:

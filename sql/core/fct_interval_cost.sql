@@ -1,28 +1,17 @@
--- One row per interval of a run that somebody asks the price of: an epoch, a checkpoint, the way to the target, waste.
--- A stay's cost flows evenly over its seconds within the hour, so touching intervals sum to the stay.
-with piece as (
+-- One row per interval of a run that somebody asks the price of: an epoch, a checkpoint, the way to the target.
+with priced as (
     select
-        stretch.run_id, stretch.interval_kind, stretch.interval_key,
-        greatest(stretch.started_ms, cost.started_ms) - cost.started_ms as lower_ms,
-        least(stretch.ended_ms, cost.ended_ms) - cost.started_ms as upper_ms,
-        cost.ended_ms - cost.started_ms as whole_ms,
-        cost.billing_currency, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
-    from fct_run_interval as stretch
-    join fct_run_cost_hourly as cost
-        on cost.run_id = stretch.run_id
-        and cost.started_ms < stretch.ended_ms
-        and cost.ended_ms > stretch.started_ms
-),
-
-priced as (
-    select
-        run_id, interval_kind, interval_key, billing_currency,
-        sum(piece_usd(accelerator_hours, lower_ms, upper_ms, whole_ms)) as accelerator_hours,
-        known_sum(piece_usd(list_cost_usd, lower_ms, upper_ms, whole_ms)) as list_cost_usd,
-        sum(piece_usd(effective_cost_usd, lower_ms, upper_ms, whole_ms)) as effective_cost_usd,
-        sum(piece_usd(billed_cost_usd, lower_ms, upper_ms, whole_ms)) as billed_cost_usd
-    from piece
-    group by run_id, interval_kind, interval_key, billing_currency
+        part.run_id, part.interval_kind, part.interval_key, stay.billing_currency,
+        sum(overlap_usd(stay.accelerator_hours, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms)) as accelerator_hours,
+        known_sum(overlap_usd(stay.list_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms)) as list_cost_usd,
+        sum(overlap_usd(stay.effective_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms)) as effective_cost_usd,
+        sum(overlap_usd(stay.billed_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms)) as billed_cost_usd
+    from fct_run_interval as part
+    join fct_run_cost_hourly as stay
+        on stay.run_id = part.run_id
+        and stay.started_ms < part.ended_ms
+        and stay.ended_ms > part.started_ms
+    group by part.run_id, part.interval_kind, part.interval_key, stay.billing_currency
 ),
 
 asked as (

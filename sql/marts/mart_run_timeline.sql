@@ -22,7 +22,7 @@ marked as (
 
 numbered as (
     select
-        run_id, attempt_no, phase, waste_cause, started_ms, ended_ms,
+        run_id, attempt_no, part_no as phase_part_no, phase, waste_cause, started_ms, ended_ms,
         sum(is_new) over (
             partition by run_id, attempt_no order by part_no rows between unbounded preceding and current row
         ) as part_no
@@ -35,30 +35,19 @@ stretch as (
     group by run_id, attempt_no, part_no, phase, waste_cause
 ),
 
-piece as (
-    select
-        stretch.run_id, stretch.attempt_no, stretch.part_no,
-        greatest(stretch.started_ms, cost.started_ms) - cost.started_ms as lower_ms,
-        least(stretch.ended_ms, cost.ended_ms) - cost.started_ms as upper_ms,
-        cost.ended_ms - cost.started_ms as whole_ms,
-        cost.billing_currency, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
-    from stretch
-    join fct_run_cost_hourly as cost
-        on cost.run_id = stretch.run_id
-        and cost.attempt_no = stretch.attempt_no
-        and cost.started_ms < stretch.ended_ms
-        and cost.ended_ms > stretch.started_ms
-),
-
 priced as (
     select
-        run_id, attempt_no, part_no, billing_currency,
-        sum(piece_usd(accelerator_hours, lower_ms, upper_ms, whole_ms)) as accelerator_hours,
-        known_sum(piece_usd(list_cost_usd, lower_ms, upper_ms, whole_ms)) as list_cost_usd,
-        sum(piece_usd(effective_cost_usd, lower_ms, upper_ms, whole_ms)) as effective_cost_usd,
-        sum(piece_usd(billed_cost_usd, lower_ms, upper_ms, whole_ms)) as billed_cost_usd
-    from piece
-    group by run_id, attempt_no, part_no, billing_currency
+        numbered.run_id, numbered.attempt_no, numbered.part_no, cost.billing_currency,
+        sum(cost.accelerator_hours) as accelerator_hours,
+        known_sum(cost.list_cost_usd) as list_cost_usd,
+        sum(cost.effective_cost_usd) as effective_cost_usd,
+        sum(cost.billed_cost_usd) as billed_cost_usd
+    from numbered
+    join fct_phase_cost as cost
+        on cost.run_id = numbered.run_id
+        and cost.attempt_no = numbered.attempt_no
+        and cost.part_no = numbered.phase_part_no
+    group by numbered.run_id, numbered.attempt_no, numbered.part_no, cost.billing_currency
 )
 
 select

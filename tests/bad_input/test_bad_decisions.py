@@ -1,11 +1,14 @@
-"""Decisions in the configuration that contradict themselves, or a baseline edited after it was frozen."""
+"""Decisions in the configuration that contradict themselves, are edited after the fact, or name nobody."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
+from support.bills import instance_hour
+from support.spoiled import HOURS, MONTH, Ledger, run_events
 
 from pipelines.errors import UsageError
 from pipelines.settings import load_settings
@@ -119,3 +122,27 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
 def test_decisions_that_are_none(tmp_path: Path, decisions: str, error: str) -> None:
     said = refused(tmp_path, decisions)
     assert said.startswith(f"{tmp_path}/trainledger.toml") and error in said
+
+
+def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
+    """It looks like one that nobody has touched. Runs name research and mt, the bill platform; vision is new, or yet
+    to spend, and ml may be too: two such short names are no misspelling of each other."""
+    misspelt = {
+        "Research": "research",
+        "platforms": "platform",  # a letter too many
+        "reseacrh": "research",  # two letters changed places
+        "reserch": "research",  # a letter is missing
+    }
+    ledger.record(*({**run_events(team)[0], "team": team} for team in ("research", "mt")))
+    tagged = instance_hour(f"{MONTH}-02T00", "i-2", "p5.48xlarge", "55.04", resource_tags='{"user_team": "platform"}')
+    ledger.restate(*HOURS, tagged)
+    teams = ("research", "platform", "vision", "ml", *misspelt)
+    budgets = "".join(BUDGET.replace("nlp", team) for team in teams)
+    ledger.config.write_text(f"{ledger.config.read_text()}\n{budgets}")
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    words = "budget of a team that no run and no bill names so: 4 rows of marts/mart_budget_monthly"
+    assert f"Warning: {words}, first: key=[[decisions.budgets]] team, nearest_team=research, team=Research." in said.err
+    record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
+    (told,) = (check for check in record["checks"] if check["title"] == words.partition(":")[0])
+    assert {row["team"]: row["nearest_team"] for row in told["sample"]} == misspelt

@@ -156,6 +156,29 @@ def test_a_phone_shows_every_page_without_sideways_scrolling(browser: Any, site:
         assert seen.page.evaluate("document.documentElement.scrollWidth") == 390, path
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_edge_of_a_table_is_shaded_while_there_is_more_beyond_it(browser: Any, site: Site, scheme: str) -> None:
+    seen = visit(browser, site, viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    seen.open("/runs")
+    table = seen.page.locator(".scroll")
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+
+    def dot(x: float) -> bytes:
+        """The picture of one pixel above the words of the table's head."""
+        return seen.page.screenshot(clip={"x": x, "y": box["y"] + 5, "width": 1, "height": 1})
+
+    def shaded() -> tuple[bool, bool]:
+        middle = dot(box["x"] + box["width"] / 2)
+        return dot(box["x"] + 1) != middle, dot(box["x"] + box["width"] - 3) != middle
+
+    assert shaded() == (False, True)
+    table.evaluate("e => e.scrollLeft = 60")
+    assert shaded() == (True, True)
+    table.evaluate("e => e.scrollLeft = e.scrollWidth")
+    assert shaded() == (True, False)
+
+
 def test_a_hostile_name_is_text(seen: Visit) -> None:
     seen.complaints.clear()
     seen.open("/runs")

@@ -5,17 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from html import unescape
 from pathlib import Path
 
 import pytest
 from support.ledgers import ask_published
+from support.report_marts import words as words_of
 from support.stories import build_story
 from typer.testing import CliRunner
 
 from pipelines.cli import app
+from pipelines.commands import open_marts, published_of
+from pipelines.dashboard.pages import render
+from pipelines.dashboard.reader import Reader
 from pipelines.errors import UsageError
 from pipelines.models.build import Builder
+from pipelines.reports.page import report_page
+from pipelines.reports.printed import page_of
+from pipelines.reports.render import answered, facts_of, known_reports
 
 STORY = Path(__file__).parents[1] / "golden" / "wins_ties_and_losses"
 
@@ -62,8 +70,25 @@ def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path],
     assert rows.height == 6
     for verdict, reason, flips in rows.rows():
         assert f"{verdict}: {reason}." in text
-        assert reason in report
+        # The mart and the terminal have a hyphen for a minus.
+        assert reason.replace(" -", " \u2212") in report
         assert flips is None or (flips in text and flips in report)
+
+
+def test_a_number_below_zero_has_a_minus_on_pages_and_a_hyphen_elsewhere(built: tuple[Builder, Path]) -> None:
+    """Of `lose` the README derives -1.482364 to -0.611368: a sentence of the mart, and a figure beside it."""
+    builder, config = built
+    published = published_of(builder.warehouse)
+    with open_marts(builder.warehouse, published) as marts:
+        pages = [words_of(report_page(marts, published, kind)) for kind in known_reports()]
+        paper = page_of("training_cost", answered("training_cost", marts.query), facts_of(published))
+    pages += [words_of(render(Reader(builder.warehouse), "sides", {"pair": str(pair)})) for pair in range(1, 7)]
+    pages.append(json.dumps(paper, ensure_ascii=False))
+    for page in pages:
+        assert not re.search(r"(?<![\w-])-\$?\d", page)
+    assert sum("the saving is \u2212148.2% to \u221261.1%" in page for page in pages) == 4
+    for text in (told(config, "lose"), told(config, "lose", "--csv"), told(config, "lose", "--json")):
+        assert "the saving is -148.2% to -61.1%" in " ".join(text.split()) and "\u2212" not in text
 
 
 def test_what_is_not_compared_is_written_as_unknown(built: tuple[Builder, Path]) -> None:

@@ -2,65 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from support.event_log import DESIGN, at, event, read, text
 from support.records import rows
 
-from pipelines.errors import UsageError
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import SCHEMAS, RunRecords, read_runs, runs_fingerprint
-from pipelines.storage import open_store
-
-# The ten lines of design.md section 2, word for word.
-DESIGN = """\
-{"event":"run_started","run_id":"llama8b-42","at":"2026-07-01T10:02:11Z","model":"llama-3.1-8b","dataset":"corp-v3",\
-"dataset_tokens":9.1e9,"seq_len":8192,"global_batch_samples":256,"target_metric":"eval_loss","target_value":2.05,\
-"target_direction":"min","purpose":"finetune","team":"nlp"}
-{"event":"attempt_started","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T10:02:11Z"}
-{"event":"resource_joined","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T10:02:30Z","resource":"i-0abc",\
-"instance_type":"trn1.32xlarge","account_id":"111122223333","region":"us-west-2","accelerators_used":16}
-{"event":"phase_started","run_id":"llama8b-42","attempt":1,"phase":"compile","at":"2026-07-01T10:03:00Z"}
-{"event":"epoch_completed","run_id":"llama8b-42","attempt":1,"epoch":1,"at":"2026-07-01T12:40:03Z","step":1200,\
-"tokens_seen":2.5e9}
-{"event":"checkpoint_saved","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T12:41:40Z","step":1200,"uri":"s3://...",\
-"bytes":98304000000,"stall_seconds":41.0,"resumable":true}
-{"event":"evaluation","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T12:44:00Z","step":1200,"metric":"eval_loss",\
-"value":2.11}
-{"event":"resource_left","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T15:10:00Z","resource":"i-0abc"}
-{"event":"attempt_ended","run_id":"llama8b-42","attempt":1,"at":"2026-07-01T15:10:00Z","reason":"completed"}
-{"event":"run_ended","run_id":"llama8b-42","at":"2026-07-01T15:10:05Z","status":"completed"}
-"""
-
-
-def source(folder: Path, name: str = "jobs", **options: Any) -> RunSource:
-    return RunSource(name=name, location=str(folder), **options)
-
-
-def event(kind: str, clock: str, /, **fields: Any) -> dict[str, Any]:
-    return {"event": kind, "run_id": "r", "at": f"2026-07-01T{clock}Z", **fields}
-
-
-def text(*events: dict[str, Any]) -> str:
-    return "".join(json.dumps(line) + "\n" for line in events)
-
-
-def read(folder: Path, *files: str | bytes) -> RunRecords:
-    for number, content in enumerate(files):
-        path = folder / "runs" / f"deep-{number}" / "rank.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    (folder / "runs").mkdir(exist_ok=True)
-    return read_runs(source(folder / "runs"))
-
-
-def at(clock: str) -> datetime:
-    return datetime.fromisoformat(f"2026-07-01T{clock}")
+from pipelines.sources.run_tracker import SCHEMAS
 
 
 def test_the_design_example_row_by_row(tmp_path: Path) -> None:
@@ -318,91 +268,6 @@ def test_what_can_be_resumed_from(tmp_path: Path, fields: dict[str, Any], is_res
     assert rows(records, "checkpoint", "is_resumable") == [(is_resumable,)]
 
 
-def test_unknown_events_and_fields_are_counted_and_passed_over(tmp_path: Path) -> None:
-    records = read(
-        tmp_path,
-        text(
-            event("run_started", "10:00:00", colour="red", seed=7),
-            event("heartbeat", "10:01:00", colour="red"),
-            event("heartbeat", "10:02:00", colour="blue"),
-            event("gpu_hiccup", "10:03:00", colour="blue", attempt=1),
-        ),
-    )
-    place = tmp_path / "runs"
-    assert records.warnings == [
-        f"{place}: 1 line of unknown kind 'gpu_hiccup' passed over.",
-        f"{place}: unknown field 'colour' of heartbeat passed over in 2 lines.",
-        f"{place}: unknown field 'colour' of run_started passed over in 1 line.",
-    ]
-    # Whatever it was, the run was alive.
-    assert rows(records, "attempt", "attempt_no", "last_seen_at") == [(1, at("10:03:00"))]
-
-
 def test_times_are_kept_in_utc(tmp_path: Path) -> None:
     line = {"event": "run_started", "run_id": "r", "at": "2026-07-01t12:00:00.123456789+02:00"}
     assert rows(read(tmp_path, text(line)), "run", "started_at") == [(at("10:00:00.123"),)]
-
-
-def test_a_last_line_cut_by_a_crash_is_passed_over(tmp_path: Path) -> None:
-    whole = text(event("run_started", "10:00:00"))
-    cut = text(event("heartbeat", "11:00:00"))[:-9]
-    records = read(tmp_path, whole + cut)
-    assert rows(records, "run", "last_seen_at") == [(at("10:00:00"),)]
-    file = tmp_path / "runs" / "deep-0" / "rank.jsonl"
-    assert records.warnings == [f"{file} ends in the middle of line 2; that event is passed over."]
-
-
-def test_blank_lines_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
-    told = text(event("run_started", "10:00:00"), event("run_ended", "11:00:00")).replace("\n", "\r\n\r\n")
-    records = read(tmp_path, b"\xef\xbb\xbf" + told.encode())
-    assert rows(records, "run", "started_at", "ended_at") == [(at("10:00:00"), at("11:00:00"))]
-    assert records.warnings == []
-
-
-def test_gzip_files_and_files_that_are_none_of_ours(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(DESIGN.encode()))
-    (tmp_path / "notes.txt").write_text("hello")
-    (tmp_path / "_SUCCESS").touch()
-    records = read_runs(source(tmp_path))
-    assert rows(records, "run", "run_id") == [("llama8b-42",)]
-    (warning,) = records.warnings
-    assert warning.startswith(f"{tmp_path}: 1 files like notes.txt are passed over")
-
-
-def test_the_same_story_from_s3(tmp_path: Path, s3_endpoint: str) -> None:
-    import boto3
-
-    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="runs")
-    store = open_store("s3://runs/trainledger", endpoint_url=s3_endpoint)
-    store.write("team/run/rank-0.jsonl", DESIGN.encode())
-    store.write("team/run/rank-1.jsonl.gz", gzip.compress(DESIGN.encode()))
-    there = RunSource(name="jobs", location="s3://runs/trainledger", endpoint_url=s3_endpoint)
-    here = read(tmp_path, DESIGN)
-    assert all(frame.equals(here.tables[table]) for table, frame in read_runs(there).tables.items())
-
-
-def test_an_unchanged_source_keeps_its_fingerprint(tmp_path: Path) -> None:
-    read(tmp_path, DESIGN)
-    jobs = source(tmp_path / "runs")
-    before = runs_fingerprint(jobs)
-    assert runs_fingerprint(jobs) == before
-    with (tmp_path / "runs" / "deep-0" / "rank.jsonl").open("a") as file:
-        file.write(text(event("heartbeat", "16:00:00")))
-    assert runs_fingerprint(jobs) != before
-
-
-def test_an_unknown_kind_of_source_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match=r"\[\[runs\]\] jobs: kind 'diary' is not read; write one of checkpoints, events, kubernetes"
-    ):
-        read_runs(source(tmp_path, kind="diary"))
-
-
-def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:
-    # Over 50,000 events of a kind and several MiB, so that no piece ends with a line.
-    steps = range(60_000)
-    told = [event("evaluation", "10:00:00.5", metric="loss", value=step, step=step) for step in steps]
-    for step, line in enumerate(told):
-        line["at"] = f"2026-07-{1 + step // 3600:02}T10:{step // 60 % 60:02}:{step % 60:02}Z"
-    records = read(tmp_path, text(event("run_started", "10:00:00"), *told))
-    assert records.tables["tracker_evaluation"]["value"].sort().to_list() == [float(step) for step in steps]

@@ -1,0 +1,181 @@
+"""`verify` names what was changed in a pack, and refuses what is no pack of ours."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+from support.packs import RUNS, as_parquet, members, refused, rewritten
+
+from pipelines.errors import CheckError, UsageError
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_a_file_that_was_changed_in_the_pack_is_named(pack: Path) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        held[RUNS] = held[RUNS][:-1] + b"?"
+        held["models/core/dim_run.sql"] += b"-- more\n"
+        del held["inputs.json"]
+        held["extra.txt"] = b""
+
+    error = refused(rewritten(pack, change, sealed=False))
+    assert error.exit_code == 1
+    assert "4 files in all" in str(error)
+
+
+@pytest.mark.parametrize("name", [RUNS, "models/core/dim_run.sql", "bills", "records/tracker_epoch", "runs/"])
+def test_each_kind_of_file_is_named_when_it_was_changed(pack: Path, name: str) -> None:
+    """A figure, a model, an input of either side."""
+    (first, *_) = [member for member in sorted(members(pack)) if member.startswith(name)]
+
+    def change(held: dict[str, bytes]) -> None:
+        held[first] += b" "
+
+    assert f"{first} is not what was packed, 1 file in all" in str(refused(rewritten(pack, change, sealed=False)))
+
+
+def test_a_forgery_under_a_manifest_that_fits_is_told_with_both_values(
+    pack: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The GPU run's cost is made 100.08 in the Parquet file, the Trainium run's 68.00 on the page, and the records of
+    the runs, an input, tell of a second epoch of the GPU run."""
+
+    def change(held: dict[str, bytes]) -> None:
+        frame = pl.read_parquet(io.BytesIO(held[RUNS]))
+        cost = pl.when(run_id="gpu-1").then(pl.lit(Decimal("100.08"))).otherwise("effective_cost_usd")
+        typed = cost.cast(frame.schema["effective_cost_usd"]).alias("effective_cost_usd")
+        held[RUNS] = as_parquet(frame.with_columns(typed))
+        assert b"$86.00" in held["reports/training_cost.html"]
+        held["reports/training_cost.html"] = held["reports/training_cost.html"].replace(b"$86.00", b"$68.00")
+        (name,) = [name for name in held if name.startswith("records/tracker_epoch/")]
+        epochs = pl.read_parquet(io.BytesIO(held[name]))
+        second = epochs.filter(run_id="gpu-1").with_columns(pl.col("epoch_index") + 1)
+        held[name] = as_parquet(pl.concat([epochs, second]))
+
+    # The forged epoch moves figures in more marts than are shown.
+    monkeypatch.setattr("pipelines.evidence.verify.SHOWN", 10_000)
+    assert refused(rewritten(pack, change, sealed=True)).exit_code == 1
+    told = capsys.readouterr().out
+    cells = [[cell.strip() for cell in line.strip("│ ").split("│")] for line in told.splitlines()]
+    assert ["mart_run_cost", "run_id=gpu-1", "effective_cost_usd", "100.08", "110.08"] in cells
+    # It had one epoch, and the forged input gives two.
+    assert ["mart_run_cost", "run_id=gpu-1", "epoch_completed_count", "1", "2"] in cells
+    # The logs beside the forged records still tell of one epoch.
+    assert [cell[-2:] for cell in cells if cell[0] == "records/tracker_epoch"] == [["1 row", "no row"]]
+    # The CSV beside the forged Parquet still says what was.
+    others = {cell[0] for cell in cells if cell[0].endswith((".csv", ".html", ".pdf"))}
+    # Another epoch is another cost per epoch, in the report on paper and in the savings proof too; no commitment moved.
+    assert others == {
+        "marts/mart_run_cost.csv",
+        "reports/training_cost.html",
+        "reports/training_cost.pdf",
+        "reports/savings.html",
+    }
+
+
+@pytest.mark.slow
+def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Captured) -> None:
+    """A word of the savings proof, of which the paper beside it says the other; and a paper that is not its page's."""
+
+    def change(held: dict[str, bytes]) -> None:
+        assert held["reports/savings.html"].count(b"Nothing restated") == 1
+        held["reports/savings.html"] = held["reports/savings.html"].replace(b"Nothing restated", b"Much restated")
+        held["reports/commitments.pdf"] += b"% more"
+
+    assert "3 differences" in str(refused(rewritten(pack, change, sealed=True)))
+    told = capsys.readouterr().out
+    assert "Much restated" in told and "Nothing restated" in told
+    for member in ("reports/savings.html", "reports/savings.pdf", "reports/commitments.pdf"):
+        assert member in told
+
+
+@pytest.mark.parametrize(
+    "inserted",
+    [
+        "<svg><text>Training runs cost $1.00</text></svg>",
+        '<svg role="img" aria-label="" class="marks"><text>Training runs cost $1.00</text></svg>',
+    ],
+)
+def test_a_drawing_that_was_added_to_a_report_is_named(pack: Path, capsys: Captured, inserted: str) -> None:
+    """A reader takes what a picture says for what the report says."""
+
+    def change(held: dict[str, bytes]) -> None:
+        held["reports/savings.html"] = held["reports/savings.html"].replace(b"</h1>", b"</h1>" + inserted.encode(), 1)
+
+    assert "is not what its inputs give" in str(refused(rewritten(pack, change, sealed=True)))
+    assert "cost $1.00" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, None) for key in ("publication", "code_revision", "has_bills", "not_recomputed")),
+        *(("month", value) for value in ("2026-13", 5, "2031-01", ["2026-07"])),
+        *(("not_recomputed", value) for value in (5, [5], ["mart_of_nobody"])),
+        ("has_bills", "yes"),
+    ],
+)
+def test_a_manifest_that_no_pack_has_is_refused_by_its_key(pack: Path, key: str, value: object) -> None:
+    """Before anything is built: no value stands for a key that is missing. July and August were delivered."""
+
+    def change(held: dict[str, bytes]) -> None:
+        manifest = json.loads(held["manifest.json"])
+        del manifest[key]
+        held["manifest.json"] = json.dumps({**manifest, **({} if value is None else {key: value})}).encode()
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert isinstance(error, CheckError)
+    assert f"rewritten.zip: {key!r} of manifest.json is {'missing' if value is None else ascii(value)}" in str(error)
+
+
+def test_a_report_that_is_no_text_is_refused_by_its_name(pack: Path) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        held["reports/savings.html"] = b"\xff" + held["reports/savings.html"]
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert isinstance(error, CheckError)
+    assert "rewritten.zip: reports/savings.html is no UTF-8 text (byte 0)" in str(error)
+
+
+def test_a_forged_model_is_named_before_anything_is_built(pack: Path) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        held["models/core/dim_run.sql"] += b"-- more\n"
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert error.exit_code == 1
+    assert "models/core/dim_run.sql is not what revision " in str(error)
+
+
+def test_what_is_no_pack_is_refused_as_wrong_usage(pack: Path, tmp_path: Path) -> None:
+    text, other, foreign = tmp_path / "a.zip", tmp_path / "b.zip", tmp_path / "c.zip"
+    text.write_text("no zip")
+    for path, manifest in ((other, None), (foreign, '{"format": "other", "members": {}}')):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("manifest.json" if manifest else "x", manifest or "")
+    for path in (text, other, foreign, tmp_path / "none.zip"):
+        assert isinstance(refused(path), UsageError)
+
+
+def test_a_pack_of_other_models_names_the_version_that_verifies_it(pack: Path) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        manifest = json.loads(held["manifest.json"])
+        held["manifest.json"] = json.dumps({**manifest, "code_revision": "0.0.9+older"}).encode()
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert (error.exit_code, "was made by revision 0.0.9+older" in str(error)) == (2, True)
+
+
+@pytest.mark.parametrize("source", ["../../escape", "/etc"])
+def test_a_pack_that_would_write_elsewhere_is_refused(pack: Path, source: str) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        record = json.loads(held["publication.json"])
+        record["inputs"]["deliveries"][0]["source"] = source
+        held["publication.json"] = json.dumps(record).encode()
+
+    assert isinstance(refused(rewritten(pack, change, sealed=True)), CheckError)

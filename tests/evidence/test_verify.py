@@ -1,0 +1,144 @@
+"""`verify` recomputes a pack: from itself, from where its bills lie, and after the world went on."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import altair as alt
+import polars as pl
+import pytest
+from support.ledgers import build_warehouse, open_tables
+from support.packs import members, pack_of, refused
+from support.small_company import AUGUST, Company
+
+from pipelines.console import Console
+from pipelines.errors import SourceError
+from pipelines.evidence.reports import unmeasured
+from pipelines.evidence.verify import verify
+from pipelines.reports.charts import figure
+from pipelines.settings import load_settings
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.mark.slow
+def test_a_bundle_is_verified_though_its_sources_are_gone(company: Company, pack: Path, capsys: Captured) -> None:
+    moved = company.root / "elsewhere"
+    company.export.rename(moved)
+    try:
+        verify(pack, None, Console())
+    finally:
+        moved.rename(company.export)
+    assert capsys.readouterr().out.startswith("VERIFIED: publication 1, ")
+
+
+@pytest.mark.slow
+def test_what_people_decided_and_agreed_is_rebuilt_from_the_record(built_company: Company, tmp_path: Path) -> None:
+    """The configuration is not in the pack: what it stated is, with the publication."""
+    company = built_company.copy(tmp_path)
+    frozen = Path(__file__).parents[1] / "golden" / "a_plan_outlives_the_gpus_it_was_for"
+    shutil.copy(frozen / "baseline_llama8b.toml", company.config.parent)
+    adjustment = (
+        'baseline = "llama8b"\nmonth = "2026-07"\namount_usd = "-1.5"\nreason = "told"\ndecided_on = 2026-08-01\n'
+    )
+    period = '{first_month = "2026-07", last_month = "2026-12", commitment_usd = "100"}'
+    baseline = (frozen / "decisions.toml").read_text()
+    company.config.write_text(
+        f"{company.config.read_text()}\n{baseline}\n[[decisions.adjustments]]\n{adjustment}"
+        f'\n[[terms.agreements]]\nname = "edp"\nperiods = [{period}]\n'
+    )
+    published = build_warehouse(company.config)
+    out = pack_of(company, "decided.zip", bundle=True)
+    company.config.unlink()
+    verify(out, None, Console())
+    with open_tables(published) as engine:
+        for mart in ("mart_edp_burn_down_monthly", "mart_savings_monthly"):
+            assert engine.query(f"select * from {mart}").height > 0
+
+
+def test_of_a_chart_only_what_fonts_decide_may_differ() -> None:
+    """Other fonts move marks and rename what is made of their places; they say no other word, and add no mark."""
+    rows = [{"a": "gpu", "b": 1}, {"a": "trainium", "b": 2}]
+    chart = alt.Chart(alt.Data(values=rows)).mark_bar(clip=True).encode(x="b:Q", y="a:N")
+    page = str(figure(lambda width: chart.properties(width=width), "Cost of 2"))
+    assert 'd="M0,0h' in page and "translate(0.5,40.5)" in page and 'font-size="12px"' in page and ">gpu</text>" in page
+    moved = page.replace("translate(0.5,40.5)", "translate(0.75,41)").replace('d="M0,0h', 'd="M1,0h')
+    moved = re.sub(r"\bc[0-9a-f]{8}-", "c01234567-", moved.replace('font-size="12px"', 'font-size="11px"'))
+    assert moved != page and unmeasured(moved) == unmeasured(page)
+    for one, other in ((">gpu<", ">cpu<"), ("Cost of 2", "Cost of 3"), (">0.5<", ">0.6<"), ("</svg>", "<text/></svg>")):
+        assert one in page
+        assert unmeasured(page.replace(one, other)) != unmeasured(page)
+    # What we draw ourselves depends on no font.
+    bar = '<svg class="bar" aria-hidden="true"><rect width="50"/></svg>'
+    assert unmeasured(bar) == bar
+
+
+@pytest.mark.slow
+def test_a_pack_without_the_bill_is_verified_from_where_it_lies(company: Company, capsys: Captured) -> None:
+    plain = pack_of(company, "plain.zip")
+    assert not any(name.startswith("bills/") for name in members(plain))
+    verify(plain, None, Console())
+    assert "VERIFIED" in capsys.readouterr().out
+    # A source that moved is found by its name in the configuration.
+    moved = company.root / "elsewhere"
+    company.export.rename(moved)
+    before = company.config.read_text()
+    try:
+        assert refused(plain).exit_code == 3
+        company.config.write_text(before.replace(str(company.export), str(moved)))
+        verify(plain, load_settings(company.config), Console())
+    finally:
+        company.config.write_text(before)
+        moved.rename(company.export)
+
+
+@pytest.mark.parametrize("fate", ["changed", "gone"])
+def test_an_input_that_is_changed_or_gone_is_named(company: Company, tmp_path: Path, fate: str) -> None:
+    """One byte of a delivered file; its size and its manifest stay."""
+    copied = company.copy(tmp_path)
+    plain = pack_of(copied, "plain.zip")
+    (file,) = (copied.export / "data" / f"BILLING_PERIOD={AUGUST}").rglob("*.gz")
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    if fate == "gone":
+        file.unlink()
+    error = refused(plain)
+    assert error.exit_code == 3
+    assert str(error).startswith(str(file))
+
+
+@pytest.mark.slow
+def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
+    company: Company, tmp_path: Path, capsys: Captured
+) -> None:
+    """August is delivered again at 20.00, so its second delivery changed the cost by 4 x -1.50 = -6.00 USD."""
+    copied = company.copy(tmp_path)
+    copied.deliver(AUGUST, "20.00")
+    build_warehouse(copied.config)
+    plain = pack_of(copied, "restated.zip")
+    restated = pl.read_parquet(io.BytesIO(members(plain)["marts/mart_restatement.parquet"]))
+    moved = restated.filter(delivery_no=2).select("billing_month", "effective_change_usd").rows()
+    assert [(str(month)[:7], change) for month, change in moved] == [(AUGUST, Decimal("-6.00"))]
+    verify(plain, None, Console())
+    assert "VERIFIED: publication 2, " in capsys.readouterr().out
+    # What the first publication was made from was replaced since: it is told, by delivery, not made up.
+    first = json.loads((copied.warehouse / "publications" / "000001.json").read_text())["published_at"]
+    old = pack_of(copied, "old.zip", as_of=first)
+    error = refused(old)
+    assert (error.exit_code, str(error).startswith("Delivery 21.50 (payer, 2026-08)")) == (3, True)
+    with pytest.raises(SourceError, match=r"kept no more, so they cannot be bundled"):
+        pack_of(copied, "old.zip", as_of=first, bundle=True)
+    # Without what was published before, the restatement and what rests on it are left out, and told.
+    shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_ledger_daily")
+    del old
+    lost = json.loads(members(pack_of(copied, "lost.zip"))["manifest.json"])["not_recomputed"]
+    assert lost == ["mart_break_even", "mart_restated_figure", "mart_restatement", "mart_savings_monthly"]
+    verify(copied.root / "lost.zip", None, Console())
+    told = capsys.readouterr()
+    assert "VERIFIED" in told.out
+    assert f"not compared: {', '.join(lost)}" in told.err

@@ -1,0 +1,80 @@
+"""Builds that are killed, or run beside others and beside readers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.lake_builds import MONTHLY, MONTHS, PUBLISHED, WHOLE, build, open_lake, publish, seal
+from support.lake_places import Place, builds
+
+
+@pytest.mark.parametrize("moment", ["commit", "publish"])
+def test_a_kill_leaves_the_last_publication_and_a_rerun_comes_to_the_same(
+    place: Place, moment: str, tmp_path: Path
+) -> None:
+    build(place.lake(), tmp_path / "in", 1)
+    victim = place.run(2, 2, moment=moment)
+    victim.communicate()
+    assert victim.returncode == -9
+    reader = place.lake("reader")
+    standing = reader.current()
+    assert standing is not None and standing.number == 1
+    for table in PUBLISHED:
+        assert builds(reader.files(table, version=standing.tables[table]["version"])) == [1]
+
+    if place.endpoint:
+        expire_lease(place)
+    build(place.lake(), tmp_path / "in", 2)
+    (tmp_path / "undisturbed").mkdir()
+    undisturbed = open_lake(str(tmp_path / "undisturbed"), tmp_path / "undisturbed")
+    for number in (1, 2):
+        build(undisturbed, tmp_path / "in", number)
+    after, wanted = place.lake("reader").current(), undisturbed.current()
+    assert after is not None and wanted is not None
+    assert (after.number, after.tables) == (2, wanted.tables)
+    read = place.lake("reader")
+    for table in PUBLISHED:
+        assert [p.read_bytes() for p in read.files(table)] == [p.read_bytes() for p in undisturbed.files(table)]
+
+
+def expire_lease(place: Place) -> None:
+    """Let the time pass after which a lease that nobody renews counts for nothing."""
+    from pipelines.lock import LEASE_KEY
+    from pipelines.storage import open_store
+
+    store = open_store(place.location, endpoint_url=place.endpoint)
+    held = json.loads(store.read(LEASE_KEY))
+    store.write(LEASE_KEY, json.dumps(held | {"until": "2026-01-01T00:00:00+00:00"}).encode())
+
+
+def test_a_reader_never_errs_and_never_sees_two_builds(folder: Place, tmp_path: Path) -> None:
+    build(folder.lake(), tmp_path / "in", 1)
+    writer = folder.run(2, 25)
+    reads, seen, lasting = 0, [], folder.lake()
+    while writer.poll() is None:
+        for lake in (lasting, folder.lake()):
+            publication = lake.current()
+            assert publication is not None
+            for table in PUBLISHED:
+                files = lake.files(table, version=publication.tables[table]["version"])
+                assert builds(files) == [int(publication.code_revision)]
+                assert sorted(path.name for path in files) == sorted(publication.tables[table]["files"])
+            seen.append(publication.number)
+            reads += 1
+    assert writer.returncode == 0
+    assert seen == sorted(seen)
+    # The reader was there while publications went by.
+    assert reads > 20 and len(set(seen)) > 5
+    assert [p.code_revision for p in lasting.publications()] == [str(number) for number in range(1, 26)]
+
+
+def test_a_build_sees_what_another_committed_before_it(folder: Place, tmp_path: Path) -> None:
+    lake = folder.lake()
+    build(lake, tmp_path / "in", 1)
+    build(folder.lake(), tmp_path / "in", 2)
+    with lake.lock():
+        assert lake.fingerprint(WHOLE) == seal(WHOLE, None, 2)
+        publish(lake, 3)
+    assert [lake.fingerprint(MONTHLY, month) for month in MONTHS] == [seal(MONTHLY, month, 2) for month in MONTHS]

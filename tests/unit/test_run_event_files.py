@@ -1,0 +1,100 @@
+"""Files of run events: where they lie, how they end, and what in them is passed over."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from support.event_log import DESIGN, at, event, read, source, text
+from support.records import rows
+
+from pipelines.errors import UsageError
+from pipelines.settings import RunSource
+from pipelines.sources.run_tracker import read_runs, runs_fingerprint
+from pipelines.storage import open_store
+
+
+def test_unknown_events_and_fields_are_counted_and_passed_over(tmp_path: Path) -> None:
+    records = read(
+        tmp_path,
+        text(
+            event("run_started", "10:00:00", colour="red", seed=7),
+            event("heartbeat", "10:01:00", colour="red"),
+            event("heartbeat", "10:02:00", colour="blue"),
+            event("gpu_hiccup", "10:03:00", colour="blue", attempt=1),
+        ),
+    )
+    place = tmp_path / "runs"
+    assert records.warnings == [
+        f"{place}: 1 line of unknown kind 'gpu_hiccup' passed over.",
+        f"{place}: unknown field 'colour' of heartbeat passed over in 2 lines.",
+        f"{place}: unknown field 'colour' of run_started passed over in 1 line.",
+    ]
+    # Whatever it was, the run was alive.
+    assert rows(records, "attempt", "attempt_no", "last_seen_at") == [(1, at("10:03:00"))]
+
+
+def test_a_last_line_cut_by_a_crash_is_passed_over(tmp_path: Path) -> None:
+    whole = text(event("run_started", "10:00:00"))
+    cut = text(event("heartbeat", "11:00:00"))[:-9]
+    records = read(tmp_path, whole + cut)
+    assert rows(records, "run", "last_seen_at") == [(at("10:00:00"),)]
+    file = tmp_path / "runs" / "deep-0" / "rank.jsonl"
+    assert records.warnings == [f"{file} ends in the middle of line 2; that event is passed over."]
+
+
+def test_blank_lines_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
+    told = text(event("run_started", "10:00:00"), event("run_ended", "11:00:00")).replace("\n", "\r\n\r\n")
+    records = read(tmp_path, b"\xef\xbb\xbf" + told.encode())
+    assert rows(records, "run", "started_at", "ended_at") == [(at("10:00:00"), at("11:00:00"))]
+    assert records.warnings == []
+
+
+def test_gzip_files_and_files_that_are_none_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(DESIGN.encode()))
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "_SUCCESS").touch()
+    records = read_runs(source(tmp_path))
+    assert rows(records, "run", "run_id") == [("llama8b-42",)]
+    (warning,) = records.warnings
+    assert warning.startswith(f"{tmp_path}: 1 files like notes.txt are passed over")
+
+
+def test_the_same_story_from_s3(tmp_path: Path, s3_endpoint: str) -> None:
+    import boto3
+
+    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="runs")
+    store = open_store("s3://runs/trainledger", endpoint_url=s3_endpoint)
+    store.write("team/run/rank-0.jsonl", DESIGN.encode())
+    store.write("team/run/rank-1.jsonl.gz", gzip.compress(DESIGN.encode()))
+    there = RunSource(name="jobs", location="s3://runs/trainledger", endpoint_url=s3_endpoint)
+    here = read(tmp_path, DESIGN)
+    assert all(frame.equals(here.tables[table]) for table, frame in read_runs(there).tables.items())
+
+
+def test_an_unchanged_source_keeps_its_fingerprint(tmp_path: Path) -> None:
+    read(tmp_path, DESIGN)
+    jobs = source(tmp_path / "runs")
+    before = runs_fingerprint(jobs)
+    assert runs_fingerprint(jobs) == before
+    with (tmp_path / "runs" / "deep-0" / "rank.jsonl").open("a") as file:
+        file.write(text(event("heartbeat", "16:00:00")))
+    assert runs_fingerprint(jobs) != before
+
+
+def test_an_unknown_kind_of_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"\[\[runs\]\] jobs: kind 'diary' is not read; write one of checkpoints, events, kubernetes"
+    ):
+        read_runs(source(tmp_path, kind="diary"))
+
+
+def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:
+    # Over 50,000 events of a kind and several MiB, so that no piece ends with a line.
+    steps = range(60_000)
+    told = [event("evaluation", "10:00:00.5", metric="loss", value=step, step=step) for step in steps]
+    for step, line in enumerate(told):
+        line["at"] = f"2026-07-{1 + step // 3600:02}T10:{step // 60 % 60:02}:{step % 60:02}Z"
+    records = read(tmp_path, text(event("run_started", "10:00:00"), *told))
+    assert records.tables["tracker_evaluation"]["value"].sort().to_list() == [float(step) for step in steps]
