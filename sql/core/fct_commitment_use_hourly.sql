@@ -4,9 +4,7 @@
 -- all of them; what each of them used is told by the day (mart_commitment_use_daily). From the lines: `fct_charge` knows no hours.
 with use as (
     select
-        billing_period, billing_month, usage_date, date_trunc('hour', usage_started_at) as hour_started_at, payer_account_id, region_id,
-        billing_currency, commitment_family(accelerator_family) as accelerator_family, instance_type, commitment_eligibility,
-        case when effective_rule in ('savings_plan', 'reservation') then effective_rule end as covered_by,
+        charge_kind_no, instance_type, date_trunc('hour', usage_started_at) as hour_started_at,
         case when effective_rule in ('savings_plan', 'reservation') then coalesce(commitment_discount_id, '') end as commitment_discount_id,
         cast(count(*) as bigint) as line_count,
         cast(count(*) - count(list_cost_usd) as bigint) as unpriced_line_count,
@@ -21,13 +19,15 @@ with use as (
 )
 
 select
-    use.billing_period, use.billing_month, use.usage_date, cast(use.hour_started_at as timestamp) as hour_started_at,
-    use.payer_account_id, use.region_id, use.billing_currency, use.accelerator_family, use.instance_type,
-    use.commitment_eligibility, use.commitment_discount_id,
-    covering_kind(use.covered_by, told.commitment_kind, use.commitment_eligibility) as covering_kind,
+    kind.billing_period, kind.billing_month, cast(use.hour_started_at as date) as usage_date,
+    cast(use.hour_started_at as timestamp) as hour_started_at, kind.payer_account_id, kind.region_id, kind.billing_currency,
+    commitment_family(kind.accelerator_family) as accelerator_family, use.instance_type,
+    kind.commitment_eligibility, use.commitment_discount_id,
+    covering_kind(kind.effective_rule, told.commitment_kind, kind.commitment_eligibility) as covering_kind,
     use.line_count, use.unpriced_line_count, use.instance_hours, use.normalized_units,
     use.list_cost_usd, use.amortised_cost_usd, use.effective_cost_usd
 from use
+join stg_aws__charge_kind as kind on kind.charge_kind_no = use.charge_kind_no
 left join fct_commitment_kind as told
-    on told.payer_account_id = use.payer_account_id and told.billing_currency = use.billing_currency
+    on told.payer_account_id = kind.payer_account_id and told.billing_currency = kind.billing_currency
     and told.commitment_discount_id = use.commitment_discount_id

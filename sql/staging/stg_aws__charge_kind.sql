@@ -6,7 +6,7 @@ select distinct
     coalesce(bill_billing_entity, '') as billing_entity, coalesce(bill_invoicing_entity, '') as invoice_issuer,
     billing_currency, charge_category, line_item_line_item_type as charge_type, is_known_charge_type,
     effective_rule, line_item_product_code as service, region_id, accelerator_family, market, kept_description,
-    commitment_discount_id, commitment_eligibility
+    commitment_eligibility
 from stg_aws__cur_line_kind
 
 union all
@@ -14,5 +14,5 @@ union all
 select
     charge_kind_no, billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
     charge_category, charge_type, is_known_charge_type, effective_rule, service, region_id, accelerator_family, market,
-    kept_description, commitment_discount_id, commitment_eligibility
+    kept_description, commitment_eligibility
 from stg_aws__focus_charge_kind

@@ -12,7 +12,7 @@ classified as (
         line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete, kind.is_unused_scaled,
         kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category, kind.usage_kind, kind.line_class,
         kind.is_block_time, kind.is_shared_usage, kind.is_bedrock, kind.instance_type, kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
-        kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_discount_id,
+        kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_no
     from line
     -- All that a kind was told by: nothing less is the same kind.
@@ -33,7 +33,6 @@ classified as (
         and kind.product_instance_type is not distinct from line.product_instance_type
         and kind.product_region_code is not distinct from line.product_region_code
         and kind.reservation_reservation_a_r_n is not distinct from line.reservation_reservation_a_r_n
-        and kind.savings_plan_savings_plan_a_r_n is not distinct from line.savings_plan_savings_plan_a_r_n
         and kind.capacity_reservation_capacity_reservation_arn is not distinct from line.capacity_reservation_capacity_reservation_arn
         and kind.capacity_reservation_capacity_reservation_status is not distinct from line.capacity_reservation_capacity_reservation_status
         and kind.capacity_reservation_capacity_reservation_type is not distinct from line.capacity_reservation_capacity_reservation_type
@@ -66,7 +65,8 @@ select
     coalesce(stated_capacity_reservation_id, case when line_class in ('capacity_unused', 'capacity_marker', 'block_fee')
         then capacity_reservation_id(line_item_resource_id) end) as capacity_reservation_id,
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
-    coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units, commitment_discount_id,
+    coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units,
+    coalesce(savings_plan_savings_plan_a_r_n, commitment_reservation_id) as commitment_discount_id,
     commitment_eligibility,
     case when is_bedrock then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end
         as million_tokens,

@@ -98,8 +98,7 @@ kind as (
         case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
             capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
             capacity_reservation_id(reservation_reservation_a_r_n)) end as capacity_reservation_id,
-        coalesce(savings_plan_savings_plan_a_r_n, case when effective_rule in ('reservation', 'reservation_unused')
-            then reservation_reservation_a_r_n end) as commitment_discount_id
+        case when effective_rule in ('reservation', 'reservation_unused') then reservation_reservation_a_r_n end as commitment_reservation_id
     from classified
     cross join policy
 )
@@ -108,13 +107,13 @@ select
     billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity, bill_invoicing_entity,
     billing_currency, line_item_line_item_type, line_item_line_item_description, line_item_product_code, line_item_usage_type,
     line_item_operation, pricing_term, product_instance_type, product_region_code,
-    reservation_reservation_a_r_n, savings_plan_savings_plan_a_r_n, capacity_reservation_capacity_reservation_arn,
+    reservation_reservation_a_r_n, capacity_reservation_capacity_reservation_arn,
     capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type, is_free, is_of_training_plan,
     billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled, is_known_charge_type, effective_rule, list_rule,
     charge_category, usage_kind, line_class, is_block_time, is_shared_usage, is_bedrock, instance_type, accelerator_family,
-    accelerator_count, region_id, market, commitment_eligibility, capacity_reservation_id, commitment_discount_id, kept_description,
+    accelerator_count, region_id, market, commitment_eligibility, capacity_reservation_id, commitment_reservation_id, kept_description,
     -- Kinds that differ in nothing that charges are told by have one number (stg_aws__charge_kind).
     dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity, bill_invoicing_entity,
         billing_currency, charge_category, line_item_line_item_type, is_known_charge_type, effective_rule, line_item_product_code,
-        region_id, accelerator_family, market, kept_description, commitment_discount_id, commitment_eligibility) as charge_kind_no
+        region_id, accelerator_family, market, kept_description, commitment_eligibility) as charge_kind_no
 from kind

@@ -6,15 +6,15 @@ with line as (
         billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
         charge_category, charge_type, is_known_charge_type, effective_rule, service, region_id, accelerator_family, market,
         case when effective_rule in ('credit', 'discount', 'refund') then charge_description end as kept_description,
-        commitment_discount_id, commitment_eligibility
+        commitment_eligibility
     from stg_aws__focus_line_item
 )
 
 select
     billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
     charge_category, charge_type, is_known_charge_type, effective_rule, service, region_id, accelerator_family, market,
-    kept_description, commitment_discount_id, commitment_eligibility,
+    kept_description, commitment_eligibility,
     -row_number() over (order by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,
         charge_category, charge_type, is_known_charge_type, effective_rule, service, region_id, accelerator_family, market,
-        kept_description, commitment_discount_id, commitment_eligibility) as charge_kind_no
+        kept_description, commitment_eligibility) as charge_kind_no
 from line

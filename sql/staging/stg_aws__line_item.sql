@@ -36,7 +36,6 @@ join stg_aws__focus_charge_kind as kind
     and kind.region_id is not distinct from line.region_id
     and kind.accelerator_family is not distinct from line.accelerator_family
     and kind.market is not distinct from line.market
-    and kind.commitment_discount_id is not distinct from line.commitment_discount_id
     and kind.commitment_eligibility is not distinct from line.commitment_eligibility
     and kind.kept_description is not distinct from
         case when line.effective_rule in ('credit', 'discount', 'refund') then line.charge_description end

@@ -64,7 +64,6 @@ KIND_COLUMNS = [
     "product_instance_type",
     "product_region_code",
     "reservation_reservation_a_r_n",
-    "savings_plan_savings_plan_a_r_n",
     "capacity_reservation_capacity_reservation_arn",
     "capacity_reservation_capacity_reservation_status",
     "capacity_reservation_capacity_reservation_type",
