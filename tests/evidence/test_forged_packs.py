@@ -98,7 +98,7 @@ def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Capture
 @pytest.mark.parametrize(
     "inserted",
     [
-        "<svg><text>Training runs cost $1.00</text></svg>",
+        pytest.param("<svg><text>Training runs cost $1.00</text></svg>", marks=pytest.mark.slow),
         '<svg role="img" aria-label="" class="marks"><text>Training runs cost $1.00</text></svg>',
     ],
 )

@@ -33,8 +33,8 @@ OTHER = {
     "line_item_resource_id": "",
     "product_instance_type": "",
 }
-# A currency of the row; or the row is of one bill line, which has one currency.
-APART = {"billing_currency", "currency", "unit", "source_row"}
+# A currency of the row; or the row is of one bill line, or of one kind of charge, which has one currency.
+APART = {"billing_currency", "currency", "unit", "source_row", "charge_kind_no"}
 
 
 def hour(clock: int, cost: str, **more: str) -> dict[str, str]:

@@ -52,7 +52,7 @@ def test_two_runs_of_one_name_do_not_claim_a_node_twice(tmp_path: Path) -> None:
     assert costs(builder) == {"r1": Decimal("110.08"), "r1@wandb": Decimal("55.04")}
 
 
-@pytest.mark.parametrize("is_whole_run_gone", [False, True])
+@pytest.mark.parametrize("is_whole_run_gone", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_save_rotated_away_is_still_known_to_the_next_build(tmp_path: Path, is_whole_run_gone: bool) -> None:
     for step in (1, 2):
         folder = tmp_path / "s" / "r1" / f"step-{step}"
