@@ -101,7 +101,7 @@ def workload_cases(
         told = stated.get(str(workload_id), dict.fromkeys(stated_workload.columns))
         pair = best_pair(of_ports["fct_silicon_comparison"], str(workload_id), str(currency))
         port = ports.get(str(workload_id)) if currency == CURRENCY else None
-        paid = spend.filter(workload_id=workload_id, billing_currency=str(currency))
+        paid = spend.filter(workload_id=str(workload_id), billing_currency=str(currency))
         inputs = {
             **terms,
             **_stated(told, own, spend["usage_date"].max()),
