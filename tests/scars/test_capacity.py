@@ -1,166 +1,24 @@
-"""Faults that made other people's reports wrong: accelerator hours, shared nodes, reserved capacity."""
+"""Faults that made other people's reports wrong: shared nodes, reserved capacity."""
 
 from __future__ import annotations
 
-import csv
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.bills import one_attempt
 from support.lab import Lab
 from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
 from support.ledgers import build_warehouse
-from support.random_ledgers import BLOCK, MONTH, Stay, at, hour, machine_line, tracker
+from support.odd_lines import JOB, ask, line
+from support.random_ledgers import BLOCK, MONTH, Stay, at, machine_line, tracker
 from support.small_company import Company
 from support.stories import build_story
-from support.trackers import failing_rows, staged
 
-from pipelines import house
 from pipelines.models.build import FailedChecks
-from pipelines.models.catalog import load_catalog
 from pipelines.quality.contract import load_contract
-from pipelines.quality.validate import validate
 
 HOUR_MS = 3_600_000
-JOB = "arn:aws:sagemaker:us-west-2:000033334444:training-job/j"
-# Usage type, its resource, operation, product code; accelerators an hour of it has.
-KINDS = {
-    "on demand": ("USW2-BoxUsage:p5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", 8),
-    "us-east-1 has no prefix": ("BoxUsage:trn2.48xlarge", "i-0a", "RunInstances", "AmazonEC2", 16),
-    "spot": ("USW2-SpotUsage:p4d.24xlarge", "i-0a", "RunInstances:SV001", "AmazonEC2", 8),
-    "dedicated": ("USW2-DedicatedUsage:p4d.24xlarge", "i-0a", "RunInstances", "AmazonEC2", 8),
-    "on a dedicated host": ("USW2-HostBoxUsage:g5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", 8),
-    "Capacity Block": ("USW2-BoxUsage:p5en.48xlarge", "i-0a", "RunInstances:CB", "AmazonEC2", 8),
-    "unused reservation": ("USW2-UnusedBox:trn1.32xlarge", BLOCK, "RunInstances", "AmazonEC2", 16),
-    "unused dedicated": ("USW2-UnusedDed:trn1.32xlarge", BLOCK, "RunInstances", "AmazonEC2", 16),
-    "training job": ("USW2-Train:ml.p4d.24xlarge", JOB, "", "AmazonSageMaker", 8),
-    "managed spot": ("USW2-TrSpt:ml.trn1.32xlarge", JOB, "", "AmazonSageMaker", 16),
-    "warm pool": ("USW2-TrainWarmPool:ml.p5.48xlarge", JOB, "", "AmazonSageMaker", 8),
-    "HyperPod": ("USW2-Cluster:ml.p5.48xlarge", "arn:aws:sagemaker:x:1:cluster/c", "", "AmazonSageMaker", 8),
-    "HyperPod in a plan": ("USW2-ReservedCluster:ml.trn2.48xlarge", "i-0a", "", "AmazonSageMaker", 16),
-    "Studio": ("USW2-Studio:KernelGateway-ml.g5.12xlarge", "arn:aws:sagemaker:x:1:app/a", "", "AmazonSageMaker", 4),
-    "endpoint": ("USW2-Host:ml.inf2.48xlarge", "arn:aws:sagemaker:x:1:endpoint/e", "", "AmazonSageMaker", 12),
-    "batch transform": ("USW2-Tsform:ml.g6e.48xlarge", "arn:aws:sagemaker:x:1:t/e", "", "AmazonSageMaker", 8),
-}
-# What a kind of line is told by (stg_aws__cur_line_kind).
-KIND_COLUMNS = [
-    "bill_billing_period_start_date",
-    "bill_payer_account_id",
-    "bill_invoice_id",
-    "bill_billing_entity",
-    "bill_invoicing_entity",
-    "line_item_currency_code",
-    "line_item_line_item_type",
-    "line_item_line_item_description",
-    "line_item_product_code",
-    "line_item_usage_type",
-    "line_item_operation",
-    "pricing_term",
-    "product_instance_type",
-    "product_region_code",
-    "reservation_reservation_a_r_n",
-    "capacity_reservation_capacity_reservation_arn",
-    "capacity_reservation_capacity_reservation_status",
-    "capacity_reservation_capacity_reservation_type",
-]
-
-
-def line(usage: str, resource: str, operation: str, product: str, amount: str = "1", **more: str) -> dict[str, str]:
-    return {
-        **hour(0),
-        "line_item_usage_type": usage,
-        "line_item_operation": operation,
-        "line_item_product_code": product,
-        "line_item_resource_id": resource,
-        "line_item_usage_amount": amount,
-        "line_item_unblended_cost": "10",
-        **more,
-    }
-
-
-def ask(folder: Path, sql: str, *names: str, bill: Sequence[Mapping[str, str]], **told: Any) -> list[tuple]:
-    with Lab(folder, {MONTH: bill}, tracker(told.get("stays", ())), told.get("reservations", ())) as lab:
-        return lab.ask(sql, *names)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_accelerator_line_without_hours(tmp_path: Path, kind: str) -> None:
-    """T9: every kind of accelerator line gives its billed instance-hours, never a day's 24."""
-    usage, resource, operation, product, accelerators = KINDS[kind]
-    bill = [line(usage, resource, operation, product, amount="0.75")]
-    total = ask(tmp_path, "select sum(accelerator_hours) from fct_ledger_daily", "fct_ledger_daily", bill=bill)
-    assert total == [(Decimal("0.75") * accelerators,)]
-
-
-def test_a_daily_line_taken_for_24_hours(tmp_path: Path) -> None:
-    """T9: the hours of a daily line are those it bills; where in the day they lie is not known, so no run gets them."""
-    day = {"line_item_usage_start_date": "2026-07-14 00:00:00", "line_item_usage_end_date": "2026-07-15 00:00:00"}
-    bill = [line("USW2-BoxUsage:p5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", amount="5", **day)]
-    found = ask(
-        tmp_path,
-        "select bucket, sum(accelerator_hours) from fct_ledger_daily group by 1",
-        "fct_ledger_daily",
-        bill=bill,
-        stays=[Stay(0, "i-0a", None, 0, HOUR_MS)],
-    )
-    # 5 h of 8 GPUs.
-    assert found == [("unattributed", 40)]
-
-
-@pytest.mark.parametrize(
-    ("more", "kind"),
-    [
-        # The description's first word names the type, where neither the product nor the usage type does.
-        (
-            {"line_item_line_item_description": "p4d.24xlarge Linux/UNIX Spot Instance-hour in US West"},
-            "USW2-SpotUsage",
-        ),
-        ({"product_instance_type": "p4d.24xlarge"}, "SpotUsage"),
-        ({}, "USW2-SpotUsage:p4d.24xlarge"),
-    ],
-)
-def test_a_spot_line_without_product_attributes(tmp_path: Path, more: dict[str, str], kind: str) -> None:
-    """T9: Spot rows carry hardly any attributes, and a public price of 0 is none."""
-    bill = [
-        line(
-            kind,
-            "i-0a",
-            "RunInstances:SV002",
-            "AmazonEC2",
-            pricing_term="Spot",
-            pricing_public_on_demand_cost="0",
-            **more,
-        )
-    ]
-    found = ask(
-        tmp_path,
-        "select instance_type, market, accelerator_count, list_cost_usd, region_id from stg_aws__line_item",
-        "stg_aws__line_item",
-        bill=bill,
-    )
-    # No prefix is us-east-1 (facts 4.1).
-    assert found == [("p4d.24xlarge", "spot", 8, None, "us-west-2" if kind.startswith("USW2") else "us-east-1")]
-
-
-def test_a_dedicated_host_beside_its_instances(tmp_path: Path) -> None:
-    """T9: the host costs, the instances on it have the hours; neither is counted twice."""
-    bill = [
-        line("USW2-HostUsage:g5", "h-0a", "RunInstances", "AmazonEC2"),
-        line("USW2-HostBoxUsage:g5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", line_item_unblended_cost="0"),
-    ]
-    found = ask(
-        tmp_path,
-        "select bucket, sum(effective_cost_usd), sum(accelerator_hours) from fct_ledger_daily group by 1 order by 1",
-        "fct_ledger_daily",
-        bill=bill,
-        stays=[Stay(0, "i-0a", None, 0, HOUR_MS)],
-    )
-    assert found == [("run", 0, 8), ("unattributed", 10, 0)]
 
 
 def test_two_runs_on_one_node_both_charged_the_whole_node(tmp_path: Path) -> None:
@@ -232,63 +90,6 @@ def test_what_is_shared_out_adds_up_to_something_else(tmp_path: Path) -> None:
     assert total == (Decimal("1061.7120000001"),)
 
 
-@pytest.mark.parametrize("name", [m.name for m in load_catalog().layer("reference")])
-def test_a_lookup_with_a_row_twice(tmp_path: Path, name: str) -> None:
-    """T17: a reviewed list with one row twice is refused before any line can fan out over it."""
-    import polars as pl
-
-    model, contract = load_catalog()[name], load_contract(f"reference/{name}")
-    rows = pl.read_csv(model.path, infer_schema=False)
-    twice = pl.concat([rows, rows.head(1)])
-    read = {
-        "BIGINT": lambda text: text.cast(pl.Int64),
-        "BOOLEAN": lambda text: text == "true",
-        "DATE": lambda text: text.str.to_date(),
-        "DECIMAL(10,2)": lambda text: text.cast(pl.Decimal(10, 2)),
-        "DECIMAL(20,10)": lambda text: text.cast(pl.Decimal(20, 10)),
-        "DECIMAL(38,6)": lambda text: text.cast(pl.Decimal(38, 6)),
-        "VARCHAR": lambda text: text,
-    }
-    typed = twice.select(read[c.type](pl.col(c.name)).alias(c.name) for c in contract.columns)
-    typed.write_parquet(tmp_path / "twice.parquet")
-    checks = {check.check: check for check in validate(model.key, [tmp_path / "twice.parquet"], contract)}
-    assert (checks["key_unique"].passed, checks["key_unique"].severity) == (False, "error")
-
-
-def test_a_machine_family_with_two_accelerator_families() -> None:
-    """T17: dedicated hosts are looked up by machine family, which must say one thing."""
-    with (house.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
-        told = {(row["instance_type"].split(".")[0], row["accelerator_family"]) for row in csv.DictReader(file)}
-    assert [name for name, count in Counter(family for family, _ in told).items() if count > 1] == []
-
-
-def test_lines_apart_by_one_word_stand_once_each(tmp_path: Path) -> None:
-    """T17: a line finds its one kind, whichever word sets it apart or is missing: none is lost, none counts twice."""
-    word = {name: "2026-06-01 00:00:00" if name.endswith("_date") else "other" for name in KIND_COLUMNS}
-    plain = line("USW2-BoxUsage:p4d.24xlarge", "i-0a", "RunInstances", "AmazonEC2")
-    bill: list[dict[str, Any]] = [plain, plain]
-    bill += [{**plain, name: told} for name in KIND_COLUMNS for told in (word[name], None)]
-    # Each line is known by what it costs.
-    bill = [{**row, "line_item_unblended_cost": str(number)} for number, row in enumerate(bill)]
-    found = ask(tmp_path, "select billed_cost_usd from stg_aws__line_item", "stg_aws__line_item", bill=bill)
-    assert sorted(cost for (cost,) in found) == list(range(len(bill)))
-
-
-def test_a_paid_hour_beside_one_that_its_plan_has_paid_for(tmp_path: Path) -> None:
-    """T22: nothing but the amount tells a training plan's hour at no price from one on demand (decision 0008)."""
-    hour = line(
-        "USW2-Train:ml.p4d.24xlarge", "arn:aws:sagemaker:us-west-2:1:training-job/a", "RunInstance", "AmazonSageMaker"
-    )
-    free = {"line_item_unblended_cost": "0", "pricing_public_on_demand_cost": "0"}
-    found = ask(
-        tmp_path,
-        "select effective_cost_usd > 0 as is_paid, market from stg_aws__line_item",
-        "stg_aws__line_item",
-        bill=[{**hour, "line_item_unblended_cost": "25"}, {**hour, **free}],
-    )
-    assert sorted(found) == [(False, "capacity_block"), (True, "on_demand")]
-
-
 def test_a_reservation_told_twice(tmp_path: Path) -> None:
     """T17: the same block told by two files is one block; a block's fee is not charged once for each telling."""
     story = Path(__file__).parents[1] / "golden" / "capacity_block_still_running"
@@ -301,76 +102,6 @@ def test_a_reservation_told_twice(tmp_path: Path) -> None:
     builder = build_story(copy, tmp_path)
     with builder.open(["fct_ledger_daily"]) as engine:
         assert engine.query("select sum(effective_cost_usd) from fct_ledger_daily").item() == Decimal("5880")
-
-
-@pytest.mark.parametrize(
-    ("usage", "named"),
-    [
-        ("USW2-BoxUsage:p9.48xlarge", "p9.48xlarge"),
-        ("USW2-SpotUsage:trn4.48xlarge", "trn4.48xlarge"),
-        ("USW2-BoxUsage:gr9.4xlarge", "gr9.4xlarge"),
-        ("USW2-BoxUsage:inf3.xlarge", "inf3.xlarge"),
-        ("USW2-BoxUsage:dl3.24xlarge", "dl3.24xlarge"),
-        ("USW2-Train:ml.p9.48xlarge", "ml.p9.48xlarge"),
-        ("USW2-UnusedBox:p7e-gb400.36xlarge", "p7e-gb400.36xlarge"),
-        ("USW2-CapacityBlockFee:u-p7e-gb400x72", "u-p7e-gb400x72"),
-        ("USW2-HostUsage:p9", "p9"),
-    ],
-)
-def test_a_new_accelerator_counted_as_none(tmp_path: Path, usage: str, named: str | None) -> None:
-    """T22: an accelerator type that no list has fails by name, with ml. before it and as an UltraServer alike."""
-    check = next(c for c in load_contract("core/fct_charge").checks if c.name.startswith("accelerator_type_missing"))
-    found = ask(
-        tmp_path,
-        f"select instance_type from ({check.query.format(batch='fct_charge')})",
-        "fct_charge",
-        bill=[line(usage, "i-0a", "RunInstances", "AmazonEC2")],
-    )
-    assert check.severity == "error"
-    assert found == [(named,)]
-
-
-@pytest.mark.parametrize(
-    "usage", ["USW2-BoxUsage:u-6tb1.metal", "USW2-BoxUsage:m7g.16xlarge", "BoxUsage", "USW2-HostUsage:mac1"]
-)
-def test_an_ordinary_machine_taken_for_an_accelerator(tmp_path: Path, usage: str) -> None:
-    """T22: high-memory machines and plain ones are no accelerators, whatever their names begin with."""
-    bill = [line(usage, "i-0a", "RunInstances", "AmazonEC2")]
-    assert ask(tmp_path, "select accelerator_family from stg_aws__line_item", "stg_aws__line_item", bill=bill) == [
-        ("none",)
-    ]
-
-
-def test_a_run_on_an_accelerator_nobody_has_listed(tmp_path: Path) -> None:
-    """T22: a run that says it uses an unlisted accelerator type fails by name too."""
-    with staged(
-        tmp_path, one_attempt("new", ["i-1"], "p9.48xlarge", datetime(2026, 7, 1), timedelta(hours=1))
-    ) as engine:
-        (row,) = failing_rows(engine, "stg_tracker__resource", "accelerator_type_missing_from_ref_instance_type")
-    assert row == {"instance_type": "p9.48xlarge", "run_id": "new"}
-
-
-def test_every_family_of_the_fact_sheet_is_listed() -> None:
-    """T22: all accelerator families of facts aws-billing 5 stand in the list, with their chips."""
-    with (house.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
-        chips = {
-            row["instance_type"]: (row["accelerator_family"], int(row["accelerator_count"]))
-            for row in csv.DictReader(file)
-        }
-    wanted = {
-        **dict.fromkeys(("p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge"), ("gpu", 8)),
-        **dict.fromkeys(
-            ("p6-b200.48xlarge", "p6-b300.48xlarge", "g5.48xlarge", "g6.48xlarge", "g6e.48xlarge"), ("gpu", 8)
-        ),
-        **dict.fromkeys(("p5.4xlarge", "g5.xlarge", "g6.xlarge", "g6e.xlarge", "g7e.2xlarge"), ("gpu", 1)),
-        **dict.fromkeys(("g5.12xlarge", "g6.12xlarge", "g6e.12xlarge", "p6e-gb200.36xlarge"), ("gpu", 4)),
-        **{"g7e.48xlarge": ("gpu", 8), "u-p6e-gb200x36": ("gpu", 36), "u-p6e-gb200x72": ("gpu", 72)},
-        **dict.fromkeys(("trn1.2xlarge", "trn2.3xlarge"), ("trainium", 1)),
-        **dict.fromkeys(("trn1.32xlarge", "trn1n.32xlarge", "trn2.48xlarge", "trn2u.48xlarge"), ("trainium", 16)),
-        **{"inf2.xlarge": ("inferentia", 1), "inf2.8xlarge": ("inferentia", 1)},
-        **{"inf2.24xlarge": ("inferentia", 6), "inf2.48xlarge": ("inferentia", 12)},
-    }
-    assert {name: chips.get(name) for name in wanted} == wanted
 
 
 def test_negative_idle_swept_under_the_carpet(tmp_path: Path) -> None:
