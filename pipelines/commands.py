@@ -134,11 +134,12 @@ def check(settings: Settings, console: Console) -> None:
             f"{altered[0]}{more} of publication {published.number} does not hold what was published; remove it and "
             "run `trainledger build`, which makes it again."
         )
-    models = [model for model in load_catalog().ordered if model.key in published.tables]
+    catalog = load_catalog()
+    models = [model for model in catalog.ordered if model.key in published.tables]
     with console.steps(len(models)) as steps:
         for model in models:
             contract = load_contract(model.key)
-            others = {name: _files(warehouse, published, load_catalog()[name].key) for name in contract.reads}
+            others = catalog.shown(contract.reads, lambda other: _files(warehouse, published, other.key))
             files = _files(warehouse, published, model.key)
             results += [(model.key, result) for result in validate(model.key, files, contract, extra=others)]
             steps.step(model.key)

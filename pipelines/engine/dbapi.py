@@ -23,26 +23,28 @@ Error = duckdb.Error
 
 
 def dbapi_connect(
-    views: Mapping[str, Sequence[Path]],
+    views: Mapping[str, Sequence[Path] | str],
     *,
     memory_limit: str | None = None,
     threads: int | None = None,
     spill: Path | None = None,
 ) -> Connection:
-    """A connection that names each list of Parquet files (of one schema) as a view.
+    """A connection that names each list of Parquet files (of one schema), or SELECT over those before it, as a view.
 
     Raises SourceError when a file is not readable Parquet.
     """
     room = Room(memory_limit=memory_limit, threads=threads, spill=spill)
-    for name, files in views.items():
+    named: list[Path] = []
+    for name, select in views.items():
+        if not isinstance(select, str):
+            named += select
+            select = f"from read_parquet({file_list(select)}, hive_partitioning = false)"
         try:
-            room.connection.execute(
-                f'create view "{name}" as from read_parquet({file_list(files)}, hive_partitioning = false)'
-            ).fetchall()
+            room.connection.execute(f'create view "{name}" as {select}').fetchall()
         except duckdb.Error as error:
             room.close()
-            raise explained(error, files) from None
-    return Connection(room, [file for files in views.values() for file in files])
+            raise explained(error, named) from None
+    return Connection(room, named)
 
 
 class Connection:

@@ -89,7 +89,7 @@ class Builder:
             return recorded
         staged = self.warehouse.staged(model.key, period)
         row_count, totals = self._stage(model, contract, period, staged)
-        others = {other: self._files(other, period) for other in contract.reads}
+        others = self.catalog.shown(contract.reads, lambda other: self._files(other.name, period))
         place = self.warehouse.settings.warehouse
         results = validate(
             model.key,

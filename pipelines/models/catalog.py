@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -128,6 +129,17 @@ class Catalog:
         for name in sorted(self._models):
             visit(name, ())
         return list(done.values())
+
+    def shown(self, names: Iterable[str], files: Callable[[Model], Sequence[Path]]) -> dict[str, Sequence[Path] | str]:
+        """What shows each table: `files` of a stored one, the SELECT of a view; what a view reads comes before it."""
+        found: dict[str, Sequence[Path] | str] = {}
+        for name in names:
+            model = self[name]
+            if model.stored:
+                found.setdefault(name, files(model))
+            else:
+                found = found | self.shown(model.inputs, files) | {name: model.text}
+        return found
 
     def resting_on(self, model: Model) -> list[str]:
         """Everything a change of which changes `model`: its inputs, and those of the views among them."""

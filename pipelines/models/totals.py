@@ -14,10 +14,10 @@ Totals = dict[str, dict[str, Decimal]]
 
 
 def totals_of(engine: Engine, table: str, columns: Iterable[str]) -> tuple[int, Totals]:
-    """The rows of a table, and the sum of each of its cost bases in each currency it holds."""
+    """The rows of a table, and the sum of each of its cost bases in each currency; none where rows tell no currency."""
     names = list(columns)
-    bases = [name for name in BASES if name in names]
     currency = next((name for name in CURRENCIES if name in names), "null")
+    bases = [name for name in BASES if name in names and currency in names]
     sums = "".join(f', cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in bases)
     rows = engine.query(
         f"select {currency} as unit, count(*) as row_count{sums} from {table} group by 1 order by 1"

@@ -57,7 +57,7 @@ def validate(
     contract: Contract,
     sample: int = 5,
     *,
-    extra: Mapping[str, Sequence[Path]] | None = None,
+    extra: Mapping[str, Sequence[Path] | str] | None = None,
     memory_limit: str = "2GB",
     threads: int | None = None,
     spill: Path | None = None,
@@ -65,9 +65,9 @@ def validate(
     """One result for each check of the contract, in its order.
 
     `files` are the Parquet files of the table `layer/name`, `extra` those of the other tables that its
-    `rows` checks read, by bare name (`contract.reads`). When the columns differ no other check is run: each
-    fails as not checked. Raises UsageError when `extra` lacks a table, SourceError when a file is not
-    Parquet, CheckError when a check cannot be computed.
+    `rows` checks read, by bare name (`contract.reads`); for a view its SELECT, after what it reads. When the
+    columns differ no other check is run: each fails as not checked. Raises UsageError when `extra` lacks a
+    table, SourceError when a file is not Parquet, CheckError when a check cannot be computed.
     """
     view = table.rpartition("/")[2]
     views = {**(extra or {}), view: files}

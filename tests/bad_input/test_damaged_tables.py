@@ -49,7 +49,7 @@ def newest(ledger: Ledger) -> Path:
     return max((ledger.root / "warehouse/publications").glob("0*.json"))
 
 
-@pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/fct_charge", "core/fct_restatement"])
+@pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/fct_line_sum", "core/fct_restatement"])
 @pytest.mark.parametrize("damage", [Path.unlink, cut, empty])
 def test_a_lost_or_cut_file_is_made_again(ledger: Ledger, damage: Callable[[Path], None], key: str) -> None:
     # The copied sources lie elsewhere, which is a change.

@@ -211,11 +211,12 @@ def test_a_paid_hour_beside_one_that_its_plan_has_paid_for(tmp_path: Path) -> No
 )
 def test_a_new_accelerator_counted_as_none(tmp_path: Path, usage: str, named: str | None) -> None:
     """T22: an accelerator type that no list has fails by name, with ml. before it and as an UltraServer alike."""
-    check = next(c for c in load_contract("core/fct_charge").checks if c.name.startswith("accelerator_type_missing"))
+    check = next(c for c in load_contract("core/fct_line_sum").checks if c.name.startswith("accelerator_type_missing"))
     found = ask(
         tmp_path,
-        f"select instance_type from ({check.query.format(batch='fct_charge')})",
-        "fct_charge",
+        f"select instance_type from ({check.query.format(batch='fct_line_sum')})",
+        "fct_line_sum",
+        "stg_aws__charge_kind",
         bill=[line(usage, "i-0a", "RunInstances", "AmazonEC2")],
     )
     assert check.severity == "error"
