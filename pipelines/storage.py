@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from errno import EINVAL
 from pathlib import Path
 from typing import BinaryIO
@@ -98,6 +96,8 @@ def open_store(
         return S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile, hurried=hurried)
     if "://" in location:
         raise UsageError(f"{redacted(location)} is neither a folder nor s3://bucket/prefix; change `location`.")
+    from pipelines.storage_local import LocalStore
+
     return LocalStore(location)
 
 
@@ -116,7 +116,7 @@ def fresh_file(path: Path) -> Iterator[Path]:
         # A device or a folder is not ours to replace.
         raise OSError(EINVAL, "it is no ordinary file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
+    temporary = temporary_beside(path)
     try:
         yield temporary
         settle(temporary)
@@ -131,118 +131,9 @@ def settle(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-class LocalStore(Store):
-    """A folder. A file's size and time of change stand for its content."""
-
-    def __init__(self, location: str):
-        self.location = location
-        self._root = Path(location)
-
-    def list(self, prefix: str = "") -> list[Object]:
-        found = []
-        start = self._path(prefix).parent if prefix else self._root
-        if prefix.endswith("/"):
-            start = self._path(prefix)
-        if not start.is_dir() and self._root.is_dir():
-            return []
-        for folder, below, names in os.walk(start, onerror=self._refused):
-            for name in below:
-                # os.walk stays out of linked folders; what they hold outside must not look undelivered.
-                self._listed(Path(folder) / name)
-            for name in names:
-                path = Path(folder) / name
-                key = path.relative_to(self._root).as_posix()
-                if key.startswith(prefix) and not _is_temporary(name):
-                    found.append(self._object(key, self._listed(path)))
-        return sorted((item for item in found if item), key=lambda item: item.key)
-
-    def open(self, key: str) -> BinaryIO:
-        with self._telling(key):
-            return self._path(key).open("rb")
-
-    def download(self, key: str, path: Path) -> None:
-        with self.open(key) as stream, fresh_file(path) as temporary, temporary.open("wb") as out:
-            shutil.copyfileobj(stream, out, 1 << 20)
-
-    def upload(self, path: Path, key: str) -> None:
-        with self._telling(key), fresh_file(self._path(key)) as temporary:
-            shutil.copyfile(path, temporary)
-
-    def write(self, key: str, data: bytes) -> None:
-        with self._telling(key), fresh_file(self._path(key)) as temporary:
-            temporary.write_bytes(data)
-
-    def write_new(self, key: str, data: bytes) -> bool:
-        path = self._path(key)
-        temporary = _temporary(path)
-        with self._telling(key):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                temporary.write_bytes(data)
-                settle(temporary)
-                # A link, unlike a rename, fails where the name is taken.
-                os.link(temporary, path)
-            except FileExistsError:
-                return False
-            finally:
-                temporary.unlink(missing_ok=True)
-        return True
-
-    def delete(self, key: str) -> None:
-        with self._telling(key):
-            self._path(key).unlink(missing_ok=True)
-
-    def exists(self, key: str) -> bool:
-        return self._path(key).is_file()
-
-    def uri(self, key: str) -> str:
-        return str(self._root / key)
-
-    def _path(self, key: str) -> Path:
-        return self._inside(self._root / checked_key(key, self.location))
-
-    def _listed(self, path: Path) -> Path:
-        """What a walk from inside the root came by: only a link can lead out."""
-        return self._inside(path) if path.is_symlink() else path
-
-    def _inside(self, path: Path) -> Path:
-        try:
-            is_inside = path.resolve().is_relative_to(self._root.resolve())
-        except (OSError, RuntimeError):
-            # A link that leads to itself.
-            is_inside = False
-        if not is_inside:
-            raise SourceError(f"{path} leads outside {self.location}; nothing outside of it is read.")
-        return path
-
-    def _object(self, key: str, path: Path) -> Object | None:
-        try:
-            seen = path.stat()
-        except FileNotFoundError:
-            # Removed since it was listed, or a link to nothing.
-            return None
-        if not stat.S_ISREG(seen.st_mode):
-            # Reading a pipe would wait for ever.
-            return None
-        changed = datetime.fromtimestamp(seen.st_mtime, UTC)
-        return Object(key, seen.st_size, f"{seen.st_size}-{seen.st_mtime_ns}", changed)
-
-    def _refused(self, error: OSError) -> None:
-        raise SourceError(f"{error.filename} cannot be listed: {error.strerror}; check `location`.") from None
-
-    @contextmanager
-    def _telling(self, key: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            where = Path(self.location) / key
-            mend = "check the name, its permissions and the disk"
-            raise SourceError(f"{where}: {error.strerror}; {mend}.") from None
-
-
-def _temporary(path: Path) -> Path:
+def temporary_beside(path: Path) -> Path:
     return path.with_name(f".{secrets.token_hex(8)}.tmp")
 
 
-def _is_temporary(name: str) -> bool:
+def is_temporary(name: str) -> bool:
     return name.startswith(".") and name.endswith(".tmp")

@@ -22,7 +22,8 @@ from support.small_company import AUGUST, JULY, Company, found
 from pipelines import commands
 from pipelines.console import Console
 from pipelines.settings import load_settings
-from pipelines.storage import LocalStore, Object
+from pipelines.storage import Object
+from pipelines.storage_local import LocalStore
 
 pytestmark = pytest.mark.slow
 

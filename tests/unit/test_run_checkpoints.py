@@ -17,7 +17,8 @@ from pipelines.errors import UsageError
 from pipelines.settings import RunSource
 from pipelines.sources.run_checkpoint_marker import Folder, judged
 from pipelines.sources.run_tracker import RunRecords, read_all, read_runs
-from pipelines.storage import LocalStore, Object
+from pipelines.storage import Object
+from pipelines.storage_local import LocalStore
 
 NOON = datetime.fromisoformat("2026-07-01T12:00:00+00:00")
 
