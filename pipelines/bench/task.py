@@ -89,7 +89,7 @@ def restate(place: Path, lines: int) -> None:
 
 
 def bare_scan(place: Path, lines: int) -> None:
-    """Read and aggregate every column that a model reads of the bill, the plain way."""
+    """Read and aggregate every column that a build reads of the bill, the plain way."""
     from pipelines.engine.duckdb import DuckDBEngine
     from pipelines.sources.cur_columns import tag_containers
 
@@ -132,15 +132,18 @@ def current_delivery(place: Path) -> tuple[str, Path]:
 
 
 def _needed() -> Iterator[tuple[str, str]]:
-    """The columns some model of the bill names, each with an aggregate of it."""
+    """The columns some model of the bill names, and those that tell repeated lines, each with an aggregate of it."""
     from pipelines.models.catalog import load_catalog
     from pipelines.sources.cur_columns import CUR, MONEY
+    from pipelines.sources.cur_repeats import IDENTITY
 
     reading = [model.text for model in load_catalog().ordered if CUR.table in model.inputs]
     words = set(re.findall(r"\w+", " ".join(reading)))
     for column in CUR.columns:
         if column.name in words:
             yield column.name, f"{'sum' if column.type == MONEY else 'max'}({column.name}) as {column.name}"
+    for name in IDENTITY:
+        yield name, f"max({name}) as {name}"
 
 
 TASKS = {

@@ -20,7 +20,7 @@ from pipelines.sources.cur_unpack import Allowance, unpacked
 from pipelines.sources.cur_values import MISSING, total
 
 # An id comes again hour by hour, so both together name a line.
-_IDENTITY = ("identity_line_item_id", "identity_time_interval")
+IDENTITY = ("identity_line_item_id", "identity_time_interval")
 _BATCH_ROWS = 1 << 18
 
 
@@ -29,7 +29,7 @@ class Identities:
 
     def __init__(self, names: Sequence[str]):
         found = {snake(name): position for position, name in enumerate(names)}
-        self.positions = [found[name] for name in _IDENTITY if name in found] if _IDENTITY[0] in found else []
+        self.positions = [found[name] for name in IDENTITY if name in found] if IDENTITY[0] in found else []
         self._met: list[pl.Series] = []
 
     def meet(self, block: Sequence[pa.Array]) -> None:
@@ -70,7 +70,7 @@ def repeated_in_parquet(stored: Path, names: Sequence[str], billed: str, where: 
 
 def _places(names: Sequence[str], billed: str) -> tuple[int, int]:
     found = [snake(name) for name in names]
-    return found.index(billed), found.index(_IDENTITY[0])
+    return found.index(billed), found.index(IDENTITY[0])
 
 
 def _frame(block: pa.RecordBatch, cost: int, name: int) -> pl.DataFrame:

@@ -4,8 +4,8 @@
 -- the invoices come to (stg_aws__invoice_total).
 select
     billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity, bill_invoicing_entity,
-    line_item_currency_code as billing_currency, line_item_line_item_type, line_item_line_item_description, line_item_product_code, line_item_usage_type,
-    line_item_operation, pricing_term, product_instance_type, product_region_code,
+    line_item_currency_code as billing_currency, line_item_line_item_type, line_item_line_item_description, line_item_product_code,
+    line_item_usage_type, line_item_operation, pricing_term, product_instance_type, product_region_code,
     reservation_reservation_a_r_n, capacity_reservation_capacity_reservation_arn,
     capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type,
     cur_is_free() as is_free, cur_is_of_training_plan() as is_of_training_plan,

@@ -88,7 +88,7 @@ classified as (
 kind as (
     select
         *,
-        case when effective_rule in ('credit', 'discount', 'refund') then line_item_line_item_description end as kept_description,
+        kept_description(effective_rule, line_item_line_item_description) as kept_description,
         coalesce(told_instance_type, nullif(catalogue_type, '')) as instance_type,
         coalesce(product_region_code, prefix_region_id, '') as region_id,
         cur_market() as market,

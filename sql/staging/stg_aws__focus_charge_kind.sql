@@ -5,7 +5,7 @@ with line as (
     select distinct
         billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
         charge_category, charge_type, is_known_charge_type, effective_rule, service, region_id, accelerator_family, market,
-        case when effective_rule in ('credit', 'discount', 'refund') then charge_description end as kept_description,
+        kept_description(effective_rule, charge_description) as kept_description,
         commitment_eligibility
     from stg_aws__focus_line_item
 )

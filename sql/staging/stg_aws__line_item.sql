@@ -6,7 +6,8 @@ select
     account_id, invoice_id, billing_entity, invoice_issuer, billing_currency, charge_type, is_known_charge_type, charge_category,
     effective_rule, line_class, charge_description, service, usage_type, region_id, resource_id, instance_type, accelerator_family,
     accelerator_count, market, capacity_reservation_id, usage_started_at, usage_ended_at, usage_date,
-    usage_quantity, normalized_units, commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage, charge_kind_no, list_cost_usd, amortised_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team
+    usage_quantity, normalized_units, commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage, charge_kind_no,
+    list_cost_usd, amortised_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team
 from stg_aws__cur_line_item
 
 union all
@@ -37,5 +38,4 @@ join stg_aws__focus_charge_kind as kind
     and kind.accelerator_family is not distinct from line.accelerator_family
     and kind.market is not distinct from line.market
     and kind.commitment_eligibility is not distinct from line.commitment_eligibility
-    and kind.kept_description is not distinct from
-        case when line.effective_rule in ('credit', 'discount', 'refund') then line.charge_description end
+    and kind.kept_description is not distinct from kept_description(line.effective_rule, line.charge_description)
