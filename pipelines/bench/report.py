@@ -17,10 +17,10 @@ BOUNDS = """What bounds it: the lines are read twice: for what they are and add 
 twice. Of that second pass a third is reading and finding each line's kind by twenty-one columns, a fourth its tags,
 costs and bucket, a third grouping by day and by hour, the rest sorting and writing what is left. Then come looking at
 the files as they come in (every amount, every id that stands twice) and the training runs, whose every hour is cut
-among them: three lines in a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds beside it, at any size.
-A restated month costs what a first build of it does, less the training runs; months that did not change are
-recognised by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed and written;
-parsing bounds it.
+among them: three lines in a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds
+beside it, at any size. A restated month costs what a first build of it does, less the training runs; months that did
+not change are recognised by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed
+and written; parsing bounds it.
 
 The bare scan reads every column that a build reads, sums the numbers, takes the largest of the texts and groups by
 day, account, line type and product. The bare csv read is `polars.read_csv` with all columns as text, the least that

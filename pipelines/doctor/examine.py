@@ -39,7 +39,7 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
             yield Finding(bill.subject, DEFINITION, "not checked", f"{why}; ask AWS with --aws.")
             yield Finding(bill.subject, ACTIVATION, "not checked", f"{why}; ask AWS with --aws.")
     if not settings.runs:
-        yield Finding("configuration", "runs", "warn", "no [[runs]] source: everything stays unattributed.")
+        yield Finding("configuration", "runs", "warn", "no [[runs]] source: nothing is joined to a run.")
     for source in settings.runs:
         yield from examine_runs(source)
     yield from examine_reservations(settings.reservations)

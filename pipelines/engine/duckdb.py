@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +25,8 @@ _rooms = itertools.count(1)
 
 
 NUL = "\0"
+# Days since 1970 of the first and the last day of the calendar.
+_CALENDAR = (date.min.toordinal() - date(1970, 1, 1).toordinal(), date.max.toordinal() - date(1970, 1, 1).toordinal())
 
 
 def quoted(name: str | Path) -> str:
@@ -136,7 +139,7 @@ class DuckDBEngine(Engine):
         try:
             if not self._is_one_select(sql):
                 raise EngineError("That is not one SELECT; write one SELECT.")
-            return self._connection.sql(sql, params=values or None).pl()
+            return _in_the_calendar(self._connection.sql(sql, params=values or None).pl())
         except duckdb.Error as error:
             raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
@@ -174,6 +177,15 @@ class DuckDBEngine(Engine):
             return self._connection.execute(statement).fetchall()
         except duckdb.Error as error:
             raise explained(error, self._files) from error
+
+
+def _in_the_calendar(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame; EngineError for a day that Python has none for, which Polars would not survive telling."""
+    for name in frame.select(pl.col(pl.Date)).columns:
+        days = frame[name].to_physical()
+        if not days.is_between(*_CALENDAR).all():
+            raise EngineError(f"{name} holds a day outside the years 1 to 9999; cast it to varchar.")
+    return frame
 
 
 def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]) -> None:

@@ -165,7 +165,7 @@ def ask_invoice(
         ),
         mart=RECONCILIATION,
         rows=rows,
-        shown=("invoice_id", "status"),
+        shown=("invoice_id", "billing_entity", "status"),
         condition=" and ".join(theirs),
         levels=(Level("By charge category and service", ("charge_category", "service"), ledger=True),),
         sums={"effective_cost_usd": "effective_cost_usd", "billed_cost_usd": "ledger_cost_usd"},

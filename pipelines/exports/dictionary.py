@@ -45,7 +45,7 @@ def _mart(model: Model) -> str:
         (f"`{name}`", kind, unit, meaning, f"`{home}`" if home else "here")
         for name, kind, unit, meaning, home in told["columns"]
     ]
-    key = ", ".join(f"`{name}`" for name in told["key"])
+    key = ", ".join(f"`{name}`" for name in told["key"]) or "none"
     return (
         f"## {model.name}\n\n{told['description']} Key: {key}.\n\n"
         f"{_table(('column', 'type', 'unit', 'meaning', 'home'), rows)}"

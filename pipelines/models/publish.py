@@ -191,7 +191,7 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
             observed=f"{len(sentences)} doubts",
             unexpected_count=len(sentences),
             sample=[{"doubt": builder.warehouse.pseudonyms.text(sentence)} for sentence in sentences[:20]],
-            title="every value was read as delivered",
+            title="what was read with a doubt",
         )
         yield {"table": table, "period": period, **asdict(doubt)}
 

@@ -103,7 +103,7 @@ def _commitments(rows: dict[str, list[Row]], span: str) -> Told:
     unused = " and ".join(said.usd(row["held_unused_usd"], currency) for row, currency in held)
     return {
         "question": "Are our commitments covering it?",
-        "answer": f"{unused} unused" if held else "None seen unused" if rows["totals"] else "Not known",
+        "answer": f"{unused} unused" if held else _nothing_unused(rows),
         "basis": f"effective cost, {span}",
         "lines": [
             f"{said.usd(row['commitment_unused_usd'], currency)} of Savings Plans and reserved instances, "
@@ -111,6 +111,12 @@ def _commitments(rows: dict[str, list[Row]], span: str) -> Told:
             for row, currency in held
         ],
     }
+
+
+def _nothing_unused(rows: dict[str, list[Row]]) -> str:
+    if not rows["totals"]:
+        return "Not known"
+    return "Not told by the bill" if rows["fees_missing"] else "None seen unused"
 
 
 def _bucket(row: Row, names: Any) -> Told:

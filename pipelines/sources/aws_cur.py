@@ -10,8 +10,11 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock, Semaphore
+
+import polars as pl
 
 from pipelines.errors import SourceError
 from pipelines.settings import BillingSource
@@ -19,6 +22,7 @@ from pipelines.sources.cur_columns import ColumnList
 from pipelines.sources.cur_delivery import Delivery, Kind, RawDelivery, RawFile, column_list, load, save
 from pipelines.sources.cur_manifest import Manifest, find_manifests, read_manifests
 from pipelines.sources.cur_parquet import inspect
+from pipelines.sources.cur_repeats import repeated_across
 from pipelines.sources.cur_select import RawSelect, raw_select
 from pipelines.sources.cur_text import convert
 from pipelines.sources.cur_unpack import PARQUET, Allowance, magic
@@ -31,6 +35,8 @@ Progress = Callable[[int, int, str], None]
 # Fetching waits on the network, converting on the processor and takes some 400 MB a file.
 _FETCHED_AT_ONCE = 4
 _CONVERTED_AT_ONCE = 2
+# So much of a fingerprint is the manifest's, the rest may be that of its files' sizes.
+_OF_MANIFEST = 8
 
 
 def list_deliveries(source: BillingSource, raw_root: Path) -> list[Delivery]:
@@ -44,7 +50,7 @@ def list_deliveries(source: BillingSource, raw_root: Path) -> list[Delivery]:
     places = [place for place in find_manifests(listing, store, source.export) if source.reads(place.period)]
     manifests = read_manifests(places, listing, store, raw_root / source.name)
     found = {item.key: item for item in listing}
-    deliveries = [_delivery(source, manifest, found, store) for manifest in manifests]
+    deliveries = [_as_stored(_delivery(source, manifest, found, store), raw_root) for manifest in manifests]
     return sorted(deliveries, key=lambda delivery: delivery.billing_period)
 
 
@@ -111,6 +117,24 @@ def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object
     )
 
 
+def _as_stored(delivery: Delivery, raw_root: Path) -> Delivery:
+    """The delivery by the fingerprint it is stored under, by one of its own where a file has another size than then.
+
+    A copy may bring a manifest before the files it names. A file that has gone since is as it was.
+    """
+    sizes = {item.key: item.size for item in delivery.objects}
+    folder = delivery.folder(raw_root)
+    stored = map(load, folder.parent.glob(f"{delivery.fingerprint[:_OF_MANIFEST]}*"))
+    alike = [raw.delivery for raw in stored if raw]
+    for known in alike:
+        if all(sizes.get(item.key, item.size) == item.size for item in known.objects):
+            return replace(delivery, fingerprint=known.fingerprint)
+    if not alike:
+        return delivery
+    own = hashlib.sha256(repr((delivery.fingerprint, sorted(sizes.items()))).encode()).hexdigest()
+    return replace(delivery, fingerprint=delivery.fingerprint[:_OF_MANIFEST] + own[_OF_MANIFEST:])
+
+
 def _store_files(
     delivery: Delivery, store: Store, folder: Path, unpack_ratio: float, progress: Progress | None
 ) -> tuple[RawFile, ...]:
@@ -125,7 +149,7 @@ def _store_files(
             if progress:
                 progress(min(done, total), total, label)
 
-    def store_file(number: int, item: Object) -> RawFile:
+    def store_file(number: int, item: Object) -> tuple[RawFile, pl.Series]:
         name = f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
         allowed = Allowance(store.uri(item.key), item.size, unpack_ratio)
         return _store_file(item, store, folder / name, allowed, delivery.listed, converting, on_bytes)
@@ -133,10 +157,16 @@ def _store_files(
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]
         try:
-            return tuple(future.result() for future in waiting)
+            stored = [future.result() for future in waiting]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+    places = {file.key: folder / file.name for file, _ in stored}
+    repeated = repeated_across(places, {file.key: ids for file, ids in stored if len(ids)}, delivery.listed.billed)
+    return tuple(
+        replace(file, warnings=(*file.warnings, f"{file.key}: {repeated[file.key]}")) if file.key in repeated else file
+        for file, _ in stored
+    )
 
 
 def _store_file(
@@ -147,7 +177,7 @@ def _store_file(
     listed: ColumnList,
     converting: Semaphore,
     on_bytes: Callable[[int], None],
-) -> RawFile:
+) -> tuple[RawFile, pl.Series]:
     where = allowed.where
     delivered = out.with_suffix(".delivered")
     store.download(item.key, delivered)
@@ -158,13 +188,13 @@ def _store_file(
         raise SourceError(f"{where} is empty; have it delivered again.")
     if magic(delivered) == PARQUET or item.key.endswith(".parquet"):
         delivered.rename(out)
-        raw = inspect(out, key=item.key, allowed=allowed, listed=listed)
+        inspected = inspect(out, key=item.key, allowed=allowed, listed=listed)
         on_bytes(size)
-        return raw
+        return inspected
     with converting:
-        raw = convert(delivered, out, key=item.key, allowed=allowed, listed=listed, on_bytes=on_bytes)
+        converted = convert(delivered, out, key=item.key, allowed=allowed, listed=listed, on_bytes=on_bytes)
     delivered.unlink()
-    return raw
+    return converted
 
 
 def _refuse_copies(files: Sequence[RawFile], folder: Path, store: Store) -> None:

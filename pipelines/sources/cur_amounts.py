@@ -103,6 +103,8 @@ def _no_times(values: pa.Array) -> pa.Array | None:
 
 
 def _total(costs: pa.Array) -> Decimal:
+    if pa.types.is_floating(costs.type):
+        costs = costs.cast(pa.float64())
     exact = pl.Series(values=costs).cast(pl.Decimal(20, 10), strict=False)
     return Decimal(exact.cast(pl.Decimal(38, 10)).sum() or 0)
 

@@ -115,13 +115,15 @@ class ColumnList:
         """
         places: dict[str, list[int]] = {}
         tags: list[Tag] = []
+        warnings: list[str] = []
         for position, column in enumerate(columns):
             name = snake(column.name)
             if column.form != "null":
                 places.setdefault(name, []).append(position)
             tags += self._tags_of(column, name, position)
+            if name in self.map_names and column.form not in ("map", "any", "null"):
+                warnings.append(f"column {column.name} is {column.type}, not a map of texts; it is read as missing.")
         sources: dict[str, tuple[Source, ...]] = {}
-        warnings: list[str] = []
         for wanted in self.columns:
             found, warning = _sources_of(wanted, columns, places, where)
             sources[wanted.name] = found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,28 +20,28 @@ from pipelines.sources.cur_words import odd_words
 _BATCH_ROWS = 1 << 18
 
 
-def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> RawFile:
-    """What the Parquet file `stored`, delivered as `key`, holds by the columns of `listed`.
+def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> tuple[RawFile, pl.Series]:
+    """What the Parquet file `stored`, delivered as `key`, holds by the columns of `listed`, and the ids of its lines.
 
     Raises SourceError when it is cut short, unpacks to more than it may, lacks a column, or has one of a type or with
     a value it cannot have.
     """
     where = allowed.where
     try:
-        with pq.ParquetFile(stored) as file:
+        with pq.ParquetFile(stored, page_checksum_verification=True) as file:
             allowed.check(_unpacked_bytes(file.metadata))
             columns, twins = _columns(file.schema_arrow)
             found = listed.layout(columns, where)
             total, unread = read_amounts(file, columns, found, listed, where)
             line_count = file.metadata.num_rows
-        repeated = repeated_in_parquet(stored, [column.name for column in columns], listed.billed, where)
+        repeated, ids = repeated_in_parquet(stored, [column.name for column in columns], listed.billed, where)
         words = odd_words(stored, columns, found, listed)
         tag_keys = tuple(_tag_keys(stored, columns, found, listed.tag_containers))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
     warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings, *unread, *words, *repeated))
-    return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings)
+    return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings), ids
 
 
 def _unpacked_bytes(facts: pq.FileMetaData) -> int:
@@ -71,9 +72,9 @@ def _form(kind: pa.DataType) -> str:
         return "text"
     if types.is_timestamp(kind) or types.is_date(kind):
         return "time"
-    if types.is_floating(kind) or types.is_decimal(kind) or types.is_integer(kind):
+    if types.is_floating(kind) or types.is_decimal128(kind) or types.is_integer(kind):
         return "number"
-    if types.is_map(kind):
+    if types.is_map(kind) and _form(kind.key_type) == _form(kind.item_type) == "text":
         return "map"
     return "null" if types.is_null(kind) else "other"
 

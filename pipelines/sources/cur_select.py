@@ -11,6 +11,8 @@ from pipelines.sources.cur_delivery import RawDelivery, RawFile, TagKey
 from pipelines.sources.cur_tag_json import tag_json
 from pipelines.sources.cur_tags import FALLBACKS, lookups, twins
 
+# Arrow's floats of less than 64 bits: cast straight to a decimal, an engine rounds in their few digits.
+_SHORT = ("float", "halffloat")
 # What we call a delivered tag, in the order of the normalised columns.
 TAG_NAMES = ("run_id", "owner", "team")
 
@@ -78,11 +80,12 @@ def _columns(
 
 
 def _value(column: Column, sources: Sequence[Source], columns: Sequence[Delivered]) -> str:
-    names = [columns[source.position].name for source in sources]
+    found = [columns[source.position] for source in sources]
     if column.type == "VARCHAR":
-        return _first(_filled(name, source.key) for name, source in zip(names, sources, strict=True))
+        return _first(_filled(held.name, source.key) for held, source in zip(found, sources, strict=True))
     kind = "decimal(20, 10)" if column.type == MONEY else column.type.lower()
-    inner = f"coalesce({', '.join(map(_name, names))})" if len(names) > 1 else next(map(_name, names), "null")
+    values = [f"cast({_name(held.name)} as double)" if held.type in _SHORT else _name(held.name) for held in found]
+    inner = f"coalesce({', '.join(values)})" if len(values) > 1 else next(iter(values), "null")
     # A value that may be read as missing was told when the file came in.
     read = "cast" if column.refuses or column.type != MONEY else "try_cast"
     return f"{read}({inner} as {kind})"

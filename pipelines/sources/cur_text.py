@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -31,8 +32,8 @@ _WORDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "an ISO timestamp"}
 
 def convert(
     delivered: Path, out: Path, *, key: str, allowed: Allowance, listed: ColumnList, on_bytes: Callable[[int], None]
-) -> RawFile:
-    """Write the columns of `listed` that the csv `delivered` has to `out`, rows in its order.
+) -> tuple[RawFile, pl.Series]:
+    """Write the columns of `listed` that the csv `delivered` has to `out`, rows in its order; also tell their ids.
 
     `allowed` names the file in errors, `key` in the record.
     Raises SourceError for a csv that is cut short, ragged, too large for its packed size, lacks a column or holds a
@@ -61,7 +62,7 @@ def convert(
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
     repeated = repeated_in_csv(delivered, names, listed.billed, allowed) if bill.identities.come_again() else []
-    return RawFile(
+    raw = RawFile(
         key,
         out.name,
         out.stat().st_size,
@@ -71,6 +72,7 @@ def convert(
         bill.tag_keys(),
         (*bill.warnings(), *(f"{key}: {told}" for told in repeated)),
     )
+    return raw, bill.identities.met
 
 
 def _blocks(

@@ -88,7 +88,7 @@ select
         when entry.piece_kind = 'whole line' then case entry.bucket
             when 'run' then 'whole line: a tag names the run, which was alive then'
             when 'unattributed' then 'whole line: accelerator hours on no resource that could be shared out'
-            when 'commitment_unused' then 'whole line: a commitment that nothing used'
+            when 'commitment_unused' then 'whole line: the fee of a commitment; its effective cost is the part that nothing used'
             when 'capacity_unused' then 'whole line: reserved capacity that nothing used'
             when 'idle' then 'whole line: kept warm between jobs'
             when 'shared' then 'whole line: serves many runs'

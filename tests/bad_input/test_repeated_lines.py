@@ -64,3 +64,25 @@ def test_a_csv_added_to_itself_with_its_header_is_refused(tmp_path: Path) -> Non
     text = csv_text(LINES)
     with pytest.raises(SourceError, match=r"a\.csv\.gz, row 5 \(the header is row 1\), column \w+: '\w+' is not"):
         stored(cur2_export(tmp_path, {"a.csv.gz": packed(text + text)}), tmp_path / "raw")
+
+
+@pytest.mark.parametrize("form", ["csv.gz", "parquet"])
+def test_lines_that_stand_in_two_files_of_a_delivery_are_told(tmp_path: Path, form: str) -> None:
+    """The second file has the last two of the first once more, 5.50 + 1.25 = 6.75, and one of its own."""
+    pack = {"csv.gz": lambda lines: packed(csv_text(lines)), "parquet": parquet}[form]
+    both = {f"a.{form}": pack(LINES), f"b.{form}": pack([line(4, "2.00"), *LINES[1:]])}
+    (raw,) = stored(cur2_export(tmp_path, both), tmp_path / "raw")
+    (told,) = raw.warnings
+    # A csv's header is its row 1.
+    first, other = (3, 3) if form == "csv.gz" else (2, 2)
+    said = f"2 lines repeat a line of another file in every value and in its id (first row {first}, as row {other} of "
+    assert f"/b.{form}: {said}" in told
+    assert told.endswith(f"/a.{form}) and bill 6.75 more than once; have the month delivered again.")
+
+
+def test_lines_of_two_files_that_are_alike_but_not_the_same_are_two(tmp_path: Path) -> None:
+    """One id with another cost; lines without an id may be equal."""
+    nameless = {**LINES[0], "identity_line_item_id": ""}
+    both = {"a.parquet": parquet([*LINES, nameless]), "b.parquet": parquet([line(1, "7.01"), nameless])}
+    (raw,) = stored(cur2_export(tmp_path, both), tmp_path / "raw")
+    assert raw.warnings == []
