@@ -73,6 +73,13 @@ def test_an_earlier_publication_is_read_as_it_was(site: Site) -> None:
     assert links and all("as_of=2026-09-04" in link for link in links)
 
 
+def test_what_aws_restated_is_told(site: Site) -> None:
+    """4 x 1.50 = 6.00 less."""
+    said = text_of(site.get("/bill")[1])
+    assert "No delivery of AWS has moved" not in said
+    assert "$6.00" in said
+
+
 def test_a_date_before_the_first_publication_is_told(site: Site) -> None:
     status, page = site.get("/runs?as_of=2026-09-01")
     assert status == 400 and "held no publication yet on 2026-09-01" in text_of(page)

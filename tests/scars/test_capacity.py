@@ -127,3 +127,18 @@ def test_negative_idle_stops_the_build(built_company: Company, tmp_path: Path) -
     with pytest.raises(FailedChecks, match="runs hold more accelerators than the resource has"):
         build_warehouse(company.config)
     assert [path.name for path in (company.warehouse / "publications").glob("*.json")] == ["000001.json"]
+
+
+def test_a_machine_that_its_run_calls_by_another_type(tmp_path: Path) -> None:
+    """T11: the bill has a p5.48xlarge where the run says p5.4xlarge, and so takes one of its eight GPUs; it is told."""
+    rows = tracker([Stay(0, "i-0a", None, 0, HOUR_MS)])
+    (check,) = (
+        made for made in load_contract("core/fct_resource_share_hourly").checks if made.name.startswith("machine_is_of")
+    )
+    asked = check.query.format(batch="fct_resource_share_hourly")
+    tables = ("fct_resource_share_hourly", "stg_tracker__resource", "fct_resource_hourly")
+    for told, found in (("p5.4xlarge", [("run-0", "i-0a", "p5.4xlarge", "p5.48xlarge")]), ("p5.48xlarge", [])):
+        rows["tracker_resource"][0]["instance_type"] = told
+        (tmp_path / told).mkdir()
+        with Lab(tmp_path / told, {MONTH: [machine_line("i-0a", 0, "1", "80")]}, rows) as lab:
+            assert lab.ask(asked, *tables) == found

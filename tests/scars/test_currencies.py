@@ -232,3 +232,9 @@ def test_a_share_of_less_than_nothing_is_drawn_as_such(tmp_path: Path) -> None:
     # The longest bar is full; the other is 10.08 / 110.08 of it, about 9.2 %.
     assert [(share, sign) for share, sign, _ in shares[:2]] == [("110.1", ""), ("−10.1", " negative")]
     assert [float(width) for *_, width in shares[:2]] == [pytest.approx(100, abs=0.1), pytest.approx(9.2, abs=0.1)]
+
+
+def test_a_bill_whose_costs_are_all_missing_is_refused(tmp_path: Path) -> None:
+    """A column of costs that holds none would make the month free."""
+    with pytest.raises(FailedChecks, match="bill of a payer without any cost"):
+        build_warehouse(deliver(tmp_path, *({**hour(clock, "1"), "line_item_unblended_cost": ""} for clock in (0, 1))))

@@ -311,3 +311,46 @@ def test_long_ledgers_draw_the_last_92_days(render: Render) -> None:
     last = first + timedelta(499)
     assert f"{last - timedelta(91):%-d %B %Y} to {last:%-d %B %Y}" in ledger
     assert "January 2025 $310" in ledger
+
+
+def test_what_aws_restated_is_said_on_every_basis(render: Render) -> None:
+    """A credit of 200 came late: billed 200 less; effective cost is before credits. The second delivery moved nothing."""
+    moved = {
+        "payer_account_id": "111122223333",
+        "billing_month": date(2026, 6, 1),
+        "billing_currency": "USD",
+        "effective_change_usd": Decimal(0),
+        "moved_run_count": 0,
+        "moved_day_count": 1,
+    }
+    rows = [
+        {**moved, "delivery_no": 3, "billed_change_usd": Decimal(-200)},
+        {**moved, "delivery_no": 2, "billed_change_usd": Decimal(0)},
+    ]
+    tie = part(render(example() | {"mart_restatement": rows}), "reconciliation")
+    assert "AWS restated June 2026 of payer 111122223333 (delivery 3): effective cost as before, billed $200.00" in tie
+    assert "billed $200.00 less; no runs and 1 day moved." in tie
+    assert "(delivery 2)" not in tie
+
+
+def test_unused_commitments_are_not_told_where_the_bill_does_not_say(render: Render) -> None:
+    """Nothing stands as unused, yet 1,500 of fees on a closed month are drawn on by nothing that the bill names."""
+    marts = example()
+    marts["mart_cost_ledger_daily"] = [
+        row for row in marts["mart_cost_ledger_daily"] if row["bucket"] not in ("commitment_unused", "capacity_unused")
+    ]
+    assert "None seen unused" in words(render(marts))
+    marts["mart_invoice_reconciliation_monthly"][0]["commitment_timing_usd"] = Decimal(1500)
+    page = words(render(marts))
+    assert "Not told by the bill" in page and "None seen unused" not in page
+    assert "It has $1,500 of commitment fees and does not say what drew on them" in page
+
+
+def test_one_invoice_of_two_sellers_is_told_apart(render: Render) -> None:
+    marts = example()
+    (june, july) = marts["mart_invoice_reconciliation_monthly"]
+    sold = {**june, "billing_entity": "AWS Marketplace", "billed_cost_usd": Decimal("80.50")}
+    marts["mart_invoice_reconciliation_monthly"] = [june, sold, july]
+    tie = part(render(marts), "reconciliation")
+    assert "June 2026 1234567 payer 111122223333" in tie
+    assert "June 2026 1234567 AWS Marketplace payer 111122223333 12,345 $80.50" in tie
