@@ -314,7 +314,7 @@ def test_long_ledgers_draw_the_last_92_days(render: Render) -> None:
 
 
 def test_what_aws_restated_is_said_on_every_basis(render: Render) -> None:
-    """A credit of 200 came late: billed 200 less; effective cost is before credits. The second delivery moved nothing."""
+    """A credit of 200 came late: billed 200 less; effective cost is before credits. Delivery 2 moved nothing."""
     moved = {
         "payer_account_id": "111122223333",
         "billing_month": date(2026, 6, 1),
