@@ -58,7 +58,8 @@ class BillExam:
                 yield failed(self.subject, "readable", error, ("s3:GetObject", object_arn(place)))
                 return
             self.kind = deliveries[-1].kind
-            yield self._ok("kind", f"{KINDS[self.kind]}, told by its columns.")
+            teller = "its manifest" if self.source.kind == "auto" else "its [[billing]] entry"
+            yield self._ok("kind", f"{KINDS[self.kind]}, as {teller} says.")
             yield from self._delivered(deliveries)
             yield from self._content(deliveries[-1], Path(scratch))
 
@@ -93,14 +94,14 @@ class BillExam:
             yield self._ok("newest delivery", f"{told}.")
 
     def _content(self, newest: Delivery, scratch: Path) -> Iterator[Finding]:
-        if newest.kind not in _TELLING:
-            telling = " and ".join(KINDS[kind] for kind in _TELLING)
-            yield self._unchecked("options", f"only those of {telling} show in the lines.")
-            return
         try:
             raw = load(newest.folder(self._raw_root)) or self._sample(newest, scratch)
         except TrainledgerError as error:
             yield failed(self.subject, "readable", error, ("s3:GetObject", object_arn(self.source.location)))
+            return
+        if newest.kind not in _TELLING:
+            telling = " and ".join(KINDS[kind] for kind in _TELLING)
+            yield self._unchecked("options", f"only those of {telling} show in the lines.")
             return
         if raw is None:
             mend = "run `trainledger build`, which reads it whole"

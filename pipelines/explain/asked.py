@@ -75,7 +75,8 @@ def ask_day(engine: Engine, day: str, wanted: Mapping[str, str | None]) -> Asked
 def ask_month(engine: Engine, month: str, wanted: Mapping[str, str | None]) -> Asked:
     """The ledger of a billing month (YYYY-MM), as of a day. UsageError when it has no such row."""
     asked = _ask_ledger(engine, "month", month, f"billing_month = date '{_month(month)}'", "billing_month", wanted)
-    return replace(asked, levels=(asked.levels[0], Level("By day", ("usage_date",), ledger=True), asked.levels[1]))
+    by = Level("By bucket", ("bucket",), ledger=True), Level("By day", ("usage_date",), ledger=True)
+    return replace(asked, levels=(asked.levels[0], *by, asked.levels[1]))
 
 
 def _ask_ledger(

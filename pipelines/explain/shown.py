@@ -64,14 +64,15 @@ def _mart(explanation: Explanation, limit: int, paper: Paper) -> None:
     unit = explanation.currency
     by, told = _varying(asked.rows, asked.shown)
     head = (*map(_head, by), *(_unit(name, unit) for name in amounts))
-    chosen = asked.rows.select(*by, *amounts)
+    chosen = _together(asked.rows, by, amounts)
     rows = [(*map(moment, row[: len(by)]), *map(cents, row[len(by) :])) for row in chosen.head(limit).rows()]
     if chosen.height > 1:
         if chosen.height > limit:
             rest = chosen.slice(limit)
             rows.append(_summed(f"and {rest.height} more", len(by), rest, amounts))
         rows.append(_summed("together", len(by), chosen, amounts))
-    paper.table(f"{asked.mart}, as published{told}", head, rows, len(amounts))
+    days = "" if chosen.height == asked.rows.height else ", its days together"
+    paper.table(f"{asked.mart}, as published{days}{told}", head, rows, len(amounts))
 
 
 def _level(explanation: Explanation, level: Level, limit: int, paper: Paper) -> None:
@@ -86,6 +87,16 @@ def _level(explanation: Explanation, level: Level, limit: int, paper: Paper) -> 
     if chosen.height > 1:
         rows.append(_summed("together", len(by), chosen, BASES, f"{chosen['piece_count'].sum():,}"))
     paper.table(level.title + told, head, rows, 1 + len(BASES))
+
+
+def _together(rows: pl.DataFrame, by: Sequence[str], amounts: Sequence[str]) -> pl.DataFrame:
+    """Rows that say the same as one, the dearest first; an amount is unknown where that of any is."""
+    sums = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in amounts]
+    found = rows.group_by(*by, maintain_order=True).agg(sums)
+    if found.height == rows.height:
+        return found
+    dearest = pl.col("effective_cost_usd" if "effective_cost_usd" in amounts else amounts[0]).abs()
+    return found.sort(dearest, descending=True, nulls_last=True)
 
 
 def _varying(rows: pl.DataFrame, names: Sequence[str]) -> tuple[list[str], str]:

@@ -81,7 +81,9 @@ select
     entry.bucket, entry.charge_category, line.charge_type, entry.service, line.usage_type, entry.region_id,
     entry.accelerator_family, entry.market, entry.resource_id, entry.instance_type,
     entry.run_id, entry.attempt_no, entry.evidence,
-    coalesce(rule.meaning, 'as billed: no list of ours names the charge type') as cost_rule_meaning,
+    -- A FOCUS line (numbered below zero) says itself what it costs.
+    case when line.charge_kind_no < 0 and line.effective_rule = 'as_billed' then 'the EffectiveCost of the line'
+        else coalesce(rule.meaning, 'as billed: no list of ours names the charge type') end as cost_rule_meaning,
     -- What the bucket, and the part of the line, rest on.
     case
         when entry.piece_kind = 'hour of a block' then 'the part of the fee that this hour of the block, and this use of it, takes'

@@ -134,6 +134,7 @@ def test_a_manifest_that_no_pack_has_is_refused_by_its_key(pack: Path, key: str,
     assert f"rewritten.zip: {key!r} of manifest.json is {'missing' if value is None else ascii(value)}" in str(error)
 
 
+@pytest.mark.slow
 def test_a_report_that_is_no_text_is_refused_by_its_name(pack: Path) -> None:
     def change(held: dict[str, bytes]) -> None:
         held["reports/savings.html"] = b"\xff" + held["reports/savings.html"]

@@ -60,6 +60,14 @@ def test_contracted_cost_is_no_basis_of_ours(tmp_path: Path) -> None:
     assert staged(tmp_path, what, {**NODE, **costs}) == [(Decimal(1), Decimal(2), Decimal(3))]
 
 
+def test_a_line_is_not_said_to_cost_what_was_billed(tmp_path: Path) -> None:
+    """An hour billed at 1.62 whose EffectiveCost is 2.00: the one is no reason for the other."""
+    with lab(tmp_path, {**NODE, "BilledCost": "1.62", "EffectiveCost": "2.00"}) as made:
+        what = "cost_rule_meaning, effective_cost_usd, billed_cost_usd"
+        told = made.ask(f"select {what} from fct_ledger_line", "fct_ledger_line")
+    assert told == [("the EffectiveCost of the line", Decimal(2), Decimal("1.62"))]
+
+
 def test_an_instance_is_known_without_x_usage_type(tmp_path: Path) -> None:
     """1.0 says the usage type in x_UsageType, 1.2 in SkuMeter: both are the same hour (pitfall 21)."""
     what = "usage_type, line_class, instance_type, accelerator_family, accelerator_count, usage_quantity"

@@ -33,6 +33,7 @@ def summary(page: str) -> tuple[int, int]:
     return int(words[0]), int(words[2])
 
 
+@pytest.mark.slow
 def test_a_check_that_warned_is_one_row_and_the_summary_counts_it(tmp_path: Path, capsys: Captured) -> None:
     """Use ends at 11:00; a cut asked for at 10:30 cuts nothing, which is one warning more than without it."""
     check(published(tmp_path / "plain", Policy()), Console())

@@ -42,7 +42,7 @@ def test_a_good_ledger_has_nothing_wrong(tmp_path: Path) -> None:
     assert {finding.status for finding in findings.values()} <= {"ok", "warn", "not checked"}
     assert exit_code(findings.values()) == 0
     bill = {check: finding.said for (subject, check), finding in findings.items() if subject == "billing payer"}
-    assert bill["kind"] == "CUR 2.0, told by its columns."
+    assert bill["kind"] == "CUR 2.0, as its manifest says."
     assert bill["months"] == "2026-07, 1 month without a gap."
     assert bill["hourly"] == "usage comes by the hour (2026-07)."
     assert bill["resource ids"] == "100% of usage lines name one."

@@ -218,6 +218,7 @@ def test_what_came_as_focus_leaves_as_it_came(built_company: Company, exported: 
     assert sorted(map(str, second)) == sorted(map(str, first))
 
 
+@pytest.mark.slow
 def test_lines_of_focus_1_0_leave_conformant(tmp_path: Path) -> None:
     """1.0 has no invoice ids, subcategories, meters and quantities of commitments (facts aws-billing 1.4)."""
     times = {

@@ -136,6 +136,7 @@ def built(config: Path, capsys: Captured) -> Iterator[Path]:
     yield config
 
 
+@pytest.mark.slow
 def test_an_id_is_the_same_pseudonym_in_every_table_and_month(built: Path) -> None:
     veil = Pseudonyms(Privacy.model_validate({"pseudonyms": ["accounts", "users"], "key": KEY}))
     account = veil.text(ACCOUNT)
