@@ -11,7 +11,9 @@ LONGEST = 240
 
 def first_row(sample: list[dict[str, Any]]) -> str:
     """The first failing row by column name, or nothing."""
-    return ", ".join(f"{name}={str(value)[:LONGEST]}" for row in sample[:1] for name, value in row.items())
+    cells = ((name, str(value)[:LONGEST]) for row in sample[:1] for name, value in row.items())
+    # A doubt is a sentence already.
+    return ", ".join(told if name == "doubt" else f"{name}={told}" for name, told in cells)
 
 
 # As many warnings as a build prints one by one.
@@ -22,7 +24,7 @@ def warnings(warned: Sequence[Mapping[str, Any]]) -> list[str]:
     """The first of the published checks that did not pass, and where the others are."""
     more = len(warned) - WARNINGS
     rest = [f"And {more} more warnings; `trainledger check` lists every one."] if more > 0 else []
-    return [f"Warning: {_warning(check)}." for check in warned[:WARNINGS]] + rest
+    return [f"Warning: {_warning(check).rstrip('.')}." for check in warned[:WARNINGS]] + rest
 
 
 def _warning(check: Mapping[str, Any]) -> str:
