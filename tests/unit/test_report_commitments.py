@@ -38,6 +38,17 @@ def test_page_one_answers_in_a_sentence(page: str) -> None:
     assert "Should we buy more? Commit nothing" in told
 
 
+def test_what_no_bill_tells_is_not_called_used_or_unused(tmp_path: Path) -> None:
+    """1,500 of fees on a closed month are drawn on by nothing that the bill names."""
+    untold = invoice(JULY, "1", "90", "90", "reconciled") | {"commitment_timing_usd": Decimal(1500)}
+    page = page_of(tmp_path, example() | {"mart_invoice_reconciliation_monthly": [untold]})
+    told = words(page)
+    assert "at list price; what they cost and left unused is not known, for the bill has $1,500 of commitment" in told
+    assert "Is what we bought used? Not told by the bill" in told
+    assert "went unused" not in told
+    assert "Used by nobody not told" in part(page, "families")
+
+
 def test_families_stand_apart_and_together(page: str) -> None:
     told = part(page, "families")
     # 14 of 30 paid is 46.7 %, 8 of 30 is 26.7 %, 22 of 30 is 73.3 %.
