@@ -12,15 +12,16 @@ from datetime import UTC, datetime
 BILL_KINDS = ("bare scan", "full build", "unchanged refresh", "restated month")
 CSV_KINDS = ("bare csv read", "csv ingest")
 
-BOUNDS = """What bounds it: the lines are read twice: for what they are and add up to
-(`stg_aws__cur_combination`), and for the ledger and the hours that commitments cover (`fct_line_sum`); no line is kept
-twice. Of that second pass a third is reading and finding each line's kind by twenty-one columns, a fourth its tags,
-costs and bucket, a third grouping by day and by hour, the rest sorting and writing what is left. Then come looking at
-the files as they come in (every amount, every id that stands twice) and the training runs, whose every hour is cut
-among them: three lines in a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds
-beside it, at any size. A restated month costs what a first build of it does, less the training runs; months that did
-not change are recognised by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed
-and written; parsing bounds it.
+BOUNDS = """What bounds it: the lines are read three times: for what they are and add up to
+(`stg_aws__cur_combination`), for the ledger (`fct_line_sum`) and for the hours that commitments cover
+(`fct_commitment_use_hourly`); no line is kept twice. Of the ledger's pass a fifth is finding each line's kind by
+twenty-one columns, a tenth its tags, a quarter its costs and its bucket, a quarter grouping, the rest sorting and
+writing what is left. The hours find the kind of each line once more. Then come looking at the files as they come in
+(every amount, every id that stands twice) and the training runs, whose every hour is cut among them: three lines in
+a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds beside it, at any size.
+A restated month costs what a first build of it does, less the training runs; months that did not change are
+recognised by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed and written;
+parsing bounds it.
 
 The bare scan reads every column that a build reads, sums the numbers, takes the largest of the texts and groups by
 day, account, line type and product. The bare csv read is `polars.read_csv` with all columns as text, the least that

@@ -59,7 +59,7 @@ select
     account_id, invoice_id, billing_entity, invoice_issuer, billing_currency, charge_type, is_known_charge_type, charge_category,
     effective_rule, case when is_attached then 'attached' else line_class end as line_class, charge_description, service, usage_type,
     region_id, resource_id, instance_type, accelerator_family, accelerator_count, market, capacity_reservation_id, usage_started_at,
-    usage_ended_at, usage_date, usage_quantity, normalized_units, commitment_discount_id, commitment_eligibility, million_tokens,
+    usage_ended_at, usage_date, usage_quantity, commitment_discount_id, commitment_eligibility, million_tokens,
     list_cost_usd, amortised_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team,
     is_shared_out or is_attached as is_shared_out, named_run_id, bucket, charge_kind_no,
     -- The bill names the bucket that stores, never the prefix or the object.

@@ -1,9 +1,7 @@
--- One row per charge of the ledger, and one per hour and kind of the usage that commitments cover or could cover.
+-- One row per bill line that is shared out over time, and per day and set of attributes of the lines that are not, by number of kind.
 -- partition: billing_period
--- One pass over the lines of the bill sums them both ways: by what charges are told by (fct_charge), where a line that is shared out over
--- time keeps its identity; and by the hour, for all accounts of a payer (fct_commitment_use_hourly). A row is of the one or the other:
--- charges have a charge_kind_no, hours a covered_kind_no. What a charge is, its kind tells (stg_aws__charge_kind): a number is compared
--- faster than sixteen words.
+-- One pass over the bill: a line that is shared out keeps its identity, the others are summed. What a charge is, its kind tells
+-- (stg_aws__charge_kind): a number is compared faster than sixteen words, and fct_charge puts the words back.
 with line as (
     select
         billing_period, charge_kind_no, usage_date, account_id, bucket, commitment_discount_id, source_name, storage_bucket_id,
@@ -39,16 +37,11 @@ with line as (
         commitment_eligibility is not null and list_cost_usd is null as is_unpriced,
         -- What Bedrock bills, its usage type tells.
         case when service like 'AmazonBedrock%' or million_tokens is not null then coalesce(usage_type, '') end as token_usage_type,
-        case when can_be_covered(commitment_eligibility) then charge_kind_no end as covered_kind_no,
-        case when can_be_covered(commitment_eligibility) then instance_type end as covered_instance_type,
-        case when can_be_covered(commitment_eligibility) then cast(date_trunc('hour', usage_started_at) as timestamp) end as hour_started_at,
-        case when can_be_covered(commitment_eligibility) and effective_rule in ('savings_plan', 'reservation')
-            then coalesce(commitment_discount_id, '') end as covering_discount_id,
         case when storage_bucket_id is not null then usage_quantity end as stored_gib_months,
         case when (can_be_covered(commitment_eligibility) or capacity_reservation_id is not null)
             and line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end as instance_hours,
         whole_line_hours(bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
-        normalized_units, million_tokens, list_cost_usd, amortised_cost_usd, effective_cost_usd, billed_cost_usd
+        million_tokens, list_cost_usd, amortised_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_charge_line
 )
 
@@ -56,12 +49,11 @@ select
     billing_period, charge_kind_no, usage_date, account_id, bucket, commitment_discount_id, run_id, resource_id, instance_type, tag_owner,
     tag_team, tag_run_id, source_name, source_file, source_row, line_class, accelerator_count, capacity_reservation_id, usage_started_at,
     usage_ended_at, usage_quantity, storage_bucket_id, is_taggable, has_run_id_tag, has_owner_tag, has_team_tag, missing_hours, is_unpriced,
-    token_usage_type, covered_kind_no, covered_instance_type, hour_started_at, covering_discount_id,
+    token_usage_type,
     cast(count(*) as bigint) as line_count,
     cast(count(*) - count(list_cost_usd) as bigint) as unpriced_line_count,
     sum(stored_gib_months) as stored_gib_months,
     sum(instance_hours) as instance_hours,
-    sum(normalized_units) as normalized_units,
     sum(million_tokens) as million_tokens,
     sum(accelerator_hours) as accelerator_hours,
     sum(list_cost_usd) as list_cost_usd,
@@ -69,11 +61,4 @@ select
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
 from line
-group by grouping sets (
-    (billing_period, charge_kind_no, usage_date, account_id, bucket, commitment_discount_id, run_id, resource_id, instance_type, tag_owner,
-        tag_team, tag_run_id, source_name, source_file, source_row, line_class, accelerator_count, capacity_reservation_id,
-        usage_started_at, usage_ended_at, usage_quantity, storage_bucket_id, is_taggable, has_run_id_tag, has_owner_tag, has_team_tag,
-        missing_hours, is_unpriced, token_usage_type),
-    (billing_period, covered_kind_no, covered_instance_type, hour_started_at, covering_discount_id)
-)
-having charge_kind_no is not null or covered_kind_no is not null
+group by all

@@ -34,7 +34,7 @@ OTHER = {
     "product_instance_type": "",
 }
 # A currency of the row; or the row is of one bill line, or of one kind of charge, which has one currency.
-APART = {"billing_currency", "currency", "unit", "source_row", "charge_kind_no", "covered_kind_no"}
+APART = {"billing_currency", "currency", "unit", "source_row", "charge_kind_no"}
 
 
 def hour(clock: int, cost: str, **more: str) -> dict[str, str]:
