@@ -13,8 +13,10 @@ from pipelines.console import Console
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.lake import Publication
+from pipelines.models.build import Builder
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
+from pipelines.models.refresh import RECORDS, refresh
 from pipelines.privacy import has_another_key
 from pipelines.quality.told import doubts, first_row, warnings
 from pipelines.settings import Settings, load_settings
@@ -74,7 +76,7 @@ def build(settings: Settings, console: Console) -> bool:
         raise SourceError(
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
         )
-    _run_job(settings, console)
+    _refresh(settings, console)
     published = published_of(warehouse)
     warned = [check for check in published.checks if not check["passed"]]
     for sentence in warnings(warned):
@@ -86,44 +88,22 @@ def build(settings: Settings, console: Console) -> bool:
     return True
 
 
-def _run_job(settings: Settings, console: Console) -> None:
-    """Run the main job in this process; the failed step's own error is raised again."""
-    import dagster as dg
-
-    from pipelines.definitions import assemble
-    from pipelines.defs.jobs import REFRESH
-    from pipelines.defs.partitions import month_range_tags
-    from pipelines.defs.resources import open_ledger
-
-    with open_ledger(settings) as ledger, console.steps(_step_count()) as steps:
-        if ledger.plan.is_current:
-            # Another build ended between this one's look at the sources and its turn.
-            return
-        ledger.notify = steps.step
-        job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def(REFRESH.name)
-        with dg.DagsterInstance.ephemeral() as instance:
-            result = job.execute_in_process(
-                instance=instance,
-                tags=month_range_tags(ledger.plan.asked),
-                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-                raise_on_error=False,
-            )
-    if not result.success:
-        # What failed first is the cause; steps beside it may fail of it.
-        unknown = CheckError("The build did not finish; run it again with --debug to see why.")
-        raise next(iter(ledger.failures.values()), unknown)
-
-
-def _step_count() -> int:
-    """Every table that is written, and the bill, the training runs, reservations, registrations and the publication."""
-    return sum(model.stored for model in load_catalog().ordered) + 5
+def _refresh(settings: Settings, console: Console) -> None:
+    """Run the plan in this process; the first failure of a step is raised."""
+    builder = Builder(Warehouse(settings))
+    with builder.lake.lock():
+        builder.warehouse.sweep()
+        planned = plan(builder.warehouse)
+        # Another build may have ended between this one's look at the sources and its turn.
+        if not planned.is_current:
+            # The bill, the records besides it, and the publication.
+            total = len(builder.steps(planned.months)) + len(RECORDS) + 2
+            with console.steps(total) as progress:
+                refresh(builder, planned, progress.step)
 
 
 def check(settings: Settings, console: Console) -> None:
     """Run the expectations of every published mart again; CheckError when one of severity error fails."""
-    from pipelines.quality.contract import load_contract
-    from pipelines.quality.validate import validate
-
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
     results = []
@@ -134,15 +114,12 @@ def check(settings: Settings, console: Console) -> None:
             f"{altered[0]}{more} of publication {published.number} does not hold what was published; remove it and "
             "run `trainledger build`, which makes it again."
         )
-    catalog = load_catalog()
-    models = [model for model in catalog.ordered if model.key in published.tables]
-    with console.steps(len(models)) as steps:
-        for model in models:
-            contract = load_contract(model.key)
-            others = catalog.shown(contract.reads, lambda other: _files(warehouse, published, other.key))
-            files = _files(warehouse, published, model.key)
-            results += [(model.key, result) for result in validate(model.key, files, contract, extra=others)]
-            steps.step(model.key)
+    builder = Builder(warehouse.as_published(published))
+    names = [model.name for model in builder.catalog.ordered if model.key in published.tables]
+    with console.steps(len(names)) as steps:
+        for name in names:
+            results += [(builder.catalog[name].key, result) for result in builder.check(name)]
+            steps.step(builder.catalog[name].key)
     poor = [(table, result) for table, result in results if not result.passed]
     rows = [(key, r.severity, r.title, r.unexpected_count, first_row(r.sample)) for key, r in poor]
     read = [check for check in published.checks if check["table"].startswith("raw/")]
@@ -202,13 +179,9 @@ def query(settings: Settings, sql: str | None, form: Form, console: Console, as_
     sys.stdout.write(text)
 
 
-def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]:
-    return warehouse.lake.named_files(key, published.tables[key]["files"])
-
-
 def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
     """An engine with the published marts, as `mart_x` and as `mart.mart_x`, and with nothing else."""
-    engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit, alone=True)
+    engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
     for name, files in mart_files(warehouse, published.tables).items():
         engine.view(name, files)
         engine.view_sql(f"mart.{name}", f"select * from main.{name}")

@@ -51,6 +51,8 @@ class Warehouse(S3Options):
     memory_limit: str = Field(default="2GB", pattern=r"^[0-9]+(\.[0-9]+)? ?[KMGTkmgt]i?[Bb]$")
     threads: int | None = Field(default=None, ge=1, le=1024)
     spark_master: str = "local[2]"
+    # Every table passes its compiled checks; the public marts pass this gate too.
+    gate: Literal["great_expectations", "none"] = "great_expectations"
 
 
 class Schedule(Frozen):

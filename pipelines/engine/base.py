@@ -14,8 +14,11 @@ import polars as pl
 class Engine(ABC):
     """A place where SELECTs in DuckDB's dialect run over named views.
 
-    An engine is opened for one model and closed after it, so that no state outlives a step.
+    Data rests in files; an engine holds nothing but views, so that closing one loses nothing.
     """
+
+    follows: bool
+    """Whether a view shows what the views it reads are replaced with; else it is named anew after them."""
 
     @abstractmethod
     def view(self, name: str, files: Sequence[Path]) -> None:

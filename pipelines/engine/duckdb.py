@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import date
-from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -21,7 +19,6 @@ from pipelines.errors import EngineError
 ROW_GROUP_ROWS = 122_880
 
 _SESSION = ("set timezone = 'UTC'", "set enable_progress_bar = false")
-_rooms = itertools.count(1)
 
 
 NUL = "\0"
@@ -64,64 +61,53 @@ def connect(
     return connection
 
 
-class Room:
-    """A catalog of one's own in a DuckDB that the process shares, since starting one takes longer than a small query.
-
-    Views and settings of a session are seen by nobody else; memory is bounded for all rooms of the same terms.
-    """
-
-    def __init__(self, *, memory_limit: str | None = None, threads: int | None = None, spill: Path | None = None):
-        self._name = f"room_{next(_rooms)}"
-        try:
-            self.connection = self._enter(_shared(memory_limit, threads, spill))
-        except duckdb.FatalException:
-            # What went wrong for one has shut it for all.
-            _shared.cache_clear()
-            self.connection = self._enter(_shared(memory_limit, threads, spill))
-
-    def _enter(self, shared: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-        connection = shared.cursor()
-        connection.execute(f"attach ':memory:' as {self._name}")
-        for setting in (f"use {self._name}", *_SESSION):
-            connection.execute(setting)
-        return connection
-
-    def close(self) -> None:
-        # One that was shut by a failure is gone already.
-        with suppress(duckdb.Error):
-            self.connection.execute("use memory")
-            self.connection.execute(f"detach {self._name}")
-        self.connection.close()
-
-
-@lru_cache(maxsize=2)
-def _shared(memory_limit: str | None, threads: int | None, spill: Path | None) -> duckdb.DuckDBPyConnection:
-    return connect(memory_limit=memory_limit, threads=threads, spill=spill)
-
-
 class DuckDBEngine(Engine):
-    """Engine over DuckDB in memory; one that is `alone` shares nothing and can be closed off."""
+    """Engine over DuckDB in memory. A view follows the views it reads when those are replaced."""
 
-    def __init__(
-        self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None, alone: bool = False
-    ):
-        opened = connect if alone else Room
-        self._room = opened(memory_limit=memory_limit, threads=threads, spill=spill)
-        self._connection = self._room.connection if isinstance(self._room, Room) else self._room
+    follows = True
+
+    def __init__(self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None):
+        self.connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)
         self._files: list[Path] = []
+        self._views: dict[str, str] = {}
 
     def view(self, name: str, files: Sequence[Path]) -> None:
-        self._view(name, files, "hive_partitioning = false")
+        self._files += files
+        self.view_sql(name, f"from read_parquet({file_list(files)}, hive_partitioning = false)")
 
     def scan_files(self, name: str, files: Sequence[Path]) -> None:
-        self._view(name, files, "filename = true, file_row_number = true, hive_partitioning = false")
+        self._files += files
+        relation = (
+            f"read_parquet({file_list(files)}, filename = true, file_row_number = true, hive_partitioning = false)"
+        )
+        # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
+        instants = [column for column, kind in self.types(relation).items() if kind == "TIMESTAMP WITH TIME ZONE"]
+        naive = ", ".join(f'make_timestamp(epoch_us("{column}")) as "{column}"' for column in instants)
+        self.view_sql(name, f"select * {f'replace ({naive}) ' if naive else ''}from {relation}")
 
     def view_sql(self, name: str, sql: str) -> None:
+        # Of views of the same text nothing is new.
+        if self._views.get(name) == sql:
+            return
         schema, _, table = name.rpartition(".")
         if schema:
             self._run(f'create schema if not exists "{schema}"')
             table = f'{schema}"."{table}'
         self._run(f'create or replace view "{table}" as {sql}')
+        self._views[name] = sql
+
+    def types(self, relation: str) -> dict[str, str]:
+        """DuckDB's type of each column of a view, or of whatever else can be selected from."""
+        return {str(row[0]): str(row[1]) for row in self._run(f"describe select * from {relation}")}
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a SELECT by column name, values as Python has them (DECIMAL as Decimal)."""
+        try:
+            result = self.connection.execute(sql)
+            names = [column[0] for column in result.description or []]
+            return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+        except duckdb.Error as error:
+            raise explained(error, self._files) from error
 
     def columns(self, sql: str) -> list[str]:
         return [str(row[0]) for row in self._run(f"describe {sql}")]
@@ -139,7 +125,7 @@ class DuckDBEngine(Engine):
         try:
             if not self._is_one_select(sql):
                 raise EngineError("That is not one SELECT; write one SELECT.")
-            return _in_the_calendar(self._connection.sql(sql, params=values or None).pl())
+            return _in_the_calendar(self.connection.sql(sql, params=values or None).pl())
         except duckdb.Error as error:
             raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
@@ -152,29 +138,19 @@ class DuckDBEngine(Engine):
             self._run(f"set {setting}")
 
     def close(self) -> None:
-        self._room.close()
+        self.connection.close()
 
     def _is_one_select(self, sql: str) -> bool:
-        statements = self._connection.extract_statements(sql)
+        statements = self.connection.extract_statements(sql)
         # A PIVOT becomes two, of which neither has words.
         written = [statement for statement in statements if statement.query]
         kinds = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
         return bool(statements) and len(written) <= 1 and statements[-1].type in kinds
 
-    def _view(self, name: str, files: Sequence[Path], options: str) -> None:
-        self._files += files
-        relation = f"read_parquet({file_list(files)}, {options})"
-        # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
-        instants = [
-            row[0] for row in self._run(f"describe select * from {relation}") if row[1] == "TIMESTAMP WITH TIME ZONE"
-        ]
-        naive = ", ".join(f'make_timestamp(epoch_us("{column}")) as "{column}"' for column in instants)
-        self.view_sql(name, f"select * {f'replace ({naive}) ' if naive else ''}from {relation}")
-
     def _run(self, statement: str) -> list[tuple[object, ...]]:
         # Always fetched: DuckDB 2 refuses the connection while a result is open.
         try:
-            return self._connection.execute(statement).fetchall()
+            return self.connection.execute(statement).fetchall()
         except duckdb.Error as error:
             raise explained(error, self._files) from error
 

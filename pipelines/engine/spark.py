@@ -62,6 +62,8 @@ class SparkEngine(Engine):
     warehouse under the same paths. Each engine has its own views. Raises EngineError when Spark does not start.
     """
 
+    follows = False
+
     def __init__(self, master: str = "local[2]"):
         with _lock:
             if master not in _running:

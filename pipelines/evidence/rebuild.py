@@ -65,7 +65,7 @@ def _warehouse(published: Publication, place: Path, sources: Sequence, settings:
     like = settings.warehouse if settings else Place()
     # Constructed, for the environment must not have a say in what was recorded.
     clean = Settings.model_construct(
-        warehouse=Place(location=str(place), memory_limit=like.memory_limit, threads=like.threads),
+        warehouse=Place(location=str(place), memory_limit=like.memory_limit, threads=like.threads, gate=like.gate),
         billing=tuple(sources),
         tags={name: tuple(keys) for name, keys in published.inputs["tags"].items()},
         policy=Policy(**published.inputs["policy"]),
@@ -102,15 +102,9 @@ def _plant(pack: Pack, warehouse: Warehouse, published: Publication) -> None:
 
 
 def _build(builder: Builder, months: Sequence[str], console: Console) -> tuple[Builder, list[Built]]:
-    steps = [
-        (model.name, month)
-        for model in builder.catalog.ordered
-        if model.stored
-        for month in (months if model.grain == "month" else (None,))
-    ]
-    built = []
-    with console.steps(len(steps)) as told:
+    built, steps = [], builder.steps(months)
+    with console.steps(len(steps)) as progress:
         for name, month in steps:
             built.append(builder.build(name, month))
-            told.step(builder.catalog[name].key, month or "")
+            progress.step(builder.catalog[name].key, month or "")
     return builder, built

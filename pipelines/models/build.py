@@ -1,4 +1,4 @@
-"""Builds one table: stage, validate, commit. Used by Dagster and by the command line alike.
+"""Builds one table: stage, check, commit. Used by Dagster and by the command line alike.
 
 A table (or one month of it) is known by a fingerprint of everything it is made from: its text, its contract and
 the content of its inputs. What is up to date is left alone, so a killed build goes on where it stopped, a
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
 from pipelines.engine import Engine, open_engine
+from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError
 from pipelines.models import records
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
@@ -24,7 +26,7 @@ from pipelines.models.published import view_published
 from pipelines.models.totals import Totals, recorded, totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.told import first_row
-from pipelines.quality.validate import CheckResult, validate
+from pipelines.quality.validate import CheckResult, Gate, validate
 from pipelines.stated.tables import STATED, stated_select
 from pipelines.warehouse import Warehouse
 
@@ -68,13 +70,26 @@ class FailedChecks(CheckError):
 
 
 class Builder:
-    """Brings the tables of one warehouse up to date, one at a time."""
+    """Brings the tables of one warehouse up to date, one at a time, in one engine session.
+
+    Tables are views of the session, named when they are read; steps pass names, never rows.
+    """
 
     def __init__(self, warehouse: Warehouse, catalog: Catalog | None = None):
         self.warehouse = warehouse
         self.lake = warehouse.lake
         self.pseudonyms = warehouse.pseudonyms
         self.catalog = catalog or load_catalog()
+
+    def steps(self, months: Sequence[str], only: Collection[str] = ()) -> list[tuple[str, str | None]]:
+        """Every table, and every month of those kept by month, inputs first; of `only` these and what they rest on."""
+        wanted = self._resting_on(only)
+        return [
+            (model.name, month)
+            for model in self.catalog.ordered
+            if model.stored and (not only or model.name in wanted)
+            for month in (months if model.grain == "month" else (None,))
+        ]
 
     def build(self, name: str, period: str | None = None) -> Built:
         """Build a table; `period` (YYYY-MM) for one replaced by month, None for one replaced whole.
@@ -88,19 +103,9 @@ class Builder:
         if is_there and (recorded := self._recorded(model.key, period, fingerprint)):
             return recorded
         staged = self.warehouse.staged(model.key, period)
-        row_count, totals = self._stage(model, contract, period, staged)
-        others = self.catalog.shown(contract.reads, lambda other: self._files(other.name, period))
-        place = self.warehouse.settings.warehouse
-        results = validate(
-            model.key,
-            [staged],
-            contract,
-            extra=others,
-            memory_limit=place.memory_limit,
-            threads=place.threads,
-            spill=self.warehouse.spill,
-        )
-        checks = [self.pseudonyms.check(result) for result in results]
+        self._stage(model, contract, period, staged)
+        checks = [self.pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
+        row_count, totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
         built = Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
         if built.failures:
             raise FailedChecks(built)
@@ -148,20 +153,61 @@ class Builder:
             raise
         return engine
 
-    def _stage(self, model: Model, contract: Contract, period: str | None, staged: Path) -> tuple[int, Totals]:
-        with self.open(model.inputs, period) as engine:
-            if model.kind == "sql":
-                source = model.text
-            else:
-                made = staged.with_suffix(".made.parquet")
-                self._frame(model, engine).write_parquet(made)
-                engine.view("made", [made])
-                source = "select * from made"
-            columns = ", ".join(f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in contract.columns)
-            order = ", ".join(f'"{name}"' for name in contract.key or [c.name for c in contract.columns])
-            engine.write(f"select {columns} from ({source}) as made_rows order by {order}", staged)
-            engine.view("staged_rows", [staged])
-            return totals_of(engine, "staged_rows", [c.name for c in contract.columns])
+    def _stage(self, model: Model, contract: Contract, period: str | None, staged: Path) -> None:
+        """Make a table's rows, in the types and the order of its contract, as one Parquet file."""
+        engine = self._engine
+        if not engine.follows:
+            # Named anew for every table: what a view reads may have been replaced since.
+            del self._engine
+            engine = self._engine
+        seen: set[str] = set()
+        for name in model.inputs:
+            self._view(engine, name, period, seen)
+        source = model.text
+        made = staged.with_suffix(".made.parquet")
+        if model.kind != "sql":
+            self._frame(model, engine).write_parquet(made)
+            engine.view("made", [made])
+            source = "select * from made"
+        columns = ", ".join(f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in contract.columns)
+        order = ", ".join(f'"{name}"' for name in contract.key or [c.name for c in contract.columns])
+        engine.write(f"select {columns} from ({source}) as made_rows order by {order}", staged)
+        made.unlink(missing_ok=True)
+
+    def check(self, name: str) -> list[CheckResult]:
+        """How the checks of a committed table come out now, over all its months."""
+        model = self.catalog[name]
+        return self._checked(model, load_contract(model.key), None, self._files(name, None))
+
+    def _checked(
+        self, model: Model, contract: Contract, period: str | None, files: Sequence[Path]
+    ) -> list[CheckResult]:
+        seen = {model.name}
+        for name in contract.reads:
+            self._view(self._checker, name, period, seen)
+        self._checker.view(model.name, files)
+        return validate(self._checker, model.name, contract, gate=self._gate if model.layer == "marts" else None)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        """The session that makes tables."""
+        return open_engine(self.warehouse.settings.warehouse, spill=self.warehouse.spill)
+
+    @cached_property
+    def _checker(self) -> DuckDBEngine:
+        """The session that checks them, the same one where it can be."""
+        if isinstance(self._engine, DuckDBEngine):
+            return self._engine
+        place = self.warehouse.settings.warehouse
+        return DuckDBEngine(memory_limit=place.memory_limit, threads=place.threads, spill=self.warehouse.spill)
+
+    @cached_property
+    def _gate(self) -> Gate | None:
+        if self.warehouse.settings.warehouse.gate == "none":
+            return None
+        from pipelines.quality.gate import ExpectationsGate
+
+        return ExpectationsGate(self._checker)
 
     def _frame(self, model: Model, engine: Engine) -> pl.DataFrame:
         """The rows of a table that Python makes: a reviewed list, or a Polars transform."""
@@ -197,6 +243,17 @@ class Builder:
         if not files:
             raise CheckError(f"{key} has not been built yet; run `trainledger build`.")
         return files
+
+    def _resting_on(self, names: Collection[str]) -> set[str]:
+        """The tables themselves, what they are made from, and what the checks of any of them read."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name in self.catalog and name not in found:
+                found.add(name)
+                waiting += [*self.catalog[name].inputs, *load_contract(self.catalog[name].key).reads]
+        return found
 
     def _address(self, name: str, period: str | None) -> tuple[str, str | None]:
         """Where a table rests, and the month of it that a model of `period` reads."""

@@ -132,7 +132,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     date with its inputs: a publication never mixes two builds.
     """
     lake = builder.lake
-    built = [builder.confirm(name, period) for name, period in _steps(builder, planned.months)]
+    built = [builder.confirm(name, period) for name, period in builder.steps(planned.months)]
     versions = lake.versions()
     tables = {
         model.key: {
@@ -235,12 +235,3 @@ def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
     """Whether `marts.duckdb` is of this publication, as far as this machine knows."""
     copy = warehouse.work / DATABASE
     return copy.is_file() and copy.stat().st_mtime >= publication.published_at.timestamp()
-
-
-def _steps(builder: Builder, months: tuple[str, ...]) -> list[tuple[str, str | None]]:
-    """Every table, and every month of those kept by month, inputs first."""
-    steps: list[tuple[str, str | None]] = []
-    for model in builder.catalog.ordered:
-        if model.stored:
-            steps += [(model.name, month) for month in (months if model.grain == "month" else (None,))]
-    return steps

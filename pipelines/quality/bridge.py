@@ -3,17 +3,16 @@
 Great Expectations (1.24) has no DuckDB engine of its own and fails on the public DuckDB dialect, which
 keeps one cursor for all statements. This dialect speaks PostgreSQL's SQL, which DuckDB understands, so
 that every check is computed inside DuckDB and only its answer travels. Great Expectations accepts a
-database only as a URL; `serve` lends a connection under such a URL while a block runs. To be dropped
-when Great Expectations ships a DuckDB engine.
+database only as a URL; `lend` makes a connection known under one. To be dropped when Great Expectations
+ships a DuckDB engine.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sqlalchemy import URL
 from sqlalchemy.dialects import registry
@@ -27,20 +26,15 @@ from pipelines.engine import dbapi
 
 SCHEME = "trainledger"
 
-_lent: dict[str, dbapi.Connection] = {}
+_lent: WeakValueDictionary[str, dbapi.Connection] = WeakValueDictionary()
 _numbers = itertools.count(1)
 
 
-@contextmanager
-def serve(connection: dbapi.Connection) -> Iterator[str]:
-    """Lend a connection under the URL this yields; the connection is closed at the end."""
+def lend(connection: dbapi.Connection) -> str:
+    """The URL of a connection, known as long as the connection is kept."""
     number = str(next(_numbers))
     _lent[number] = connection
-    try:
-        yield f"{SCHEME}:///{number}"
-    finally:
-        del _lent[number]
-        connection.close()
+    return f"{SCHEME}:///{number}"
 
 
 class NamedType(UserDefinedType[Any]):

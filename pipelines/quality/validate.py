@@ -1,34 +1,32 @@
-"""Checks the staged files of a table against its contract, before anybody can see them.
+"""Checks a table against its contract before anybody can see it.
 
-Great Expectations runs in a context that lives as long as the call: nothing is written, no page is made, no
-network is reached. The checks of columns cost one scan together; only those that fail are run again, to
-name rows.
+The table is a view of an engine, as are the other tables that its `rows` checks read (`contract.reads`). The checks
+are compiled to SQL; of the public marts Great Expectations gives the verdict, where it is the gate. Only checks that
+fail are run again, to show rows.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipelines.engine.dbapi import Connection, dbapi_connect
-from pipelines.errors import CheckError, UsageError
-from pipelines.quality.bridge import serve
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.errors import CheckError, EngineError
 from pipelines.quality.checks import Check, Severity
 from pipelines.quality.contract import Contract
-from pipelines.quality.suite import nowhere_null, query_of, quiet_project, suite
-
-if TYPE_CHECKING:
-    from great_expectations.core import ExpectationValidationResult
-    from great_expectations.validator.validator import Validator
+from pipelines.quality.statements import column_counts, failing_rows, is_query, query_counts
 
 # Rows of figures kept with a check: enough for the identities of a dozen months.
 FIGURES = 60
+# Queries over more rows than this run one after the other: together they may not fit into memory.
+_LARGE = 1_000_000
+
+Gate = Callable[[str, Sequence[Check]], set[str]]
+"""Gives the names of the checks of a table that fail, computed another way."""
 
 
 @dataclass(frozen=True)
@@ -52,150 +50,76 @@ class CheckResult:
 
 
 def validate(
-    table: str,
-    files: Sequence[Path],
-    contract: Contract,
-    sample: int = 5,
-    *,
-    extra: Mapping[str, Sequence[Path] | str] | None = None,
-    memory_limit: str = "2GB",
-    threads: int | None = None,
-    spill: Path | None = None,
+    engine: DuckDBEngine, table: str, contract: Contract, sample: int = 5, gate: Gate | None = None
 ) -> list[CheckResult]:
     """One result for each check of the contract, in its order.
 
-    `files` are the Parquet files of the table `layer/name`, `extra` those of the other tables that its
-    `rows` checks read, by bare name (`contract.reads`); for a view its SELECT, after what it reads. When the
-    columns differ no other check is run: each fails as not checked. Raises UsageError when `extra` lacks a
-    table, SourceError when a file is not Parquet, CheckError when a check cannot be computed.
+    `table` is the name of the view to check. Where its columns differ from the contract's, no other check is run:
+    each fails as not checked. Raises CheckError when a check cannot be computed, SourceError when a file is damaged.
     """
-    view = table.rpartition("/")[2]
-    views = {**(extra or {}), view: files}
-    for name in contract.reads:
-        if name not in views:
-            raise UsageError(f"The checks of {table} read {name}, whose files were not given; build it first.")
-    connection = dbapi_connect(views, memory_limit=memory_limit, threads=threads, spill=spill)
-    with serve(connection) as url:
-        differing = _differing_columns(connection, view, contract)
-        if differing:
-            return [_columns_differ(check, differing, sample) for check in contract.checks]
-        return _Run(connection, url, table, contract, sample).results()
+    differing = _differing_columns(engine, table, contract)
+    if differing:
+        return [_columns_differ(check, differing, sample) for check in contract.checks]
+    checks = [check for check in contract.checks if check.kind != "columns"]
+    try:
+        counts = _counts(engine, table, checks)
+    except EngineError:
+        counts = {check.name: _count(engine, table, contract, check) for check in checks}
+    failed = {check.name for check in checks if counts[check.name]}
+    if gate:
+        _refuse_another_verdict(table, failed, gate(table, checks))
+    results = [_result(check, 0, [], []) for check in contract.checks if check.kind == "columns"]
+    shown = contract.key or tuple(column.name for column in contract.columns)
+    for check in checks:
+        rows = _first_rows(engine, table, check, shown, sample) if check.name in failed else []
+        figures = _figures(engine, table, check) if check.shows else []
+        results.append(_result(check, counts[check.name], rows, figures))
+    return results
 
 
-class _Run:
-    """Great Expectations at work on one view."""
-
-    def __init__(self, connection: Connection, url: str, table: str, contract: Contract, sample: int):
-        self._connection = connection
-        self._table = table
-        self._view = table.rpartition("/")[2]
-        self._contract = contract
-        self._sample = sample
-        self._url = url
-
-    def results(self) -> list[CheckResult]:
-        checks = self._contract.checks
-        # Of no row every check of rows holds; only a query may find that some are missing.
-        is_empty = self._connection.rows(f'select count(*) as row_count from "{self._view}"')[0]["row_count"] == 0
-        asked = [check for check in checks if check.kind == "rows"] if is_empty else checks
-        failed = self._failed(asked)
-        rows = self._failing_rows(failed)
-        shown = {check.name: self._shown(check.shows) for check in checks if check.shows}
-        return [
-            _result(check, check not in failed, *rows.get(check.name, (0, [])), shown.get(check.name, []))
-            for check in checks
-        ]
-
-    def _failed(self, asked: Sequence[Check]) -> list[Check]:
-        """The checks that do not hold. Most promise no nulls and do: asked as one, they take a fourth of the time."""
-        filled = [check for check in asked if check.kind == "not_null"]
-        together = nowhere_null(filled)
-        single = [check for check in asked if check not in filled]
-        form = {"result_format": "BOOLEAN_ONLY"}
-        outcomes = self._outcomes([*single, *together], form)
-        if not all(outcomes[check.name].success for check in together):
-            outcomes |= self._outcomes(filled, form)
-        return [check for check in asked if check.name in outcomes and not outcomes[check.name].success]
-
-    def _shown(self, query: str) -> list[dict[str, Any]]:
-        """The first of the figures a check is about."""
-        query = query.format(batch=f'"{self._view}"')
-        return self._connection.rows(f"select * from ({query}) as shown limit {FIGURES}")
-
-    def _failing_rows(self, failed: Sequence[Check]) -> dict[str, tuple[int, list[dict[str, Any]]]]:
-        """How many rows fail each check, and the first of them."""
-        by_query = [check for check in failed if check.kind in ("rows", "unique")]
-        rows = {check.name: self._queried(query_of(check)) for check in by_query}
-        by_column = [check for check in failed if check not in by_query]
-        shown = self._contract.key or tuple(column.name for column in self._contract.columns)
-        form = {
-            "result_format": "SUMMARY",
-            "unexpected_index_column_names": list(shown),
-            "partial_unexpected_count": self._sample,
-        }
-        for name, outcome in self._outcomes(by_column, form).items():
-            rows[name] = (
-                outcome.result["unexpected_count"],
-                outcome.result.get("partial_unexpected_index_list") or [],
-            )
-        return rows
-
-    def _queried(self, query: str) -> tuple[int, list[dict[str, Any]]]:
-        query = query.format(batch=f'"{self._view}"')
-        count = self._connection.rows(f"select count(*) as row_count from ({query}) as failing")
-        first = self._connection.rows(f"select * from ({query}) as failing order by all limit {self._sample}")
-        return count[0]["row_count"], first
-
-    def _outcomes(self, checks: Iterable[Check], form: dict[str, Any]) -> dict[str, ExpectationValidationResult]:
-        """What Great Expectations says of each check, by its name."""
-        asked = suite(self._view, checks)
-        if not asked.expectations:
-            return {}
-        outcomes: dict[str, ExpectationValidationResult] = {}
-        for outcome in _validator(self._view, self._url).graph_validate(
-            asked.expectation_configurations, {"result_format": form}
-        ):
-            name = _check_name(outcome)
-            trouble = _trouble(outcome)
-            if trouble:
-                raise CheckError(f"The check {name} of {self._table} cannot be computed ({trouble}); mend it.")
-            outcomes[name] = outcome
-        return outcomes
+def _counts(engine: DuckDBEngine, table: str, checks: Sequence[Check]) -> dict[str, int]:
+    """By the name of each check, the rows that fail it."""
+    queries = [check for check in checks if is_query(check)]
+    (row,) = engine.rows(column_counts([check for check in checks if not is_query(check)], table))
+    row_count = row.pop("row_count")
+    # Of no row every key is unique; a query may find that some rows are missing.
+    asked = queries if row_count else [check for check in queries if check.kind == "rows"]
+    statements = [asked] if asked and row_count <= _LARGE else [[check] for check in asked]
+    counted = [found for part in statements for found in engine.rows(query_counts(part, table))]
+    return dict.fromkeys((check.name for check in queries), 0) | row | {f["check_name"]: f["row_count"] for f in counted}
 
 
-def _validator(view: str, url: str) -> Validator:
-    """Great Expectations on one view; making it a data source of a project first takes longer than most checks."""
-    project = quiet_project()
-    from great_expectations.core.batch import Batch
-    from great_expectations.execution_engine.sqlalchemy_batch_data import SqlAlchemyBatchData
-    from great_expectations.execution_engine.sqlalchemy_execution_engine import SqlAlchemyExecutionEngine
-    from great_expectations.validator.validator import Validator
-
-    engine = SqlAlchemyExecutionEngine(connection_string=url)
-    rows: Any = SqlAlchemyBatchData(engine, table_name=view)
-    return Validator(engine, data_context=project, batches=[Batch(data=rows)])
+def _count(engine: DuckDBEngine, table: str, contract: Contract, check: Check) -> int:
+    """The rows that fail one check, which may be the one that cannot be computed."""
+    try:
+        return next(iter(_counts(engine, table, [check]).values()))
+    except EngineError as error:
+        reason = str(error).removeprefix("DuckDB: ")
+        raise CheckError(f"The check {check.name} of {contract.table} cannot be computed ({reason}); fix it.") from None
 
 
-def _check_name(outcome: ExpectationValidationResult) -> str:
-    configuration = outcome.expectation_config
-    assert configuration is not None and configuration.meta is not None
-    return configuration.meta["check"]
+def _refuse_another_verdict(table: str, compiled: set[str], gated: set[str]) -> None:
+    if compiled != gated:
+        name = min(compiled ^ gated)
+        raise CheckError(f"The check {name} of {table} passes one way it is computed and fails another; report it.")
 
 
-def _trouble(outcome: ExpectationValidationResult) -> str | None:
-    """Why a check could not be computed, in the words of the database."""
-    information = outcome.exception_info
-    parts = [information] if "raised_exception" in information else list(information.values())
-    for part in parts:
-        if part["raised_exception"]:
-            # SQLAlchemy puts the driver's class in front.
-            return re.sub(r"^\([\w.]+\) ", "", str(part["exception_message"]).splitlines()[0])
-    return None
+def _first_rows(
+    engine: DuckDBEngine, table: str, check: Check, shown: Sequence[str], sample: int
+) -> list[dict[str, Any]]:
+    order = "order by all " if is_query(check) else ""
+    return engine.rows(f"select * from ({failing_rows(check, table, shown)}) as failing {order}limit {sample}")
 
 
-def _differing_columns(connection: Connection, view: str, contract: Contract) -> list[dict[str, Any]]:
-    """Columns that the files and the contract do not have alike."""
-    found = {row["column_name"]: row["column_type"] for row in connection.rows(f'describe "{view}"')}
+def _figures(engine: DuckDBEngine, table: str, check: Check) -> list[dict[str, Any]]:
+    """The first of the figures a check is about."""
+    query = check.shows.format(batch=f'"{table}"')
+    return engine.rows(f"select * from ({query}) as shown limit {FIGURES}")
+
+
+def _differing_columns(engine: DuckDBEngine, table: str, contract: Contract) -> list[dict[str, Any]]:
+    """Columns that the table and the contract do not have alike."""
+    found = engine.types(table)
     wanted = {column.name: column.type for column in contract.columns}
     return [
         {"column": name, "wanted": wanted.get(name), "found": found.get(name)}
@@ -212,23 +136,21 @@ def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) 
     return CheckResult(check.name, check.severity, False, words, 0, [], check.title)
 
 
-def _result(
-    check: Check, passed: bool, count: int, rows: list[dict[str, Any]], shown: list[dict[str, Any]]
-) -> CheckResult:
+def _result(check: Check, count: int, rows: list[dict[str, Any]], figures: list[dict[str, Any]]) -> CheckResult:
     counted = {"unique": "repeated keys", "columns": "differing columns"}.get(check.kind, "failing rows")
     return CheckResult(
         check=check.name,
         severity=check.severity,
-        passed=passed,
+        passed=count == 0,
         observed=f"{counted}: {count}",
         unexpected_count=count,
         sample=_rows_as_json(rows),
         title=check.title,
-        figures=_rows_as_json(shown),
+        figures=_rows_as_json(figures),
     )
 
 
-def _rows_as_json(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rows_as_json(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: _json_safe(value) for name, value in row.items()} for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Builds a warehouse the way the main job does, without Dagster's seconds of start-up."""
+"""Builds a warehouse as `trainledger build` does, and opens it for questions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import polars as pl
 from pipelines.commands import open_marts, published_of
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
-from pipelines.models.catalog import GIVEN, Catalog
-from pipelines.models.emptied import refuse_emptied
-from pipelines.models.publish import drop_undelivered, plan, publish
-from pipelines.quality.contract import load_contract
+from pipelines.models.catalog import GIVEN
+from pipelines.models.publish import plan
+from pipelines.models.refresh import refresh
 from pipelines.settings import Settings, load_settings
 from pipelines.warehouse import Warehouse
 
@@ -28,42 +27,14 @@ def build_warehouse(config: Path, only: Collection[str] = ()) -> Builder:
 
 def build_with(
     settings: Settings,
-    after: Callable[[Builder, str], None] = lambda builder, table: None,
+    after: Callable[[Builder, str], None] = lambda builder, step: None,
     only: Collection[str] = (),
 ) -> Builder:
-    """`build_warehouse` for settings that are loaded already; `after` hears of each table as it is done."""
+    """`build_warehouse` for settings that are loaded already; `after` is called with each step that is done."""
     builder = Builder(Warehouse(settings))
-    wanted = _resting_on(builder.catalog, only)
     with builder.lake.lock():
-        planned = plan(builder.warehouse)
-        for month in planned.months:
-            builder.warehouse.bill.ingest(month)
-        refuse_emptied(builder, planned)
-        drop_undelivered(builder, planned)
-        builder.read_runs()
-        builder.read_reservations()
-        builder.read_registrations()
-        builder.read_commitments()
-        for model in builder.catalog.ordered:
-            if model.stored and (not only or model.name in wanted):
-                for period in planned.months if model.grain == "month" else (None,):
-                    builder.build(model.name, period)
-                after(builder, model.name)
-        if not only:
-            publish(builder, planned)
+        refresh(builder, plan(builder.warehouse), lambda step, month: after(builder, step), only)
     return builder
-
-
-def _resting_on(catalog: Catalog, names: Collection[str]) -> set[str]:
-    """The tables themselves, what they are made from, and what the checks of any of them read."""
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name in catalog and name not in found:
-            found.add(name)
-            waiting += [*catalog[name].inputs, *load_contract(catalog[name].key).reads]
-    return found
 
 
 def ask(builder: Builder, sql: str) -> pl.DataFrame:

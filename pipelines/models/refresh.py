@@ -1,0 +1,57 @@
+"""Runs a build: everything the sources deliver, then every table, inputs first, then the publication.
+
+The command line, Dagster, `verify` and the tests take their steps from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from pipelines.models.build import Builder
+from pipelines.models.catalog import COMMITMENTS, RESERVATIONS
+from pipelines.models.emptied import refuse_emptied
+from pipelines.models.publish import Plan, drop_undelivered, publish
+from pipelines.publication import Publication
+from pipelines.sources.cur_delivery import RawDelivery
+
+# Sources besides the bill, by what the step is called; each gives the rows of its raw tables.
+RECORDS: Mapping[str, Callable[[Builder], Mapping[str, int]]] = {
+    "training runs": Builder.read_runs,
+    "reservations": lambda builder: {RESERVATIONS: builder.read_reservations()},
+    "commitments": lambda builder: {COMMITMENTS: builder.read_commitments()},
+    "registrations": Builder.read_registrations,
+}
+
+Report = Callable[[str, str], None]
+"""Is given what each step was, and of which month, when it is done."""
+
+
+def refresh(
+    builder: Builder, planned: Plan, report: Report = lambda what, month: None, only: Collection[str] = ()
+) -> Publication | None:
+    """Bring the warehouse up to date and publish; the caller holds its lock.
+
+    Where `only` names tables, just these and what they rest on are built, and nothing is published. Raises the
+    first failure of a step.
+    """
+    read_bill(builder, planned, planned.months)
+    report("bill", "")
+    for what, read in RECORDS.items():
+        read(builder)
+        report(what, "")
+    for name, month in builder.steps(planned.months, only):
+        builder.build(name, month)
+        report(builder.catalog[name].key, month or "")
+    if only:
+        return None
+    published = publish(builder, planned)
+    report("publication", "")
+    return published
+
+
+def read_bill(builder: Builder, planned: Plan, months: Sequence[str]) -> list[RawDelivery]:
+    """Bring the deliveries of these months into the raw store; SourceError for a month that lost all its lines."""
+    delivered = [raw for month in months for raw in builder.warehouse.bill.ingest(month)]
+    refuse_emptied(builder, planned)
+    drop_undelivered(builder, planned)
+    return delivered
