@@ -1,6 +1,7 @@
 """One asset per table: each body calls the builder and returns what it came to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import dagster as dg
 
@@ -12,8 +13,12 @@ from pipelines.models.build import Built, FailedChecks
 from pipelines.models.catalog import MADE_UP, Model, load_catalog
 from pipelines.models.publish import code_revision, publish
 from pipelines.models.totals import added
-from pipelines.quality.contract import load_contract
+from pipelines.quality.checks import Severity
+from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.validate import CheckResult
+
+# What Dagster calls the checks of each severity.
+CHECKS: dict[str, Severity] = {"contract": "error", "contract_warnings": "warn"}
 
 
 def model_asset(model: Model) -> dg.AssetsDefinition:
@@ -32,21 +37,34 @@ def model_asset(model: Model) -> dg.AssetsDefinition:
         },
         partitions_def=BILLING_MONTHS if model.grain == "month" else None,
         backfill_policy=ONE_RUN if model.grain == "month" else None,
-        check_specs=[
-            dg.AssetCheckSpec(check.name, asset=key, blocking=check.severity == "error", description=check.title)
-            for check in contract.checks
-            if model.stored
-        ],
+        check_specs=list(check_specs(model, contract)),
         code_version=contract.digest,
         pool=POOL,
     )
     def table(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]):
-        yield from materialise(context, ledger, model)
+        yield from materialize(context, ledger, model)
 
     return table
 
 
-def materialise(
+def check_specs(model: Model, contract: Contract) -> Iterator[dg.AssetCheckSpec]:
+    """Two checks of a table that is stored: what blocks publishing, and what warns.
+
+    Each stands for all checks of its severity in the contract. An event for every one of them would take longer than
+    the build; which of them failed, and for which rows, is in the result.
+    """
+    for name, severity in CHECKS.items():
+        titles = [check.title for check in contract.checks if check.severity == severity]
+        if model.stored and titles:
+            yield dg.AssetCheckSpec(
+                name,
+                asset=asset_key(model.name),
+                blocking=severity == "error",
+                description="\n".join(f"- {title}" for title in titles),
+            )
+
+
+def materialize(
     context: dg.AssetExecutionContext, ledger: Ledger, model: Model
 ) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
     """Build a table, or each delivered month of it the run asks for, and report its checks."""
@@ -54,39 +72,47 @@ def materialise(
         yield dg.MaterializeResult(metadata={"computed": "where it is read"})
         return
     built: list[Built] = []
-    with step(ledger, model.key) as planned:
+    with step(ledger) as planned:
         try:
             for period in months_of(context, planned) if model.grain == "month" else [None]:
                 built.append(ledger.builder.build(model.name, period))
         except FailedChecks as failed:
-            yield from check_results([*built, failed.built])
+            yield from check_results(model, [*built, failed.built])
             raise
-    yield from check_results(built)
+    yield from check_results(model, built)
     yield dg.MaterializeResult(metadata=_metadata(built))
 
 
-def check_results(built: list[Built]) -> Iterator[dg.AssetCheckResult]:
-    """One result per check over the months built: failed when it failed in any of them."""
-    names = dict.fromkeys(check.check for made in built for check in made.checks)
-    for name in names:
-        of_name = [(made, check) for made in built for check in made.checks if check.check == name]
-        failed = [(made, check) for made, check in of_name if not check.passed]
-        yield dg.AssetCheckResult(
-            asset_key=dg.AssetKey(of_name[0][0].table.split("/")),
-            check_name=name,
-            passed=not failed,
-            severity=_severity(of_name[0][1]),
-            metadata={
-                "failing_row_count": sum(check.unexpected_count for _, check in failed),
-                "failing_rows": dg.MetadataValue.json([row for _, check in failed for row in check.sample]),
-                "figures": dg.MetadataValue.json([row for _, check in of_name for row in check.figures]),
-                "months": ", ".join(made.period for made, _ in failed if made.period),
-            },
-        )
+def check_results(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetCheckResult]:
+    """One result per severity over all checks and the months built."""
+    for name, severity in CHECKS.items():
+        results = [(made, check) for made in built for check in made.checks if check.severity == severity]
+        failed = [(made, check) for made, check in results if not check.passed]
+        if results:
+            yield dg.AssetCheckResult(
+                asset_key=asset_key(model.name),
+                check_name=name,
+                passed=not failed,
+                severity=dg.AssetCheckSeverity.ERROR if severity == "error" else dg.AssetCheckSeverity.WARN,
+                metadata={
+                    "check_count": len(results),
+                    "failed_check_count": len(failed),
+                    "failed_checks": dg.MetadataValue.json([_failure(made, check) for made, check in failed]),
+                    "figures": dg.MetadataValue.json(
+                        {check.check: check.figures for _, check in results if check.figures}
+                    ),
+                },
+            )
 
 
-def _severity(check: CheckResult) -> dg.AssetCheckSeverity:
-    return dg.AssetCheckSeverity.ERROR if check.severity == "error" else dg.AssetCheckSeverity.WARN
+def _failure(made: Built, check: CheckResult) -> dict[str, Any]:
+    return {
+        "check": check.check,
+        "title": check.title,
+        "month": made.period,
+        "failing_row_count": check.unexpected_count,
+        "failing_rows": check.sample,
+    }
 
 
 def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
@@ -111,7 +137,7 @@ def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
     pool=POOL,
 )
 def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
-    with step(ledger, "publication") as planned:
+    with step(ledger) as planned:
         published = publish(ledger.builder, planned)
     return dg.MaterializeResult(metadata={"publication": published.number})
 

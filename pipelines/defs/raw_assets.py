@@ -1,16 +1,14 @@
 """What sources deliver, as assets: the bill, the runs, and what is told beside them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import dagster as dg
 
 from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.defs.steps import ONE_RUN, PATIENCE, POOL, asset_key, months_of, step
-from pipelines.models.build import Builder
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
-from pipelines.models.emptied import refuse_emptied
-from pipelines.models.publish import drop_undelivered
+from pipelines.models.refresh import RECORDS, read_bill
 from pipelines.sources.cur_columns import LISTS
 from pipelines.sources.cur_delivery import RawDelivery
 
@@ -32,10 +30,8 @@ from pipelines.sources.cur_delivery import RawDelivery
     pool=POOL,
 )
 def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-    with step(ledger, "bill") as planned:
-        stored = [raw for month in months_of(context, planned) for raw in ledger.builder.warehouse.bill.ingest(month)]
-        refuse_emptied(ledger.builder, planned)
-        drop_undelivered(ledger.builder, planned)
+    with step(ledger) as planned:
+        stored = read_bill(ledger.builder, planned, months_of(context, planned))
     for listed in LISTS:
         yield _delivered(listed.table, [raw for raw in stored if raw.delivery.listed is listed])
 
@@ -50,14 +46,13 @@ def _delivered(table: str, stored: list[RawDelivery]) -> dg.MaterializeResult:
     )
 
 
-def told_beside(
+def records_asset(
     what: str,
     tables: Mapping[str, str],
-    read: Callable[[Builder], Mapping[str, int]],
     owner: str = "team:ml-finops",
     kinds: Collection[str] = ("json", "polars"),
 ) -> dg.AssetsDefinition:
-    """Tables, each with its description, that `read` brings up to date together and whole; it gives their rows."""
+    """Tables, each with its description, that one step of RECORDS brings up to date together and whole."""
 
     @dg.multi_asset(
         name=what.replace(" ", "_"),
@@ -69,8 +64,8 @@ def told_beside(
         pool=POOL,
     )
     def brought(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-        with step(ledger, what):
-            counts = read(ledger.builder)
+        with step(ledger):
+            counts = RECORDS[what](ledger.builder)
         for table in tables:
             yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": counts[table]})
 
@@ -84,13 +79,8 @@ _REGISTERED = ("Pre-registrations of comparisons.", "Runs that registrations pai
 
 RAW_ASSETS = [
     bill,
-    told_beside("training runs", _RUNS, Builder.read_runs, owner="team:ml-platform"),
-    told_beside("reservations", {RESERVATIONS: _HELD}, lambda builder: {RESERVATIONS: builder.read_reservations()}),
-    told_beside("commitments", {COMMITMENTS: _BOUGHT}, lambda builder: {COMMITMENTS: builder.read_commitments()}),
-    told_beside(
-        "registrations",
-        dict(zip(PROOF_TABLES, _REGISTERED, strict=True)),
-        Builder.read_registrations,
-        kinds=("polars",),
-    ),
+    records_asset("training runs", _RUNS, owner="team:ml-platform"),
+    records_asset("reservations", {RESERVATIONS: _HELD}),
+    records_asset("commitments", {COMMITMENTS: _BOUGHT}),
+    records_asset("registrations", dict(zip(PROOF_TABLES, _REGISTERED, strict=True)), kinds=("polars",)),
 ]

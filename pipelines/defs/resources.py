@@ -1,6 +1,6 @@
 """The warehouse a run works in, held for the whole run so that two runs cannot interleave."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -13,15 +13,10 @@ from pipelines.warehouse import Warehouse
 
 
 class Ledger:
-    """A builder, the plan it follows, and how a run tells whoever waits for it what happened.
-
-    `failures` are the steps that failed and did not succeed since, the first one first.
-    """
+    """A builder and the plan it follows."""
 
     def __init__(self, builder: Builder):
         self.builder = builder
-        self.notify: Callable[[str], None] = lambda what: None
-        self.failures: dict[str, Exception] = {}
 
     @cached_property
     def plan(self) -> Plan:

@@ -17,20 +17,17 @@ POOL = "warehouse"
 
 
 @contextmanager
-def step(ledger: Ledger, what: str) -> Iterator[Plan]:
-    """Tell the ledger that a step is done, or why it failed; a failure says its one sentence, untried again.
+def step(ledger: Ledger) -> Iterator[Plan]:
+    """The plan, looked up before the first step reads anything: what arrives later is for the next run.
 
-    Gives the plan, which the first step looks up before anything is read: what arrives after is for the next run.
+    A failure the user can act on is one sentence, and is not tried again.
     """
     try:
         yield ledger.plan
-    except Exception as error:
-        ledger.failures[what] = error
-        if not isinstance(error, TrainledgerError) or isinstance(error, UnreachableError):
-            raise
+    except UnreachableError:
+        raise
+    except TrainledgerError as error:
         raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}, allow_retries=False) from error
-    ledger.failures.pop(what, None)
-    ledger.notify(what)
 
 
 def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:

@@ -86,7 +86,9 @@ def _counts(engine: DuckDBEngine, table: str, checks: Sequence[Check]) -> dict[s
     asked = queries if row_count else [check for check in queries if check.kind == "rows"]
     statements = [asked] if asked and row_count <= _LARGE else [[check] for check in asked]
     counted = [found for part in statements for found in engine.rows(query_counts(part, table))]
-    return dict.fromkeys((check.name for check in queries), 0) | row | {f["check_name"]: f["row_count"] for f in counted}
+    return (
+        dict.fromkeys((check.name for check in queries), 0) | row | {f["check_name"]: f["row_count"] for f in counted}
+    )
 
 
 def _count(engine: DuckDBEngine, table: str, contract: Contract, check: Check) -> int:

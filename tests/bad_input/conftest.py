@@ -14,18 +14,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def dagster_ledger(
+def ledger(
     published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Ledger:
-    """A copy of the good ledger to spoil; `build` runs its Dagster job."""
+    """A copy of the good ledger to spoil."""
     root = tmp_path / "ledger"
     shutil.copytree(published, root)
     untouched = shutil.copy(root / "trainledger.toml", root / "untouched.toml")
     return Ledger(root, Path(untouched), capsys, monkeypatch)
-
-
-@pytest.fixture
-def ledger(dagster_ledger: Ledger) -> Ledger:
-    """A copy of the good ledger to spoil; `build` goes without Dagster."""
-    dagster_ledger.without_dagster()
-    return dagster_ledger

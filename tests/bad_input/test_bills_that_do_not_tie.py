@@ -23,7 +23,7 @@ def test_a_month_that_does_not_tie_to_its_bill_is_not_published(ledger: Ledger) 
     """Two cents leave the ledger between its build and the reconciliation: a cent is let pass, no more."""
 
     def spoil(builder: Builder, table: str) -> None:
-        if table == "fct_ledger_daily":
+        if table == "core/fct_ledger_daily":
             (path,) = builder.lake.files("core/fct_ledger_daily")
             frame = pl.read_parquet(path)
             lost = pl.when(pl.int_range(pl.len()) == 0).then(Decimal("0.02")).otherwise(Decimal(0))
@@ -31,7 +31,7 @@ def test_a_month_that_does_not_tie_to_its_bill_is_not_published(ledger: Ledger) 
             frame.with_columns(cheaper).write_parquet(path)
 
     ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2"})
-    ledger.monkeypatch.setattr(commands, "_run_job", lambda settings, *_: build_with(settings, spoil))
+    ledger.monkeypatch.setattr(commands, "_refresh", lambda settings, *_: build_with(settings, spoil))
     said = ledger.refused(1)
     assert "mart_invoice_reconciliation_monthly: bill and ledger differ by more than a cent" in said
     # Seven hours at 55.04.

@@ -64,10 +64,10 @@ def test_every_expectation_is_a_check_and_errors_block(graph, model) -> None:
     key = dg.AssetKey(model.key.split("/"))
     specs = {spec.name: spec for spec in (graph.get_check_spec(k) for k in graph.get(key).check_keys)}
     contract = load_contract(model.key)
-    assert {name: spec.blocking for name, spec in specs.items()} == {
-        check.name: check.severity == "error" for check in contract.checks
-    }
-    assert all(specs[check.name].description == check.title for check in contract.checks)
+    names = {"error": "contract", "warn": "contract_warnings"}
+    severities = {check.severity for check in contract.checks}
+    assert {name: spec.blocking for name, spec in specs.items()} == {names[s]: s == "error" for s in severities}
+    assert all(f"- {check.title}" in specs[names[check.severity]].description for check in contract.checks)
 
 
 def test_both_severities_are_in_use() -> None:

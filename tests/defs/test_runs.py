@@ -103,12 +103,12 @@ def test_an_asset_says_how_many_rows_and_dollars_it_holds(july: dg.ExecuteInProc
 
 
 def test_an_identity_shows_its_amounts_also_when_it_holds(july: dg.ExecuteInProcessResult) -> None:
-    (check,) = [
-        c for c in july.get_asset_check_evaluations() if c.check_name == "bill_and_ledger_differ_by_more_than_a_cent"
-    ]
+    mart = dg.AssetKey(["marts", "mart_invoice_reconciliation_monthly"])
+    (check,) = [c for c in july.get_asset_check_evaluations() if (c.asset_key, c.check_name) == (mart, "contract")]
     assert check.passed
+    figures = check.metadata["figures"].value["bill_and_ledger_differ_by_more_than_a_cent"]
     # July is two hours at 50.00, August four at 21.50; the newest month first.
-    assert [row["billed_cost_usd"] for row in check.metadata["figures"].value] == ["86.0000000000", "100.0000000000"]
+    assert [row["billed_cost_usd"] for row in figures] == ["86.0000000000", "100.0000000000"]
 
 
 def test_a_run_with_nothing_new_publishes_nothing(company: Company, instance: dg.DagsterInstance) -> None:
@@ -138,11 +138,12 @@ def test_a_failing_error_check_stops_what_is_below_and_the_publication(
     assert not result.success
 
     (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
-    assert (failed.asset_key, failed.check_name) == (RESOURCE, OVERBOOKED)
+    assert (failed.asset_key, failed.check_name) == (RESOURCE, "contract")
     assert failed.severity == dg.AssetCheckSeverity.ERROR
-    assert failed.metadata["failing_row_count"].value == 1
+    (check,) = failed.metadata["failed_checks"].value
+    assert (check["check"], check["failing_row_count"]) == (OVERBOOKED, 1)
     # Both runs hold all 8 GPUs of the instance from 10:00 on.
-    (row,) = failed.metadata["failing_rows"].value
+    (row,) = check["failing_rows"]
     assert (row["resource_id"], row["used"], row["available"]) == ("i-gpu", 16, 8)
     assert row["held_by"] == "gpu-1 attempt 1, gpu-2 attempt 1"
 

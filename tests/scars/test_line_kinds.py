@@ -16,6 +16,7 @@ from support.random_ledgers import BLOCK, Stay
 from support.trackers import failing_rows, staged
 
 from pipelines import house
+from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
 from pipelines.quality.contract import load_contract
 from pipelines.quality.validate import validate
@@ -157,7 +158,9 @@ def test_a_lookup_with_a_row_twice(tmp_path: Path, name: str) -> None:
     }
     typed = twice.select(read[c.type](pl.col(c.name)).alias(c.name) for c in contract.columns)
     typed.write_parquet(tmp_path / "twice.parquet")
-    checks = {check.check: check for check in validate(model.key, [tmp_path / "twice.parquet"], contract)}
+    with DuckDBEngine() as engine:
+        engine.view(name, [tmp_path / "twice.parquet"])
+        checks = {check.check: check for check in validate(engine, name, contract)}
     assert (checks["key_unique"].passed, checks["key_unique"].severity) == (False, "error")
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipelines import commands
 from pipelines.cli import main
 from support.bills import instance_hour, write_config, write_events, write_export
-from support.ledgers import build_warehouse, build_with
+from support.ledgers import build_warehouse
 
 MONTH = "2026-07"
 # Six hours of one GPU node, of which one run uses the first two.
@@ -127,10 +126,6 @@ class Ledger:
             code = left.code or 0
         spoken = self.capsys.readouterr()
         return Said(code, spoken.out, spoken.err)
-
-    def without_dagster(self) -> None:
-        """Have `build` make the same calls its Dagster assets make, without their seconds of start-up."""
-        self.monkeypatch.setattr(commands, "_run_job", lambda settings, *_: build_with(settings))
 
     def configure(self, old: str, new: str) -> None:
         """Put `new` in the place of `old` in the configuration."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.quality.contract import Contract, load_contract
-from pipelines.quality.validate import CheckResult
+from pipelines.quality.gate import ExpectationsGate
+from pipelines.quality.validate import CheckResult, validate
 
 COLUMNS = """
 run_id: {type: VARCHAR, meaning: Name of the run.}
@@ -51,6 +53,16 @@ def contract(folder: Path, checks: str = "", key: str = "[run_id]") -> Contract:
     text = f"grain: one row per run\nkey: {key}\ncolumns: [{NAMES}]\n{checks}"
     (folder / "marts" / "mart_run.yml").write_text(text, encoding="utf-8")
     return load_contract("marts/mart_run", folder)
+
+
+def checked(
+    files: Sequence[Path], promised: Contract, sample: int = 5, extra: Mapping[str, Sequence[Path]] | None = None
+) -> list[CheckResult]:
+    """How the checks of `mart_run` come out over the rows of these files; Great Expectations has to agree."""
+    with DuckDBEngine() as engine:
+        for name, others in {**(extra or {}), "mart_run": files}.items():
+            engine.view(name, others)
+        return validate(engine, "mart_run", promised, sample, gate=ExpectationsGate(engine))
 
 
 def failures(results: list[CheckResult]) -> dict[str, CheckResult]:

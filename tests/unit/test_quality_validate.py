@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from quality_data import BAD, GOOD, NAMES, contract, failures, stage
+from quality_data import BAD, GOOD, NAMES, checked, contract, failures, stage
 
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.quality.validate import validate
 
 
 @pytest.mark.parametrize("severity", ["error", "warn"])
@@ -50,7 +49,7 @@ def test_a_failing_check_names_its_rows_at_either_severity(
     tmp_path: Path, severity: str, checks: str, row: str, check: str, shown: dict[str, object]
 ) -> None:
     promised = contract(tmp_path, f"{severity}:\n  {checks}")
-    results = validate("marts/mart_run", [stage(tmp_path, GOOD, BAD[row])], promised)
+    results = checked([stage(tmp_path, GOOD, BAD[row])], promised)
     failed = failures(results)
     assert list(failed) == [check]
     assert failed[check].severity == severity
@@ -66,7 +65,7 @@ def test_a_check_keeps_its_figures_whether_it_passes_or_not(tmp_path: Path, row:
         "error: {rows: {run_without_a_bill: {fails: 'select run_id from {batch} where not is_billed', "
         "shows: 'select run_id, effective_cost_usd from {batch}'}}}"
     )
-    results = validate("marts/mart_run", [stage(tmp_path, row)], contract(tmp_path, checks))
+    results = checked([stage(tmp_path, row)], contract(tmp_path, checks))
     (check,) = (result for result in results if result.check == "run_without_a_bill")
     run_id = "a" if passed else "unbilled"
     assert (check.passed, check.figures) == (passed, [{"run_id": run_id, "effective_cost_usd": "10.5000000000"}])
@@ -76,7 +75,7 @@ def test_a_check_keeps_its_figures_whether_it_passes_or_not(tmp_path: Path, row:
 def test_a_repeated_key_is_named_with_its_count(tmp_path: Path) -> None:
     promised = contract(tmp_path, key="[run_id, bucket]")
     other = GOOD.replace("'run'", "'idle'")
-    results = validate("marts/mart_run", [stage(tmp_path, GOOD, GOOD, GOOD, other)], promised)
+    results = checked([stage(tmp_path, GOOD, GOOD, GOOD, other)], promised)
     failed = failures(results)
     assert list(failed) == ["key_unique"]
     assert failed["key_unique"].unexpected_count == 1
@@ -85,7 +84,7 @@ def test_a_repeated_key_is_named_with_its_count(tmp_path: Path) -> None:
 
 def test_a_key_without_a_value_fails_by_the_part_that_is_null(tmp_path: Path) -> None:
     promised = contract(tmp_path, key="[run_id, bucket]")
-    results = validate("marts/mart_run", [stage(tmp_path, GOOD, BAD["no_bucket"])], promised)
+    results = checked([stage(tmp_path, GOOD, BAD["no_bucket"])], promised)
     failed = failures(results)
     assert list(failed) == ["bucket_not_null"]
     assert failed["bucket_not_null"].sample == [{"run_id": "no_bucket", "bucket": None}]
@@ -93,7 +92,7 @@ def test_a_key_without_a_value_fails_by_the_part_that_is_null(tmp_path: Path) ->
 
 def test_a_table_without_a_key_shows_whole_rows(tmp_path: Path) -> None:
     promised = contract(tmp_path, "error: {not_null: [bucket]}", key="[]")
-    results = validate("marts/mart_run", [stage(tmp_path, GOOD, BAD["no_bucket"])], promised)
+    results = checked([stage(tmp_path, GOOD, BAD["no_bucket"])], promised)
     (shown,) = failures(results)["bucket_not_null"].sample
     assert list(shown) == NAMES.split(", ")
     assert shown["run_id"] == "no_bucket"
@@ -106,7 +105,7 @@ def test_columns_that_differ_are_named_and_nothing_else_is_checked(tmp_path: Pat
     casts = casts.replace("started_at", "started_at::timestamp as started_at")
     casts = casts.replace("epoch_count", "epoch_count::bigint as epoch_count")
     casts = casts.replace("effective_cost_usd", "effective_cost_usd::decimal(38, 10) as effective_cost_usd")
-    results = validate("marts/mart_run", [stage(tmp_path, GOOD, casts=f"{casts}, 1 as extra")], promised)
+    results = checked([stage(tmp_path, GOOD, casts=f"{casts}, 1 as extra")], promised)
     assert [result.passed for result in results] == [False] * 4
     assert results[0].check == "columns_as_typed"
     assert results[0].severity == "error"
@@ -122,7 +121,7 @@ def test_columns_that_differ_are_named_and_nothing_else_is_checked(tmp_path: Pat
 def test_counts_are_whole_and_samples_are_cut(tmp_path: Path) -> None:
     rules = "error:\n  not_null: [bucket]\n  rows: {no_bucket: 'select * from {batch} where bucket is null'}"
     rows = [BAD["no_bucket"].replace("'no_bucket'", f"'r{number:03}'") for number in range(300)]
-    results = validate("marts/mart_run", [stage(tmp_path, *rows)], contract(tmp_path, rules), sample=2)
+    results = checked([stage(tmp_path, *rows)], contract(tmp_path, rules), sample=2)
     for result in failures(results).values():
         assert result.unexpected_count == 300
         assert [row["run_id"] for row in result.sample] == ["r000", "r001"]
@@ -136,7 +135,7 @@ def test_good_rows_pass_every_kind_of_check(tmp_path: Path) -> None:
         "  rows:\n"
         "    none: \"select * from {batch} where bucket[:1] in ('%', ':a', '?') or {{'a': 1}} = {{'a': 2}}\""
     )
-    results = validate("marts/mart_run", [stage(tmp_path, GOOD)], contract(tmp_path, rules))
+    results = checked([stage(tmp_path, GOOD)], contract(tmp_path, rules))
     assert failures(results) == {}
     assert {(result.unexpected_count, len(result.sample)) for result in results} == {(0, 0)}
 
@@ -144,7 +143,7 @@ def test_good_rows_pass_every_kind_of_check(tmp_path: Path) -> None:
 def test_null_passes_what_is_not_about_null(tmp_path: Path) -> None:
     rules = "error: {in_set: {bucket: [run]}, between: {saving_ratio: [0, 1]}, not_negative: [epoch_count]}"
     nulls = "('n', null, '2026-07-01', '2026-07-01', null, null, null, null)"
-    assert failures(validate("marts/mart_run", [stage(tmp_path, GOOD, nulls)], contract(tmp_path, rules))) == {}
+    assert failures(checked([stage(tmp_path, GOOD, nulls)], contract(tmp_path, rules))) == {}
 
 
 def test_an_empty_table_keeps_its_promises(tmp_path: Path) -> None:
@@ -153,4 +152,4 @@ def test_an_empty_table_keeps_its_promises(tmp_path: Path) -> None:
     with DuckDBEngine() as engine:
         engine.view("staged_rows", [stage(tmp_path, GOOD)])
         engine.write("select * from staged_rows where false", path)
-    assert failures(validate("marts/mart_run", [path], contract(tmp_path, rules))) == {}
+    assert failures(checked([path], contract(tmp_path, rules))) == {}
