@@ -40,7 +40,7 @@ check: $(VENV)/.spark
 	$(BIN)/pyright
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m pipelines.bench $(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,--lines $(LINES) --keep docs/benchmarks.md))
+	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,--lines $(LINES) --keep docs/benchmarks.md)))
 
 # Every install is held to the versions in requirements.lock.
 $(BIN)/uv: requirements.lock

@@ -3,6 +3,7 @@
 At sizes from a million lines up to the asked one it measures, in turn and each as its own process: a bare DuckDB scan
 and aggregation of the columns the models read, a full build, an unchanged refresh and the refresh of a restated month;
 and at up to two million lines the ingest of the bill as a legacy csv.gz report beside a bare Polars read of it.
+First it measures the fixed cost: start-up, a small build by stage, and how both grow with the months.
 With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each, and the
 reports of a year of as many; with --accounts what a recommendation of commitments over thirteen months of so many
 accounts takes.
@@ -16,7 +17,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from pipelines.bench import accounts, many_runs, year
+from pipelines.bench import accounts, fixed, many_runs, year
 from pipelines.bench.measure import median, task, timed
 from pipelines.bench.report import Figures, Run, report
 from pipelines.console import Console
@@ -33,6 +34,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=2_000_000, help="lines of the largest month")
     parser.add_argument("--runs", type=int, help="measure this many training runs instead of a large bill")
     parser.add_argument("--accounts", type=int, help="measure the recommendation over this many accounts instead")
+    parser.add_argument("--fixed", action="store_true", help="measure the fixed cost alone")
     parser.add_argument("--repeat", type=int, help="rounds; by default 3, or 1 above 10 million lines")
     parser.add_argument("--place", type=Path, help="folder to work in; else a temporary one")
     parser.add_argument("--keep", type=Path, help="Markdown file to write the tables to")
@@ -49,7 +51,9 @@ def main() -> None:
             found = accounts.measured(Path(folder), max(given.accounts, accounts.FEWEST_ACCOUNTS), repeat)
             text = accounts.report(found, repeat)
         else:
-            text = report(measured(Path(folder), given.lines, repeat), repeat)
+            text = fixed.report(fixed.measured(Path(folder)))
+            if not given.fixed:
+                text = f"{report(measured(Path(folder), given.lines, repeat), repeat)}\n\n{text}"
     for line in text.splitlines():
         Console().say(line)
     if given.keep:

@@ -17,8 +17,8 @@ def task(name: str, place: Path, lines: int = 0) -> Run:
     return timed(["-m", "pipelines.bench.task", name, str(place), "--lines", str(lines)])
 
 
-def timed(arguments: list[str]) -> Run:
-    """Run Python with these arguments to the end and take its measures from the operating system."""
+def timed(arguments: list[str], code: int = 0) -> Run:
+    """Run Python with these arguments to the end, which leaves with `code`; the operating system measures it."""
     started = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -28,7 +28,7 @@ def timed(arguments: list[str]) -> Run:
     _, status, used = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode != code:
         raise SystemExit(f"{' '.join(arguments)} failed: {said.strip().splitlines()[-1]}")
     return Run(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 

@@ -46,9 +46,21 @@ def generate_year(place: Path, lines: int) -> None:
 
     # A small month by chance has machines that run long; fewer hours leave its other lines room.
     shape = replace(LABORATORY, accelerated=LABORATORY.accelerated * 0.6)
-    for number in range(12):
-        month = f"{2025 + (number + 7) // 12}-{(number + 7) % 12 + 1:02}"
-        write_bench_bill(place, max(lines // 12, FEWEST_LINES), month, seed=number + 1, shape=shape)
+    for number, month in enumerate(_months(12), start=1):
+        write_bench_bill(place, max(lines // 12, FEWEST_LINES), month, seed=number, shape=shape)
+
+
+def generate_months(place: Path, months: int) -> None:
+    """So many bills, each as small as they come, with their runs."""
+    from pipelines.bench.bill import FEWEST_LINES, write_bench_bill
+
+    for number, month in enumerate(_months(months), start=1):
+        write_bench_bill(place, FEWEST_LINES, month, seed=number)
+
+
+def _months(count: int) -> list[str]:
+    """So many months from August 2025 on, as YYYY-MM."""
+    return [f"{2025 + (number + 7) // 12}-{(number + 7) % 12 + 1:02}" for number in range(count)]
 
 
 def generate_csv(place: Path, lines: int) -> None:
@@ -150,6 +162,7 @@ TASKS = {
     "generate": generate,
     "generate-runs": generate_runs,
     "generate-year": generate_year,
+    "generate-months": generate_months,
     "generate-csv": generate_csv,
     "generate-accounts": generate_accounts,
     "build-before-sweep": build_before_sweep,
