@@ -22,11 +22,11 @@ class Engine(ABC):
 
     @abstractmethod
     def view(self, name: str, files: Sequence[Path]) -> None:
-        """Name a set of Parquet files of one schema."""
+        """Name a set of our own Parquet files of one schema."""
 
     @abstractmethod
     def scan_files(self, name: str, files: Sequence[Path]) -> None:
-        """Like `view`, with each row's `filename` (text) and `file_row_number` (from 0) added."""
+        """Name delivered files: instants are naive UTC, and each row has its `filename` and `file_row_number` (from 0)."""
 
     @abstractmethod
     def view_sql(self, name: str, sql: str) -> None:

@@ -50,7 +50,7 @@ def test_a_scan_tells_the_file_and_place_of_each_row(engine: Engine, two_files: 
 def test_instants_are_read_as_naive_utc(engine: Engine, tmp_path: Path) -> None:
     noon = datetime(2026, 7, 1, 12)
     pq.write_table(pa.table({"started_at": pa.array([noon], pa.timestamp("ms", "UTC"))}), tmp_path / "1.parquet")
-    engine.view("moment", [tmp_path / "1.parquet"])
+    engine.scan_files("moment", [tmp_path / "1.parquet"])
     rows = engine.query("select started_at, started_at = timestamp '2026-07-01 12:00:00' as is_noon from moment")
     assert rows.schema["started_at"] == pl.Datetime("us")
     assert rows.rows() == [(noon, True)]
