@@ -26,7 +26,7 @@ class Engine(ABC):
 
     @abstractmethod
     def scan_files(self, name: str, files: Sequence[Path]) -> None:
-        """Name delivered files: instants are naive UTC, and each row has its `filename` and `file_row_number` (from 0)."""
+        """Name delivered files: instants as naive UTC, each row with its `filename` and `file_row_number` (from 0)."""
 
     @abstractmethod
     def view_sql(self, name: str, sql: str) -> None:
