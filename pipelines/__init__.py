@@ -4,5 +4,3 @@ import os
 
 # No library may call home: the product runs on closed networks, and who runs what is nobody's business.
 os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-
-__version__ = "0.1.0"

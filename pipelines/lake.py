@@ -85,8 +85,9 @@ class Lake:
 
     def contents(self, table: str, period: str | None = None) -> list[str]:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
-        names = sorted(p.name for p in self._newest_files(table) if period is None or p.period == period)
-        return [name.rpartition("-")[2].partition(".")[0] for name in names]
+        names = [p.name for p in self._newest_files(table) if period is None or p.period == period]
+        # Not by name, which opens with what a file was made from.
+        return sorted(name.rpartition("-")[2].partition(".")[0] for name in names)
 
     def periods(self, table: str) -> list[str]:
         """The months a table holds."""

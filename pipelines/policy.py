@@ -10,12 +10,9 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pipelines.errors import UsageError
+from pipelines.passes import MOST_PASSES
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-# Up to how many passes of a target in a row are priced; `target_passes` is the one shown beside the first.
-MOST_PASSES = 5
 
 
 class Policy(BaseModel):

@@ -18,6 +18,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from pipelines.errors import UsageError
+from pipelines.models.code import code_digest
 
 if TYPE_CHECKING:
     from pipelines.quality.validate import CheckResult
@@ -63,7 +64,7 @@ class Pseudonyms:
     @property
     def seal(self) -> str:
         """Something else wherever other pseudonyms are made; empty where none are."""
-        return repr(self.told()) if self else ""
+        return f"{self.told()!r} {code_digest(__name__)}" if self else ""
 
     def told(self) -> dict[str, Any]:
         """What a publication says of them: of what, and by which key, without a word of it."""

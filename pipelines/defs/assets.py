@@ -11,7 +11,8 @@ from pipelines.defs.resources import Ledger
 from pipelines.defs.steps import ONE_RUN, POOL, asset_key, months_of, step
 from pipelines.models.build import Built, FailedChecks
 from pipelines.models.catalog import MADE_UP, Model, load_catalog
-from pipelines.models.publish import code_revision, publish
+from pipelines.models.publish import publish
+from pipelines.models.revision import code_revision
 from pipelines.models.totals import added
 from pipelines.quality.checks import Severity
 from pipelines.quality.contract import Contract, load_contract

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines.engine.base import Engine
-from pipelines.settings import Warehouse
+
+if TYPE_CHECKING:
+    from pipelines.settings import Warehouse
 
 __all__ = ["Engine", "open_engine"]
 

@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from pipelines import house
-from pipelines.models.catalog import load_catalog
+from pipelines.models.catalog import load_catalog, module_of
+from pipelines.models.code import modules_reached
 
 LOCK = "requirements.lock"
 _SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
@@ -15,8 +16,15 @@ _SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
 
 @cache
 def house_members() -> dict[str, bytes]:
-    """Each model's text (SQL with metrics and functions in place of their calls), each list and each contract."""
-    models = {f"models/{m.key}.{_SUFFIX[m.kind]}": m.text.rstrip().encode() + b"\n" for m in load_catalog().ordered}
+    """Each model's text (SQL with metrics and functions in place of their calls), each list and each contract.
+
+    What transforms reach by their imports lies below `models/code/`.
+    """
+    ordered = load_catalog().ordered
+    models = {f"models/{m.key}.{_SUFFIX[m.kind]}": m.text.rstrip().encode() + b"\n" for m in ordered}
+    reached = modules_reached(*(module_of(model.name) for model in ordered if model.kind == "transform"))
+    own = {model.path for model in ordered}
+    models |= {f"models/code/{name}.py": path.read_bytes() for name, path in reached.items() if path not in own}
     contracts = {
         f"expectations/{path.relative_to(house.EXPECTATIONS).as_posix()}": path.read_bytes()
         for path in house.EXPECTATIONS.rglob("*.yml")

@@ -19,7 +19,8 @@ from pipelines.evidence.reports import report_members
 from pipelines.evidence.run_logs import log_members, run_logs, told_runs
 from pipelines.lake import Publication
 from pipelines.models.catalog import PUBLISHED, load_catalog
-from pipelines.models.publish import code_revision, mart_files
+from pipelines.models.publish import mart_files
+from pipelines.models.revision import code_revision, has_our_models
 from pipelines.settings import Settings
 from pipelines.spreadsheet import csv_text
 from pipelines.warehouse import Warehouse, published_of
@@ -40,7 +41,7 @@ marts/              every published table, as Parquet and as CSV
 inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
 bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
 records/            training runs, reservations and the like, as they were read; not where account ids are pseudonyms
-models/             every model as it ran; models/reference/ are the lists typed by people
+models/             every model as it ran; models/reference/ are the lists typed by people, models/code/ other Python
 expectations/       what every table promises
 publication.json    the record of the publication: inputs, policy, tables, results of all checks
 checks.csv          the results of all checks
@@ -102,7 +103,7 @@ def write_pack(
 
 
 def _refuse_other_code(published: Publication) -> None:
-    if published.code_revision != code_revision():
+    if not has_our_models(published.code_revision):
         raise UsageError(
             f"Publication {published.number} was made by revision {published.code_revision} and this is "
             f"{code_revision()}, which has other models; run `trainledger build`, or write its pack with that version."

@@ -21,7 +21,7 @@ from pipelines.evidence.reports import other_reports
 from pipelines.evidence.run_logs import read_again
 from pipelines.models.build import Builder, Built
 from pipelines.models.catalog import load_catalog
-from pipelines.models.publish import code_revision
+from pipelines.models.revision import code_revision, has_our_models
 from pipelines.quality.contract import load_contract
 from pipelines.settings import Settings
 from pipelines.spreadsheet import csv_text
@@ -95,7 +95,7 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
     made = pack.about.get("code_revision")
     if not isinstance(made, str):
         raise _misread(pack, "code_revision")
-    if made != code_revision():
+    if not has_our_models(made):
         raise UsageError(
             f"{pack.path} was made by revision {made} and this is {code_revision()}, which has other models; verify it "
             "with that version."

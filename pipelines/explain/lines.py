@@ -18,7 +18,7 @@ from pipelines.errors import CheckError
 from pipelines.explain.asked import BASES, RECONCILIATION, Asked, Level
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
-from pipelines.models.publish import code_revision
+from pipelines.models.revision import code_revision
 from pipelines.warehouse import Warehouse
 
 LINES = "fct_ledger_line"

@@ -263,7 +263,7 @@ class Builder:
         return model.key, period if model.grain == "month" else None
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
-        known = f"{_FORM}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n{model.text}"
+        known = f"{_FORM}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n{model.text}{model.code}"
         seal = hashlib.sha256(known.encode())
         for name in self.catalog.resting_on(model):
             if name in BILLS:

@@ -19,10 +19,10 @@ import polars as pl
 import sqlglot
 from sqlglot import exp
 
-import pipelines.proof
 import pipelines.transforms
 from pipelines import house
 from pipelines.errors import UsageError
+from pipelines.models.code import code_digest
 from pipelines.models.expressions import expand_calls
 from pipelines.models.given import ARGUMENTS, DELIVERIES
 from pipelines.sources.cur_columns import LISTS
@@ -64,6 +64,7 @@ class Model:
 
     `grain` is "month" when the table is replaced one billing month at a time, else "whole".
     `stored` is False for a view that is computed where it is read.
+    `code` is the digest of a transform and of every module of ours that it reaches; empty for other kinds.
     """
 
     layer: str
@@ -74,10 +75,11 @@ class Model:
     inputs: tuple[str, ...]
     grain: Grain
     stored: bool = True
+    code: str = ""
 
     def transform(self, inputs: dict[str, pl.DataFrame]) -> pl.DataFrame:
         """Run a Polars transform over its inputs."""
-        return importlib.import_module(f"pipelines.transforms.{self.name}").build(**inputs)
+        return importlib.import_module(module_of(self.name)).build(**inputs)
 
     @property
     def key(self) -> str:
@@ -169,6 +171,11 @@ def tables_in(sql: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in named if name and name not in ctes))
 
 
+def module_of(name: str) -> str:
+    """The module of the transform that makes a table."""
+    return f"pipelines.transforms.{name}"
+
+
 def _reference(path: Path) -> Model:
     return Model("reference", path.stem, "reference", path, path.read_text(encoding="utf-8"), (), "whole")
 
@@ -193,11 +200,9 @@ def _transform(name: str) -> Model | None:
     """A transform module says its inputs as INPUTS and makes its table by `build(**inputs)`."""
     if not name.startswith(_TABLES):
         return None
-    module = importlib.import_module(f"pipelines.transforms.{name}")
+    module = importlib.import_module(module_of(name))
     path = Path(str(module.__file__))
-    # What it shares with other transforms is part of what it is known by.
-    shared = sorted(file for file in path.parent.glob("*.py") if not file.name.startswith((*_TABLES, "__")))
-    shared += sorted(Path(pipelines.proof.__path__[0]).glob("*.py"))
-    text = "\n".join(file.read_text(encoding="utf-8") for file in (path, *shared))
     layer = "marts" if name.startswith("mart_") else "core"
-    return Model(layer, name, "transform", path, text, tuple(module.INPUTS), "whole")
+    text = path.read_text(encoding="utf-8")
+    code = code_digest(module_of(name))
+    return Model(layer, name, "transform", path, text, tuple(module.INPUTS), "whole", code=code)

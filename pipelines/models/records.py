@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import polars as pl
 
+from pipelines import house
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
+from pipelines.models.code import code_digest
 from pipelines.sources.capacity_reservation import read_reservations, reservations_fingerprint
 from pipelines.sources.commitment import commitments_fingerprint, read_commitments
 from pipelines.sources.proof_registration import read_registrations, registrations_fingerprint
-from pipelines.sources.run_tracker import read_all, runs_fingerprint
+from pipelines.sources.run_tracker import READERS, read_all, runs_fingerprint
 from pipelines.warehouse import Warehouse
 
 # Where the sentences about what was read with a doubt are kept.
@@ -22,7 +24,20 @@ RESERVATION_DOUBTS = f"checks/raw/{RESERVATIONS}.json"
 REGISTRATION_DOUBTS = "checks/raw/proof.json"
 COMMITMENT_DOUBTS = f"checks/raw/{COMMITMENTS}.json"
 
+# The modules whose code makes the raw tables; of runs, one more for each kind of source (READERS).
+RUN_CODE = "pipelines.sources.run_tracker"
+RESERVATION_CODE = "pipelines.sources.capacity_reservation"
+REGISTRATION_CODE = "pipelines.sources.proof_registration"
+COMMITMENT_CODE = "pipelines.sources.commitment"
+# The list that instance types of reservations are looked up in.
+_INSTANCE_TYPES = house.REFERENCE / "ref_instance_type.csv"
+
 Read = Callable[[], tuple[dict[str, pl.DataFrame], list[str]]]
+
+
+def run_code(kinds: Collection[str]) -> tuple[str, ...]:
+    """The modules whose code makes the tracker tables of sources of these kinds."""
+    return (RUN_CODE, *(READERS[kind] for kind in sorted(set(kinds))))
 
 
 def bring_runs(warehouse: Warehouse) -> dict[str, int]:
@@ -34,6 +49,7 @@ def bring_runs(warehouse: Warehouse) -> dict[str, int]:
         return records.tables, records.warnings
 
     seals = [runs_fingerprint(source) for source in warehouse.settings.runs]
+    seals.append(code_digest(*run_code([source.kind for source in warehouse.settings.runs])))
     return _bring(warehouse, RAW_TABLES, seals, RUN_DOUBTS, read)
 
 
@@ -45,6 +61,7 @@ def bring_reservations(warehouse: Warehouse) -> int:
         return {RESERVATIONS: told.table}, told.warnings
 
     seals = [reservations_fingerprint(source) for source in warehouse.settings.reservations]
+    seals += [code_digest(RESERVATION_CODE), hashlib.sha256(_INSTANCE_TYPES.read_bytes()).hexdigest()]
     return _bring(warehouse, (RESERVATIONS,), seals, RESERVATION_DOUBTS, read)[RESERVATIONS]
 
 
@@ -56,9 +73,8 @@ def bring_registrations(warehouse: Warehouse) -> dict[str, int]:
         known = pl.read_parquet(files).select("registration", "seal").rows() if files else []
         return read_registrations(warehouse.settings.proof, dict(known)), []
 
-    return _bring(
-        warehouse, PROOF_TABLES, [registrations_fingerprint(warehouse.settings.proof)], REGISTRATION_DOUBTS, read
-    )
+    seals = [registrations_fingerprint(warehouse.settings.proof), code_digest(REGISTRATION_CODE)]
+    return _bring(warehouse, PROOF_TABLES, seals, REGISTRATION_DOUBTS, read)
 
 
 def bring_commitments(warehouse: Warehouse) -> int:
@@ -69,6 +85,7 @@ def bring_commitments(warehouse: Warehouse) -> int:
         return {COMMITMENTS: told.table}, told.warnings
 
     seals = [commitments_fingerprint(source) for source in warehouse.settings.commitments]
+    seals.append(code_digest(COMMITMENT_CODE))
     return _bring(warehouse, (COMMITMENTS,), seals, COMMITMENT_DOUBTS, read)[COMMITMENTS]
 
 
@@ -82,7 +99,7 @@ def known_doubts(warehouse: Warehouse, place: str) -> list[str] | None:
 
 
 def _bring(warehouse: Warehouse, tables: Sequence[str], seals: list[str], doubts: str, read: Read) -> dict[str, int]:
-    """Read and commit raw tables unless they are of these seals already."""
+    """Read and commit raw tables unless they are of these seals already: of the sources, and of what reads them."""
     lake = warehouse.lake
     fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
     keys = [f"raw/{table}" for table in tables]

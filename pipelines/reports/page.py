@@ -9,7 +9,7 @@ from typing import TypeVar
 from pipelines.console import Console
 from pipelines.engine import Engine
 from pipelines.errors import EngineError, UsageError
-from pipelines.models.publish import code_revision
+from pipelines.models.revision import code_revision
 from pipelines.publication import Publication
 from pipelines.reports.render import facts_of, render_report
 from pipelines.storage import fresh_file

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,20 +17,23 @@ from threading import Lock, Semaphore
 import polars as pl
 
 from pipelines.errors import SourceError
-from pipelines.settings import BillingSource
+from pipelines.models.code import code_digest
+from pipelines.settings_sources import BillingSource
 from pipelines.sources.cur_columns import ColumnList
-from pipelines.sources.cur_delivery import Delivery, Kind, RawDelivery, RawFile, column_list, load, save
+from pipelines.sources.cur_convert import convert_file, is_parquet, with_repeats
+from pipelines.sources.cur_delivery import Delivery, Kind, RawDelivery, column_list, load, save
+from pipelines.sources.cur_file import RawFile
 from pipelines.sources.cur_manifest import Manifest, find_manifests, read_manifests
-from pipelines.sources.cur_parquet import inspect
-from pipelines.sources.cur_repeats import repeated_across
 from pipelines.sources.cur_select import RawSelect, raw_select
-from pipelines.sources.cur_text import convert
-from pipelines.sources.cur_unpack import PARQUET, Allowance, magic
+from pipelines.sources.cur_unpack import Allowance
 from pipelines.storage import Object, Store, open_store
 
 __all__ = ["Delivery", "Progress", "RawDelivery", "RawSelect", "ingest", "list_deliveries", "raw_select"]
 
 Progress = Callable[[int, int, str], None]
+
+# The module whose code makes the files of the raw store.
+CONVERTER = "pipelines.sources.cur_convert"
 
 # Fetching waits on the network, converting on the processor and takes some 400 MB a file.
 _FETCHED_AT_ONCE = 4
@@ -57,11 +60,13 @@ def list_deliveries(source: BillingSource, raw_root: Path) -> list[Delivery]:
 def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: Progress | None = None) -> RawDelivery:
     """The delivery in the raw store, whole or not at all; one that is there already is returned as it is.
 
+    One that other code has converted is converted again, as long as its files are there.
     `progress(done, total, label)` hears of delivered bytes, from any thread. Memory does not grow with the
     number of lines. Raises SourceError, naming file, row, column and the mend, for a file that is no bill.
     """
     folder = delivery.folder(raw_root)
-    if stored := load(folder):
+    stored, converter = load(folder), converter_of(delivery.listed)
+    if stored and (stored.converter == converter or delivery.missing):
         return stored
     store = _store(source)
     if delivery.missing:
@@ -74,14 +79,20 @@ def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: 
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
-        files = _store_files(delivery, store, temporary, source.unpack_ratio, progress)
-        raw = RawDelivery(delivery, folder, files)
-        _refuse_copies(files, temporary, store)
+        # Parquet is kept as it came, so it need not be fetched twice.
+        kept = {file.key: folder / file.name for file in stored.files if is_parquet(file.key)} if stored else {}
+        files = _store_files(delivery, store, temporary, source.unpack_ratio, kept, progress)
+        raw = RawDelivery(delivery, folder, files, converter)
         save(raw, temporary)
-        _move(temporary, folder)
+        _move(temporary, folder, converter)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return raw
+
+
+def converter_of(listed: ColumnList) -> str:
+    """A digest of what makes the files of the raw store: the code, and the list of columns that it reads."""
+    return hashlib.sha256(f"{code_digest(CONVERTER)} {listed.digest}".encode()).hexdigest()[:16]
 
 
 def detect_kind(columns: Sequence[str]) -> Kind | None:
@@ -136,7 +147,12 @@ def _as_stored(delivery: Delivery, raw_root: Path) -> Delivery:
 
 
 def _store_files(
-    delivery: Delivery, store: Store, folder: Path, unpack_ratio: float, progress: Progress | None
+    delivery: Delivery,
+    store: Store,
+    folder: Path,
+    unpack_ratio: float,
+    kept: Mapping[str, Path],
+    progress: Progress | None,
 ) -> tuple[RawFile, ...]:
     total = sum(item.size for item in delivery.objects)
     label = f"{delivery.source} {delivery.billing_period}"
@@ -150,9 +166,19 @@ def _store_files(
                 progress(min(done, total), total, label)
 
     def store_file(number: int, item: Object) -> tuple[RawFile, pl.Series]:
-        name = f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
+        out = folder / f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
+        delivered = out.with_suffix(".delivered")
+        _fetch(item, store, delivered, kept.get(item.key))
         allowed = Allowance(store.uri(item.key), item.size, unpack_ratio)
-        return _store_file(item, store, folder / name, allowed, delivery.listed, converting, on_bytes)
+        return convert_file(
+            delivered,
+            out,
+            key=item.key,
+            allowed=allowed,
+            listed=delivery.listed,
+            converting=converting,
+            on_bytes=on_bytes,
+        )
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]
@@ -161,70 +187,42 @@ def _store_files(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    places = {file.key: folder / file.name for file, _ in stored}
-    repeated = repeated_across(places, {file.key: ids for file, ids in stored if len(ids)}, delivery.listed.billed)
-    return tuple(
-        replace(file, warnings=(*file.warnings, f"{file.key}: {repeated[file.key]}")) if file.key in repeated else file
-        for file, _ in stored
-    )
+    return with_repeats(stored, folder, delivery.listed, store.uri)
 
 
-def _store_file(
-    item: Object,
-    store: Store,
-    out: Path,
-    allowed: Allowance,
-    listed: ColumnList,
-    converting: Semaphore,
-    on_bytes: Callable[[int], None],
-) -> tuple[RawFile, pl.Series]:
-    where = allowed.where
-    delivered = out.with_suffix(".delivered")
-    store.download(item.key, delivered)
+def _fetch(item: Object, store: Store, delivered: Path, kept: Path | None) -> None:
+    if kept:
+        _link(kept, delivered)
+    else:
+        store.download(item.key, delivered)
     size = delivered.stat().st_size
     if size != item.size:
-        raise SourceError(f"{where} changed while it was read; run again when its delivery has finished.")
+        raise SourceError(f"{store.uri(item.key)} changed while it was read; run again when its delivery has finished.")
     if size == 0:
-        raise SourceError(f"{where} is empty; have it delivered again.")
-    if magic(delivered) == PARQUET or item.key.endswith(".parquet"):
-        delivered.rename(out)
-        inspected = inspect(out, key=item.key, allowed=allowed, listed=listed)
-        on_bytes(size)
-        return inspected
-    with converting:
-        converted = convert(delivered, out, key=item.key, allowed=allowed, listed=listed, on_bytes=on_bytes)
-    delivered.unlink()
-    return converted
+        raise SourceError(f"{store.uri(item.key)} is empty; have it delivered again.")
 
 
-def _refuse_copies(files: Sequence[RawFile], folder: Path, store: Store) -> None:
-    """A file delivered again under another name, or packed again, would count double."""
-    alike: dict[tuple, list[RawFile]] = {}
-    for file in files:
-        if file.line_count:
-            facts = (file.line_count, file.billed_total, (folder / file.name).stat().st_size)
-            alike.setdefault(facts, []).append(file)
-    for group in alike.values():
-        first: dict[str, RawFile] = {}
-        # Only these are read once more: lines are told apart by their ids, so other files hardly ever have all equal.
-        for file in group if len(group) > 1 else ():
-            with (folder / file.name).open("rb") as stream:
-                other = first.setdefault(hashlib.file_digest(stream, "sha256").hexdigest(), file)
-            if other is not file:
-                raise SourceError(
-                    f"{store.uri(file.key)} holds just what {store.uri(other.key)} holds; their lines would count "
-                    "double, so have the month delivered again."
-                )
+def _link(kept: Path, place: Path) -> None:
+    try:
+        os.link(kept, place)
+    except OSError:
+        # Some file systems have no links.
+        shutil.copyfile(kept, place)
 
 
-def _move(temporary: Path, folder: Path) -> None:
+def _move(temporary: Path, folder: Path, converter: str) -> None:
     try:
         temporary.rename(folder)
     except OSError:
-        # Another build has stored the same delivery meanwhile: the same bytes. Else what lies there is damaged.
-        if load(folder) is None:
-            shutil.rmtree(folder)
-            temporary.rename(folder)
+        stored = load(folder)
+        if stored and stored.converter == converter:
+            # Another build has stored the same delivery meanwhile: the same bytes.
+            return
+        # Damaged, or converted by other code. Moved away first: whoever opens it finds the old one or the new one.
+        old = folder.with_name(f".{folder.name}.old.{os.getpid()}.tmp")
+        folder.rename(old)
+        temporary.rename(folder)
+        shutil.rmtree(old)
 
 
 def _sweep(folder: Path) -> None:

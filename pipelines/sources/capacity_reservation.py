@@ -11,13 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import cache
-from pathlib import Path
 
 import polars as pl
 
 from pipelines.errors import SourceError
-from pipelines.settings import ReservationSource
+from pipelines.settings_sources import ReservationSource
 
 ODCR, BLOCK, PLAN = KINDS = ("odcr", "capacity_block", "training_plan")
 # AWS sells blocks and plans for half a year at most; every hour of one becomes a row.
@@ -103,7 +101,7 @@ def read_reservations(sources: Sequence[ReservationSource]) -> Reservations:
 
 def reservations_fingerprint(source: ReservationSource) -> str:
     """A digest that changes with what a source tells: of one listing of files, or of the answers of the API."""
-    seal = hashlib.sha256(f"{source!r} {_readers_digest()}\n".encode())
+    seal = hashlib.sha256(f"{source!r}\n".encode())
     if source.kind == "aws":
         told, doubts = _read(source)
         seal.update(repr((told, doubts)).encode())
@@ -168,10 +166,3 @@ def _filled(told: Reservation, more: Reservation) -> Reservation:
     """What `told` leaves open taken from `more`."""
     gaps = {part.name: getattr(more, part.name) for part in fields(told) if getattr(told, part.name) is None}
     return replace(told, **gaps)
-
-
-@cache
-def _readers_digest() -> str:
-    # What an older reader made of the same answer may differ.
-    readers = sorted(Path(__file__).parent.glob("capacity_*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in readers)).hexdigest()

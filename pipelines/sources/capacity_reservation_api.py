@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.settings import ReservationSource
+from pipelines.settings_sources import ReservationSource
 from pipelines.sources.aws_api import asking, client_of, code_of
 from pipelines.sources.capacity_reservation import Reservation
 from pipelines.sources.capacity_reservation_answer import reservations_in

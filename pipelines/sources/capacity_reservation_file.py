@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.errors import SourceError
-from pipelines.settings import ReservationSource
+from pipelines.settings_sources import ReservationSource
+from pipelines.sources.aws_answer import amount, count, moment
 from pipelines.sources.capacity_reservation import KINDS, SCHEMA, Reservation
-from pipelines.sources.capacity_reservation_answer import amount, count, moment, reservation_id, reservations_in
+from pipelines.sources.capacity_reservation_answer import reservation_id, reservations_in
 from pipelines.storage import Object, Store, open_store
 
 SUFFIXES = (".json", ".csv")

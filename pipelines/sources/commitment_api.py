@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.settings import CommitmentSource
+from pipelines.settings_sources import CommitmentSource
 from pipelines.sources.aws_api import asking, client_of
 
 _PLANS = "savingsplans:DescribeSavingsPlans"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipelines.sources.cur_columns import CUR, FOCUS, ColumnList, Delivered
+from pipelines.sources.cur_file import RawFile, TagKey
 from pipelines.storage import Object
 
 RECORD = "delivery.json"
@@ -46,39 +47,16 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class TagKey:
-    """A tag a file has: its key as delivered, the kind of column it came in, and the Parquet column."""
-
-    key: str
-    container: str
-    column: str
-    in_map: bool
-
-
-@dataclass(frozen=True)
-class RawFile:
-    """One delivered file in the raw store: Parquet named `name` of `size` bytes, rows in the delivered order.
-
-    `billed_total` sums what is billed: of a csv every delivered digit, of Parquet to 10 places a line.
-    """
-
-    key: str
-    name: str
-    size: int
-    line_count: int
-    billed_total: Decimal
-    columns: tuple[Delivered, ...]
-    tag_keys: tuple[TagKey, ...]
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class RawDelivery:
-    """A delivery in the raw store: its Parquet files below `folder`, one per delivered file."""
+    """A delivery in the raw store: its Parquet files below `folder`, one per delivered file.
+
+    `converter` is the digest of the code and the list of columns that made them of what was delivered.
+    """
 
     delivery: Delivery
     folder: Path
     files: tuple[RawFile, ...]
+    converter: str
 
     @property
     def line_count(self) -> int:
@@ -104,7 +82,11 @@ def column_list(kind: Kind) -> ColumnList:
 
 def save(raw: RawDelivery, folder: Path) -> None:
     """Write the record that marks a delivery as wholly stored; `folder` may still be a temporary one."""
-    record = {"delivery": asdict(raw.delivery), "files": [asdict(file) for file in raw.files]}
+    record = {
+        "delivery": asdict(raw.delivery),
+        "files": [asdict(file) for file in raw.files],
+        "converter": raw.converter,
+    }
     (folder / RECORD).write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
 
 
@@ -116,13 +98,15 @@ def load(folder: Path) -> RawDelivery | None:
         objects = tuple(_object(item) for item in given["objects"])
         delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
         files = tuple(_file(item) for item in record["files"])
+        # Older versions did not record it.
+        converter = str(record.get("converter", ""))
         is_whole = all((folder / file.name).stat().st_size == file.size for file in files)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         # Damaged, or written by an older version.
         return None
-    return RawDelivery(delivery, folder, files) if is_whole else None
+    return RawDelivery(delivery, folder, files, converter) if is_whole else None
 
 
 def _object(item: dict) -> Object:

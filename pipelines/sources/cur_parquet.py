@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import SourceError
 from pipelines.sources.cur_amounts import read_amounts
 from pipelines.sources.cur_columns import ColumnList, Delivered, Layout
-from pipelines.sources.cur_delivery import RawFile, TagKey
+from pipelines.sources.cur_file import RawFile, TagKey
 from pipelines.sources.cur_repeats import repeated_in_parquet
 from pipelines.sources.cur_unpack import Allowance
 from pipelines.sources.cur_words import odd_words

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.sources.cur_columns import CUR, MONEY, Column, ColumnList, Delivered, Source
-from pipelines.sources.cur_delivery import RawDelivery, RawFile, TagKey
+from pipelines.sources.cur_delivery import RawDelivery
+from pipelines.sources.cur_file import RawFile, TagKey
 from pipelines.sources.cur_tag_json import tag_json
 from pipelines.sources.cur_tags import FALLBACKS, lookups, twins
 

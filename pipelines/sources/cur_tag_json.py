@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pipelines.sources.cur_columns import tag_containers
-from pipelines.sources.cur_delivery import TagKey
+from pipelines.sources.cur_file import TagKey
 from pipelines.sources.cur_tags import CATEGORY, bare, origin
 
 _USER = re.compile(r"resourceTags/(user:)?(?!aws:)|user:", re.IGNORECASE)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from pipelines.sources.cur_columns import tag_containers
-from pipelines.sources.cur_delivery import RawFile, TagKey
+from pipelines.sources.cur_file import RawFile, TagKey
 
 # Where a tag was put: on the resource, else on its account, else by a cost category rule (facts aws-billing 1.3).
 RESOURCE, ACCOUNT, CATEGORY = "resource", "account", "cost category"

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import SourceError
 from pipelines.sources import cur_values
 from pipelines.sources.cur_columns import MONEY, Column, ColumnList, Delivered, Source, snake
-from pipelines.sources.cur_delivery import RawFile, TagKey
+from pipelines.sources.cur_file import RawFile, TagKey
 from pipelines.sources.cur_lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
 from pipelines.sources.cur_repeats import Identities, repeated_in_csv
 from pipelines.sources.cur_unpack import Allowance, read_header, unpacked

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SourceError
-from pipelines.settings import Settings
 from pipelines.sources.aws_cur import Progress, RawDelivery, ingest, list_deliveries
 from pipelines.sources.cur_delivery import Delivery, load
 from pipelines.sources.raw_bill import RawBill
+
+if TYPE_CHECKING:
+    from pipelines.settings import Settings
 
 
 class PublishedBill(RawBill):

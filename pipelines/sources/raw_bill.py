@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Container
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines.engine import Engine
 from pipelines.errors import SourceError
-from pipelines.settings import Settings
 from pipelines.sources.aws_cur import (
     Delivery,
     Progress,
@@ -21,6 +22,9 @@ from pipelines.sources.aws_cur import (
 )
 from pipelines.sources.cur_columns import LISTS
 from pipelines.sources.cur_delivery import load
+
+if TYPE_CHECKING:
+    from pipelines.settings import Settings
 
 
 class RawBill:
@@ -56,11 +60,9 @@ class RawBill:
 
     def fingerprint(self, table: str, period: str | None) -> str:
         """A text that changes when anything a model can see of the month's lines in a raw table does."""
-        return self._select(table, period).sql + " ".join(
-            delivery.fingerprint
-            for delivery in self.deliveries
-            if delivery.billing_period == period and delivery.listed.table == table
-        )
+        select = self._select(table, period)
+        raws = [raw for raw in self.ingest(period or "") if raw.delivery.listed.table == table]
+        return select.sql + " ".join(f"{raw.delivery.fingerprint} {raw.converter}" for raw in raws)
 
     def warnings(self, period: str) -> dict[str, tuple[str, ...]]:
         """By raw table delivered, what was read as missing and tags that are spelled twice; one sentence each."""
@@ -88,7 +90,10 @@ class RawBill:
         # A month the source is no longer read for is another's.
         months = [month for month in months if self._sources[source].reads(month.name)]
         folders = [folder for month in months for folder in month.glob("*/") if not folder.name.startswith(".")]
-        return {folder.parent.name: _whole(folder).delivery for folder in folders}
+        stored = {folder.parent.name: _whole(folder).delivery for folder in folders}
+        # Nothing says that its files are still there, so it stays as it is.
+        gone = {month: tuple(item.key for item in delivery.objects) for month, delivery in stored.items()}
+        return {month: replace(delivery, missing=gone[month]) for month, delivery in stored.items()}
 
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.errors import UsageError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_checkpoint_marker import Folder, Verdict, is_async, judged
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
 from pipelines.storage import Object, Store

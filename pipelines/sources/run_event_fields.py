@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.policy import MOST_PASSES
+from pipelines.passes import MOST_PASSES
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipelines.errors import SourceError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_event_fields import FIELDS, clock
 from pipelines.sources.run_event_log import NO_ATTEMPT, SUFFIXES, EventLog, event_files
 from pipelines.sources.run_event_progress import checkpoints, epochs, evaluations

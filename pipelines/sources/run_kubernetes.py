@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.errors import SourceError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import MALFORMED, telling
 from pipelines.sources.run_kubernetes_stays import side_by_side, storage
 from pipelines.sources.run_metrics import described

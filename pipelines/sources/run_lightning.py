@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.errors import SourceError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import epoch_count, telling
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
 from pipelines.storage import Object, Store

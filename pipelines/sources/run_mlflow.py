@@ -14,7 +14,7 @@ from typing import Any
 
 from pipelines.address import redacted
 from pipelines.errors import SourceError, UnreachableError, UsageError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import moment_of, telling
 from pipelines.sources.run_metrics import History, Point, described
 from pipelines.sources.run_tracker import DECLARED, RunRecords, records

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_tracker import SCHEMAS, RunRecords
 
 _LISTED = ("checkpoints", "trainer_state", "lightning")

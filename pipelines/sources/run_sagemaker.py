@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from pipelines.errors import SourceError, UnreachableError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import MALFORMED, moment_of, telling
 from pipelines.sources.run_metrics import described
 from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records

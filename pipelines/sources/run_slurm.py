@@ -13,7 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.errors import SourceError, UsageError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_slurm_nodes import NODE_MAPS, UNKNOWN, moment
 from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 

@@ -10,16 +10,14 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Protocol
 
 import polars as pl
 
 from pipelines.address import redacted
 from pipelines.errors import SourceError, UsageError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import MALFORMED, clean, form_of
 from pipelines.storage import Store, open_store
 
@@ -161,18 +159,18 @@ class RunReader(Protocol):
         ...
 
 
-# The modules are imported when a source of their kind is read.
+# The module of each kind, imported when a source of the kind is read.
 READERS = {
-    "checkpoints": "run_checkpoints",
-    "events": "run_events",
-    "kubernetes": "run_kubernetes",
-    "lightning": "run_lightning",
-    "mlflow": "run_mlflow",
-    "mllog": "run_mllog",
-    "sagemaker": "run_sagemaker",
-    "slurm": "run_slurm",
-    "trainer_state": "run_trainer_state",
-    "wandb": "run_wandb",
+    "checkpoints": "pipelines.sources.run_checkpoints",
+    "events": "pipelines.sources.run_events",
+    "kubernetes": "pipelines.sources.run_kubernetes",
+    "lightning": "pipelines.sources.run_lightning",
+    "mlflow": "pipelines.sources.run_mlflow",
+    "mllog": "pipelines.sources.run_mllog",
+    "sagemaker": "pipelines.sources.run_sagemaker",
+    "slurm": "pipelines.sources.run_slurm",
+    "trainer_state": "pipelines.sources.run_trainer_state",
+    "wandb": "pipelines.sources.run_wandb",
 }
 
 
@@ -208,10 +206,10 @@ def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | 
 
 
 def runs_fingerprint(source: RunSource) -> str:
-    """A digest of the source's state and of what reads it: unchanged as long as nothing of the source changed."""
+    """A digest of the source's state: unchanged as long as nothing of the source changed."""
     with _well_formed(source):
-        told = f"{source!r} {_readers_digest()}\n{_reader(source).state(source)}"
-    return hashlib.sha256(told.encode()).hexdigest()
+        state = f"{source!r}\n{_reader(source).state(source)}"
+    return hashlib.sha256(state.encode()).hexdigest()
 
 
 def open_run_store(source: RunSource) -> Store:
@@ -234,15 +232,8 @@ def _well_formed(source: RunSource) -> Iterator[None]:
         raise SourceError(f"{where} {form_of(error)}; is it whole, and of kind {source.kind!r}?") from error
 
 
-@cache
-def _readers_digest() -> str:
-    # What an older reader made of the same files may differ.
-    readers = sorted(Path(__file__).parent.glob("run_*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in readers)).hexdigest()
-
-
 def _reader(source: RunSource) -> RunReader:
     if source.kind not in READERS:
         known = ", ".join(READERS)
         raise UsageError(f"[[runs]] {source.name}: kind {source.kind!r} is not read; write one of {known}.")
-    return import_module(f"pipelines.sources.{READERS[source.kind]}")  # type: ignore[return-value]
+    return import_module(READERS[source.kind])  # type: ignore[return-value]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.errors import SourceError
-from pipelines.settings import RunSource
+from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import moment_of, telling
 from pipelines.sources.run_metrics import History, described
 from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records

@@ -1,0 +1,88 @@
+"""A digest of the code that makes something: a module of ours and every module it reaches by its imports.
+
+The imports are read from the text of the modules, those inside functions as well; nothing is imported for it. An
+import under TYPE_CHECKING never runs and does not count. A module found by a name that is put together at run time is
+not reached: whoever imports it so gives its name here.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+# The folder that holds our package.
+ROOT = Path(__file__).resolve().parents[2]
+_PACKAGE = "pipelines"
+
+
+@cache
+def code_digest(*modules: str, root: Path = ROOT) -> str:
+    """64 hex digits that change with the text of any module that `modules` reach; looked up once in a process."""
+    seal = hashlib.sha256()
+    for name, path in sorted(modules_reached(*modules, root=root).items()):
+        seal.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return seal.hexdigest()
+
+
+def modules_reached(*modules: str, root: Path = ROOT) -> dict[str, Path]:
+    """The file of each module of ours that `modules` import, directly or not, by its name; they themselves included.
+
+    Raises ModuleNotFoundError for one of `modules` that is not there.
+    """
+    reached: dict[str, Path] = {}
+    met: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in met:
+            return
+        met.add(name)
+        package = name.rpartition(".")[0]
+        if package:
+            visit(package)
+            if package in reached and reached[package].name != "__init__.py":
+                # Something that a module defines, such as a function.
+                return
+        # A folder without an __init__ has no code of its own.
+        if path := _file(name, root):
+            reached[name] = path
+            for imported in _imported(path.read_bytes()):
+                visit(imported)
+
+    for name in modules:
+        visit(name)
+        if name not in reached:
+            raise ModuleNotFoundError(f"{name} is no module below {root}")
+    return reached
+
+
+def _file(module: str, root: Path) -> Path | None:
+    path = root.joinpath(*module.split("."))
+    return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
+
+
+@cache
+def _imported(source: bytes) -> tuple[str, ...]:
+    """What a module imports of our package; `from a import b` may mean the module a.b, so it counts as both."""
+    return tuple(dict.fromkeys(name for name in _names([ast.parse(source)]) if name.split(".")[0] == _PACKAGE))
+
+
+def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # We import by the whole name (tests/architecture), so `module` is never relative.
+            module = node.module or ""
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and _is_type_checking(node.test):
+            yield from _names(node.orelse)
+        else:
+            yield from _names(ast.iter_child_nodes(node))
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return "TYPE_CHECKING" in (getattr(test, "id", None), getattr(test, "attr", None))

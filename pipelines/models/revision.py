@@ -1,0 +1,41 @@
+"""What code a publication was made by: the version, the models and what makes their inputs, in one short text."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+from pipelines.models.catalog import load_catalog
+from pipelines.models.code import code_digest
+from pipelines.models.records import COMMITMENT_CODE, REGISTRATION_CODE, RESERVATION_CODE, run_code
+from pipelines.quality.contract import load_contract
+from pipelines.sources.aws_cur import CONVERTER
+from pipelines.sources.run_tracker import READERS
+from pipelines.version import __version__
+
+# The modules whose code makes what the models read: the bill, the raw tables and the arguments.
+INPUT_CODE = (
+    CONVERTER,
+    "pipelines.sources.cur_select",
+    *run_code(READERS),
+    RESERVATION_CODE,
+    REGISTRATION_CODE,
+    COMMITMENT_CODE,
+    "pipelines.models.given",
+    "pipelines.stated.tables",
+    "pipelines.privacy",
+)
+
+
+@cache
+def code_revision() -> str:
+    """`version+models.inputs`: a digest of every model and contract, and one of the code that makes their inputs."""
+    seal = hashlib.sha256()
+    for model in load_catalog().ordered:
+        seal.update(f"{model.key}\n{model.text}{model.code}\n{load_contract(model.key).digest}\n".encode())
+    return f"{__version__}+{seal.hexdigest()[:8]}.{code_digest(*INPUT_CODE)[:8]}"
+
+
+def has_our_models(revision: str) -> bool:
+    """Whether a code revision has the models and contracts of this one; what makes their inputs may differ."""
+    return revision.rpartition(".")[0] == code_revision().rpartition(".")[0]

@@ -1,0 +1,1 @@
+"""Reads what the sources deliver: bills, training runs, reservations, commitments and registrations."""

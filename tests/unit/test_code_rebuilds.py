@@ -1,0 +1,78 @@
+"""A build after a change of code: what the code makes is made again, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.small_company import Company
+
+from pipelines.models.catalog import RAW_TABLES, load_catalog
+from pipelines.sources.cur_columns import CUR
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the product whose code may be changed."""
+    for part in ("pipelines", "sql", "expectations", "dashboards"):
+        shutil.copytree(ROOT / part, tmp_path / "tree" / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "tree"
+
+
+def edit(tree: Path, *modules: str) -> None:
+    for module in modules:
+        path = tree / "pipelines" / module
+        path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
+
+
+def build(tree: Path, company: Company) -> str:
+    """What `trainledger build` prints, run from the code of `tree`."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pipelines", "build", "--config", company.config],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def made_from(company: Company) -> dict[str, set[str]]:
+    """By table of the newest publication, the digests of what its files were made from."""
+    record = json.loads(max(company.warehouse.glob("publications/*.json")).read_text())
+    tables = record["tables"] | record["raw"]
+    return {key: {name.partition("-")[0] for name in table["files"]} for key, table in tables.items()}
+
+
+def rebuilt(before: dict[str, set[str]], after: dict[str, set[str]]) -> set[str]:
+    return {key for key in after if after[key] != before[key]}
+
+
+def test_a_change_of_code_rebuilds_just_what_it_makes(built_company: Company, tmp_path: Path, tree: Path) -> None:
+    company = built_company.copy(tmp_path / "company")
+    first = made_from(company)
+    # The same code in another folder is the same code.
+    assert build(tree, company).startswith("Nothing changed since publication 1")
+
+    edit(tree, "commitments/baseline.py")
+    assert "Published 2: " in build(tree, company)
+    second = made_from(company)
+    assert rebuilt(first, second) == {"core/fct_commitment_recommendation"}
+
+    # The code that reads events, and the code that converts a csv; what they give is the same as before.
+    edit(tree, "sources/run_event_span.py", "sources/cur_values.py")
+    assert "Published 3: " in build(tree, company)
+    third = made_from(company)
+    catalog = load_catalog()
+    of_bills = {model.key for model in catalog.ordered if model.stored and CUR.table in catalog.resting_on(model)}
+    assert rebuilt(second, third) == {*(f"raw/{name}" for name in RAW_TABLES), *of_bills}
+    deliveries = [json.loads(path.read_text()) for path in company.warehouse.glob("raw/*/*/*/delivery.json")]
+    assert len(deliveries) == 2 and len({record["converter"] for record in deliveries}) == 1
