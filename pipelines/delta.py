@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import CheckError, SourceError
@@ -40,6 +39,8 @@ class DeltaTables:
 
     def __init__(self, store: Store):
         self._store = store
+        # A table's log is read once: a commit goes on from the version that was seen.
+        self._seen: dict[str, DeltaTable] = {}
 
     def files(self, table: str, version: int | None = None) -> tuple[int, list[DataFile]]:
         """The newest version, or the given one, and its files; -1 and none when there is no such table.
@@ -53,66 +54,65 @@ class DeltaTables:
                 delta = self._open(table, version)
             except TableNotFoundError:
                 return -1, []
-            actions = delta.get_add_actions(flatten=True)
-        columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
-        months = f"partition.{PERIOD}"
-        none = [None] * len(columns[0])
-        periods = actions.column(months).to_pylist() if months in actions.column_names else none
-        return delta.version(), [
-            DataFile(name, period, size, row_count)
-            for name, size, row_count, period in zip(*columns, periods, strict=True)
-        ]
+            if version is None:
+                self._seen[table] = delta
+            return _files_of(delta)
 
-    def replace(self, table: str, files: list[DataFile], schema: Any, period: str | None) -> None:
-        """Make `files`, which lie in place, the whole table or its month `period`, in one commit.
+    def replace(
+        self, table: str, files: list[DataFile], schema: Any, periods: Collection[str] | None
+    ) -> tuple[int, list[DataFile]]:
+        """Make `files`, which lie in place, the whole table or its months `periods`, in one commit.
 
-        `schema` is the Arrow schema of the files, None to keep the table's. A new table is made; one that
-        turns monthly or whole is begun anew, its earlier versions stay. Raises CheckError when another writer
-        was faster.
+        Returns the new version and all its files. `schema` is the Arrow schema of the files, None to keep the table's.
+        A new table is made; one that turns monthly or whole is begun anew, its earlier versions stay. Raises CheckError
+        when another writer committed since the table was last looked at.
         """
         from deltalake import Schema
-        from deltalake.exceptions import TableNotFoundError
         from deltalake.transaction import create_table_with_add_actions
 
         with self._telling(table):
-            try:
-                delta = self._open(table)
-            except TableNotFoundError:
-                delta = None
+            delta = self._seen.pop(table, None) or self._existing(table)
             fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
-            partitions = [PERIOD] if period is not None else []
+            partitions = [PERIOD] if periods is not None else []
             adds = [_add(file) for file in files]
-            create = partial(
-                create_table_with_add_actions,
-                self._uri(table),
-                fields,
-                adds,
-                partition_by=partitions,
-                configuration=_FOREVER,
-                storage_options=self._store.delta_options(),
-            )
-            if delta is None:
-                create(mode="error")
-            elif delta.metadata().partition_columns != partitions:
-                create(mode="overwrite")
-            else:
-                delta = self._ready_for(fields, delta, table)
-                delta.create_write_transaction(
+            if delta is None or delta.metadata().partition_columns != partitions:
+                create_table_with_add_actions(
+                    self._uri(table),
+                    fields,
                     adds,
-                    mode="overwrite",
-                    schema=fields,
+                    mode="overwrite" if delta else "error",
                     partition_by=partitions,
-                    partition_filters=[(PERIOD, "=", period)] if period is not None else None,
+                    configuration=_FOREVER,
+                    storage_options=self._store.delta_options(),
                 )
+                return self.files(table)
+            self._prepare(fields, delta)
+            delta.create_write_transaction(
+                adds,
+                mode="overwrite",
+                schema=fields,
+                partition_by=partitions,
+                partition_filters=[(PERIOD, "in", sorted(periods))] if periods is not None else None,
+            )
+            delta.update_incremental()
+            self._seen[table] = delta
+            return _files_of(delta)
 
-    def _ready_for(self, fields: Any, delta: DeltaTable, table: str) -> DeltaTable:
-        """A table made without times of day must be told before it takes any."""
+    def _prepare(self, fields: Any, delta: DeltaTable) -> None:
+        """Enable times of day in a table that was made without any."""
         from deltalake import TableFeatures
 
-        if "timestamp_ntz" not in fields.to_json() or "timestampNtz" in (delta.protocol().reader_features or []):
-            return delta
-        delta.alter.add_feature(TableFeatures.TimestampWithoutTimezone, allow_protocol_versions_increase=True)
-        return self._open(table)
+        if "timestamp_ntz" in fields.to_json() and "timestampNtz" not in (delta.protocol().reader_features or []):
+            delta.alter.add_feature(TableFeatures.TimestampWithoutTimezone, allow_protocol_versions_increase=True)
+            delta.update_incremental()
+
+    def _existing(self, table: str) -> DeltaTable | None:
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            return self._open(table)
+        except TableNotFoundError:
+            return None
 
     def _open(self, table: str, version: int | None = None) -> DeltaTable:
         from deltalake import DeltaTable
@@ -134,6 +134,18 @@ class DeltaTables:
             place = self._uri(table) + (f" version {version}" if version is not None else "")
             reason = str(error).splitlines()[0].rstrip(".")
             raise SourceError(f"{place} cannot be used ({reason}); restore it or its access rights.") from error
+
+
+def _files_of(delta: DeltaTable) -> tuple[int, list[DataFile]]:
+    """The version of an opened table, and its files."""
+    actions = delta.get_add_actions(flatten=True)
+    columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
+    months = f"partition.{PERIOD}"
+    none = [None] * len(columns[0])
+    periods = actions.column(months).to_pylist() if months in actions.column_names else none
+    return delta.version(), [
+        DataFile(name, period, size, row_count) for name, size, row_count, period in zip(*columns, periods, strict=True)
+    ]
 
 
 def _add(file: DataFile) -> Any:

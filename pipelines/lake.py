@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,15 @@ from pipelines.errors import SourceError
 from pipelines.lock import build_lock
 from pipelines.publication import Publication, Publications
 from pipelines.storage import Store, settle
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Staged files that become a table, or the month `period` of it, made from what `fingerprint` stands for."""
+
+    period: str | None
+    staged: tuple[Path, ...]
+    fingerprint: str
 
 
 class Lake:
@@ -32,7 +42,7 @@ class Lake:
         self._cache = cache
         self._tables = DeltaTables(store)
         self._records = Publications(store)
-        self._newest: dict[str, tuple[int, list[DataFile]]] = {}
+        self._newest: dict[str, tuple[int, Mapping[str | None, list[DataFile]]]] = {}
         self._listed: dict[str, int] | None = None
         self._still_ours: Callable[[], None] = _no_lock
 
@@ -42,9 +52,8 @@ class Lake:
 
     def files(self, table: str, period: str | None = None, version: int | None = None) -> list[Path]:
         """Local paths of a table's files, of one month or all, in the newest or a given version; by name."""
-        slices = self._newest_files(table) if version is None else self._tables.files(table, version)[1]
-        names = sorted(part.name for part in slices if period is None or part.period == period)
-        return [self._local(table, name) for name in names]
+        slices = self._slices(table) if version is None else _by_period(self._tables.files(table, version)[1])
+        return [self._local(table, file.name) for file in _of(slices, period)]
 
     def named_files(self, table: str, names: list[str]) -> list[Path]:
         """Local paths of the files a publication names; needs no Delta log."""
@@ -52,15 +61,12 @@ class Lake:
 
     def fingerprint(self, table: str, period: str | None = None) -> str | None:
         """What the newest slice was made from; None when there is none."""
-        for part in self._newest_files(table):
-            if part.period == period:
-                return part.name.partition("-")[0]
-        return None
+        files = self._slices(table).get(period)
+        return files[0].name.partition("-")[0] if files else None
 
     def is_whole(self, table: str, period: str | None = None) -> bool:
         """Whether every file of the newest slice lies in the warehouse with all its bytes."""
-        slices = (part for part in self._newest_files(table) if part.period == period)
-        return all(self._size(table, part.name) == part.size for part in slices)
+        return all(self._size(table, file.name) == file.size for file in self._slices(table).get(period, ()))
 
     def damaged(self, publication: Publication, only: Collection[str] | None = None) -> list[str]:
         """The files a publication names, or names for `only` these tables, that are gone or have lost bytes."""
@@ -85,13 +91,12 @@ class Lake:
 
     def contents(self, table: str, period: str | None = None) -> list[str]:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
-        names = [p.name for p in self._newest_files(table) if period is None or p.period == period]
         # Not by name, which opens with what a file was made from.
-        return sorted(name.rpartition("-")[2].partition(".")[0] for name in names)
+        return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in _of(self._slices(table), period))
 
     def periods(self, table: str) -> list[str]:
         """The months a table holds."""
-        return sorted({part.period for part in self._newest_files(table) if part.period})
+        return sorted(period for period in self._slices(table) if period)
 
     def versions(self) -> dict[str, int]:
         """The newest version of every table touched by this object."""
@@ -103,33 +108,44 @@ class Lake:
         Returns the new version, or the newest one when it holds just these files already. `fingerprint` is 16
         hex digits and differs between months. Raises CheckError when another writer committed meanwhile.
         """
+        return self.commit_slices(table, [Slice(period, tuple(staged), fingerprint)])
+
+    def commit_slices(self, table: str, slices: Sequence[Slice]) -> int:
+        """The same for several months of a table, or the whole of it, in one Delta commit."""
         import pyarrow as pa
         from pyarrow import parquet
 
-        names = _names(staged, fingerprint)
-        slices = self._newest_files(table)
-        if {part.name for part in slices if part.period == period} == set(names):
-            for path, name in zip(staged, names, strict=True):
-                lies_whole = self._size(table, name) == path.stat().st_size
-                path.unlink() if lies_whole else self._take_in(table, path, name)
+        kept = {period: {file.name for file in files} for period, files in self._slices(table).items()}
+        changed: list[tuple[Slice, list[str]]] = []
+        for part in slices:
+            names = _names(part.staged, part.fingerprint)
+            if kept.get(part.period) == set(names):
+                for path, name in zip(part.staged, names, strict=True):
+                    lies_whole = self._size(table, name) == path.stat().st_size
+                    path.unlink() if lies_whole else self._take_in(table, path, name)
+                continue
+            changed.append((part, names))
+            kept[part.period] = set()
+        if not changed:
             return self._version(table)
-        if not {part.name for part in slices if part.period != period}.isdisjoint(names):
+        taken = [name for names in kept.values() for name in names] + [name for _, names in changed for name in names]
+        if len(set(taken)) < len(taken):
             raise ValueError(f"{table}: two slices may not share a file; give each month its own fingerprint")
-        metadata = [parquet.read_metadata(path) for path in staged]
-        files = [
-            DataFile(name, period, path.stat().st_size, part.num_rows)
-            for path, name, part in zip(staged, names, metadata, strict=True)
-        ]
-        for path, name in zip(staged, names, strict=True):
-            self._take_in(table, path, name)
+        files, columns = [], None
+        for part, names in changed:
+            for path, name in zip(part.staged, names, strict=True):
+                held = parquet.read_metadata(path)
+                files.append(DataFile(name, part.period, path.stat().st_size, held.num_rows))
+                columns = columns or held.schema.to_arrow_schema()
+                self._take_in(table, path, name)
         # Engines differ in what they know to be never null; a table's checks say it, its schema does not.
-        columns = pa.schema([column.with_nullable(True) for column in metadata[0].schema.to_arrow_schema()])
-        return self._replace(table, files, columns, period)
+        nullable = pa.schema([column.with_nullable(True) for column in columns or ()])
+        return self._replace(table, files, nullable, [part.period for part, _ in changed])
 
     def drop(self, table: str, period: str) -> None:
         """Empty a month whose delivery vanished; one that is not there is fine."""
         if period in self.periods(table):
-            self._replace(table, [], None, period)
+            self._replace(table, [], None, [period])
 
     def publish(self, record: dict[str, Any]) -> Publication:
         """Write the next publication record; from then on readers see its tables.
@@ -163,20 +179,29 @@ class Lake:
             finally:
                 self._still_ours = _no_lock
 
-    def _newest_files(self, table: str) -> list[DataFile]:
-        if table not in self._newest:
-            self._newest[table] = self._tables.files(table)
-        return self._newest[table][1]
+    def _slices(self, table: str) -> Mapping[str | None, list[DataFile]]:
+        """The files of the newest version by month; under None those of a table without months."""
+        return self._looked_up(table)[1]
 
     def _version(self, table: str) -> int:
-        self._newest_files(table)
-        return self._newest[table][0]
+        return self._looked_up(table)[0]
 
-    def _replace(self, table: str, files: list[DataFile], schema: Any, period: str | None) -> int:
+    def _looked_up(self, table: str) -> tuple[int, Mapping[str | None, list[DataFile]]]:
+        if table not in self._newest:
+            version, files = self._find(table)
+            self._newest[table] = version, _by_period(files)
+        return self._newest[table]
+
+    def _find(self, table: str) -> tuple[int, list[DataFile]]:
+        return self._tables.files(table)
+
+    def _replace(self, table: str, files: list[DataFile], schema: Any, periods: Sequence[str | None]) -> int:
         self._still_ours()
-        self._tables.replace(table, files, schema, period)
         self._newest.pop(table, None)
-        return self._version(table)
+        months = [period for period in periods if period is not None]
+        version, now = self._tables.replace(table, files, schema, months or None)
+        self._newest[table] = version, _by_period(now)
+        return version
 
     def _take_in(self, table: str, staged: Path, name: str) -> None:
         self._listed = None
@@ -223,22 +248,35 @@ class _PublishedLake(Lake):
         super().__init__(store, cache)
         self._publication = publication
 
-    def _newest_files(self, table: str) -> list[DataFile]:
-        if table not in self._newest:
-            named = self._publication.tables.get(table)
-            self._newest[table] = self._tables.files(table, named["version"]) if named else (-1, [])
-        return self._newest[table][1]
+    def _find(self, table: str) -> tuple[int, list[DataFile]]:
+        named = self._publication.tables.get(table)
+        return self._tables.files(table, named["version"]) if named else (-1, [])
 
 
 def _no_lock() -> None:
     """A lake used without its lock has nothing to lose."""
 
 
+def _by_period(files: Iterable[DataFile]) -> dict[str | None, list[DataFile]]:
+    """Files by the month they hold, each month's by name."""
+    found: dict[str | None, list[DataFile]] = {}
+    for file in sorted(files, key=lambda file: file.name):
+        found.setdefault(file.period, []).append(file)
+    return found
+
+
+def _of(slices: Mapping[str | None, list[DataFile]], period: str | None) -> list[DataFile]:
+    """The files of one month, or all, by name."""
+    if period is not None:
+        return slices.get(period, [])
+    return sorted((file for files in slices.values() for file in files), key=lambda file: file.name)
+
+
 def _data_key(table: str, name: str) -> str:
     return f"tables/{table}/{name}"
 
 
-def _names(staged: list[Path], fingerprint: str) -> list[str]:
+def _names(staged: Sequence[Path], fingerprint: str) -> list[str]:
     """Each file's name. Of several files each name covers all: two commits share every file or none."""
     contents = []
     for path in staged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NoReturn
 
@@ -47,7 +47,7 @@ class Publications:
             # A clock set back must not put them out of order.
             now = max(now, before.published_at + timedelta(microseconds=1))
         publication = Publication(number=before.number + 1 if before else 1, published_at=now, **record)
-        text = json.dumps(asdict(publication), default=str, indent=1, sort_keys=True)
+        text = json.dumps(publication.__dict__, default=str, sort_keys=True)
         if not self._store.write_new(f"publications/{publication.number:06d}.json", text.encode()):
             raise CheckError("Another build published while this one ran; run this one again.")
         return publication

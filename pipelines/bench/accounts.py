@@ -106,7 +106,6 @@ def _build(place: Path, names: Collection[str]) -> None:
             builder.read_commitments,
         ):
             read()
-        for model in builder.catalog.ordered:
-            if model.stored and model.name in names:
-                for period in planned.months if model.grain == "month" else (None,):
-                    builder.build(model.name, period)
+        steps = [step for step in builder.steps(planned.months) if step[0] in names]
+        for _ in builder.build_steps(steps):
+            pass

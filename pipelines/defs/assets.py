@@ -9,7 +9,8 @@ from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.raw_assets import RAW_ASSETS
 from pipelines.defs.resources import Ledger
 from pipelines.defs.steps import ONE_RUN, POOL, asset_key, months_of, step
-from pipelines.models.build import Built, FailedChecks
+from pipelines.models.build import FailedChecks
+from pipelines.models.built import Built
 from pipelines.models.catalog import MADE_UP, Model, load_catalog
 from pipelines.models.publish import publish
 from pipelines.models.revision import code_revision
@@ -75,8 +76,9 @@ def materialize(
     built: list[Built] = []
     with step(ledger) as planned:
         try:
-            for period in months_of(context, planned) if model.grain == "month" else [None]:
-                built.append(ledger.builder.build(model.name, period))
+            months = months_of(context, planned) if model.grain == "month" else [None]
+            for made in ledger.builder.build_months(model.name, months):
+                built.append(made)
         except FailedChecks as failed:
             yield from check_results(model, [*built, failed.built])
             raise

@@ -14,7 +14,8 @@ from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import BILLS, recorded_sources, refuse_changed
 from pipelines.evidence.pack import BEFORE, INPUTS, PUBLICATION, RECORDS
 from pipelines.lake import Publication
-from pipelines.models.build import Builder, Built
+from pipelines.models.build import Builder
+from pipelines.models.built import Built
 from pipelines.models.catalog import PUBLISHED, WRITTEN_RAW
 from pipelines.policy import Policy
 from pipelines.settings import Settings
@@ -104,7 +105,7 @@ def _plant(pack: Pack, warehouse: Warehouse, published: Publication) -> None:
 def _build(builder: Builder, months: Sequence[str], console: Console) -> tuple[Builder, list[Built]]:
     built, steps = [], builder.steps(months)
     with console.steps(len(steps)) as progress:
-        for name, month in steps:
-            built.append(builder.build(name, month))
-            progress.step(builder.catalog[name].key, month or "")
+        for made in builder.build_steps(steps):
+            built.append(made)
+            progress.step(made.table, made.period or "")
     return builder, built

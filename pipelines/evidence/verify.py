@@ -19,7 +19,8 @@ from pipelines.evidence.pack import INPUTS, MARTS, RECORDS
 from pipelines.evidence.rebuild import published_in, rebuild
 from pipelines.evidence.reports import other_reports
 from pipelines.evidence.run_logs import read_again
-from pipelines.models.build import Builder, Built
+from pipelines.models.build import Builder
+from pipelines.models.built import Built
 from pipelines.models.catalog import load_catalog
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.quality.contract import load_contract

@@ -8,10 +8,9 @@ restated month rebuilds that month only, and the same input gives the same files
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 import polars as pl
@@ -19,11 +18,13 @@ import polars as pl
 from pipelines.engine import Engine, open_engine
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError
+from pipelines.lake import Slice
 from pipelines.models import records
+from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
 from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.published import view_published
-from pipelines.models.totals import Totals, recorded, totals_of
+from pipelines.models.totals import totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.told import first_row
 from pipelines.quality.validate import CheckResult, Gate, validate
@@ -31,25 +32,9 @@ from pipelines.stated.tables import STATED, stated_select
 from pipelines.warehouse import Warehouse
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.
-_FORM = 2
-
-
-@dataclass(frozen=True)
-class Built:
-    """What one table, or one month of it, came to; totals by cost basis and currency."""
-
-    table: str
-    period: str | None
-    fingerprint: str
-    row_count: int
-    totals: Totals
-    checks: list[CheckResult]
-    was_current: bool
-
-    @property
-    def failures(self) -> list[CheckResult]:
-        """The `error` checks that did not pass."""
-        return [check for check in self.checks if check.severity == "error" and not check.passed]
+_FORM = 3
+# Months of one table are committed together up to this many bytes: a killed build makes no more of them again.
+_BATCH_BYTES = 64 << 20
 
 
 class FailedChecks(CheckError):
@@ -80,6 +65,7 @@ class Builder:
         self.lake = warehouse.lake
         self.pseudonyms = warehouse.pseudonyms
         self.catalog = catalog or load_catalog()
+        self._records = BuildRecords(warehouse.store)
 
     def steps(self, months: Sequence[str], only: Collection[str] = ()) -> list[tuple[str, str | None]]:
         """Every table, and every month of those kept by month, inputs first; of `only` these and what they rest on."""
@@ -96,25 +82,34 @@ class Builder:
 
         Raises FailedChecks when an `error` expectation fails.
         """
-        model = self.catalog[name]
-        contract = load_contract(model.key)
-        fingerprint = self._fingerprint(model, contract, period)
-        is_there = self.lake.fingerprint(model.key, period) == fingerprint and self.lake.is_whole(model.key, period)
-        if is_there and (recorded := self._recorded(model.key, period, fingerprint)):
-            return recorded
-        staged = self.warehouse.staged(model.key, period)
-        self._stage(model, contract, period, staged)
-        checks = [self.pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
-        row_count, totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
-        built = Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
-        if built.failures:
-            raise FailedChecks(built)
-        if model.layer == "marts":
-            self.pseudonyms.file(staged, contract.key)
-        # Recorded before the commit: a kill in between repeats the step, one after it loses nothing.
-        self.warehouse.store.write(_record_key(model.key, period), _as_json(built))
-        self.lake.commit(model.key, [staged], fingerprint, period)
+        (built,) = self.build_months(name, [period])
         return built
+
+    def build_steps(self, steps: Iterable[tuple[str, str | None]]) -> Iterator[Built]:
+        """Build tables in the order of `steps`, the months of each together; to be read to the end."""
+        for name, group in groupby(steps, key=lambda step: step[0]):
+            yield from self.build_months(name, [month for _, month in group])
+
+    def build_months(self, name: str, months: Sequence[str | None]) -> Iterator[Built]:
+        """Build months of a table, or the whole of it (None), and commit them together; to be read to the end.
+
+        Raises FailedChecks when an `error` expectation fails; the months before it are committed.
+        """
+        model = self.catalog[name]
+        made: list[tuple[Built, Slice]] = []
+        try:
+            for period in months:
+                built, staged = self._build(model, period)
+                if staged:
+                    made.append((built, Slice(period, (staged,), built.fingerprint)))
+                    if sum(part.staged[0].stat().st_size for _, part in made) > _BATCH_BYTES:
+                        self._commit(model, made)
+                        made = []
+                yield built
+        except FailedChecks:
+            self._commit(model, made)
+            raise
+        self._commit(model, made)
 
     def read_runs(self) -> dict[str, int]:
         """Bring the tracker tables up to date with every run source; rows by table."""
@@ -136,7 +131,7 @@ class Builder:
         """What a table's committed build came to; CheckError when its inputs have changed since."""
         model = self.catalog[name]
         fingerprint = self._fingerprint(model, load_contract(model.key), period)
-        built = self._recorded(model.key, period, fingerprint)
+        built = self._records.find(model.key, period, fingerprint)
         if built is None or self.lake.fingerprint(model.key, period) != fingerprint:
             where = model.key + (f" {period}" if period else "")
             raise CheckError(f"{where} is behind its inputs; run `trainledger build` to the end first.")
@@ -152,6 +147,30 @@ class Builder:
             engine.close()
             raise
         return engine
+
+    def _build(self, model: Model, period: str | None) -> tuple[Built, Path | None]:
+        """What a table came to, and its rows where they are to be committed."""
+        contract = load_contract(model.key)
+        fingerprint = self._fingerprint(model, contract, period)
+        is_there = self.lake.fingerprint(model.key, period) == fingerprint and self.lake.is_whole(model.key, period)
+        if is_there and (recorded := self._records.find(model.key, period, fingerprint)):
+            return recorded, None
+        staged = self.warehouse.staged(model.key, period)
+        self._stage(model, contract, period, staged)
+        checks = [self.pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
+        row_count, totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
+        built = Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
+        if built.failures:
+            raise FailedChecks(built)
+        if model.layer == "marts":
+            self.pseudonyms.file(staged, contract.key)
+        return built, staged
+
+    def _commit(self, model: Model, made: Sequence[tuple[Built, Slice]]) -> None:
+        if made:
+            # Recorded before the commit: a kill in between repeats the step, one after it loses nothing.
+            self._records.write([built for built, _ in made])
+            self.lake.commit_slices(model.key, [part for _, part in made])
 
     def _stage(self, model: Model, contract: Contract, period: str | None, staged: Path) -> None:
         """Make a table's rows, in the types and the order of its contract, as one Parquet file."""
@@ -283,25 +302,3 @@ class Builder:
                 parts = self.lake.contents(*self._address(name, period))
             seal.update(f"\n{name}: {' '.join(parts)}".encode())
         return seal.hexdigest()[:16]
-
-    def _recorded(self, key: str, period: str | None, fingerprint: str) -> Built | None:
-        if not self.warehouse.store.exists(_record_key(key, period)):
-            return None
-        try:
-            record = json.loads(self.warehouse.store.read(_record_key(key, period)))
-            record["checks"] = [CheckResult(**check) for check in record["checks"]]
-            record["totals"] = recorded(record["totals"])
-            built = replace(Built(**record), was_current=True)
-        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-            # A damaged record is as good as none: the table is built again.
-            return None
-        return built if built.fingerprint == fingerprint else None
-
-
-def _record_key(key: str, period: str | None) -> str:
-    return f"checks/{key}/{period or 'whole'}.json"
-
-
-def _as_json(built: Built) -> bytes:
-    record = built.__dict__ | {"checks": [check.__dict__ for check in built.checks]}
-    return json.dumps(record, default=str, indent=1, sort_keys=True).encode()

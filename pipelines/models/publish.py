@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             "raw": {key: {"files": [file.name for file in lake.files(key)]} for key in WRITTEN_RAW},
             "checks": [
                 *(
-                    {"table": made.table, "period": made.period, **asdict(check)}
+                    {"table": made.table, "period": made.period, **check.__dict__}
                     for made in built
                     for check in made.checks
                 ),
@@ -182,7 +182,7 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
             sample=[{"doubt": builder.warehouse.pseudonyms.text(sentence)} for sentence in sentences[:20]],
             title="what was read with a doubt",
         )
-        yield {"table": table, "period": period, **asdict(doubt)}
+        yield {"table": table, "period": period, **doubt.__dict__}
 
 
 def mart_files(warehouse: Warehouse, tables: dict[str, dict[str, Any]]) -> dict[str, list[Path]]:

@@ -39,9 +39,8 @@ def refresh(
     for what, read in RECORDS.items():
         read(builder)
         report(what, "")
-    for name, month in builder.steps(planned.months, only):
-        builder.build(name, month)
-        report(builder.catalog[name].key, month or "")
+    for built in builder.build_steps(builder.steps(planned.months, only)):
+        report(built.table, built.period or "")
     if only:
         return None
     published = publish(builder, planned)

@@ -35,6 +35,7 @@ class RawBill:
         self._settings = settings
         self._sources = {source.name: source for source in settings.billing}
         self._stored: dict[str, list[RawDelivery]] = {}
+        self._selects: dict[tuple[str, str], RawSelect] = {}
 
     @cached_property
     def deliveries(self) -> list[Delivery]:
@@ -98,9 +99,11 @@ class RawBill:
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
             raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
-        delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
-        listed = next(listed for listed in LISTS if listed.table == table)
-        return raw_select(delivered, self._settings.tag_keys, listed)
+        if (table, period) not in self._selects:
+            delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
+            listed = next(listed for listed in LISTS if listed.table == table)
+            self._selects[table, period] = raw_select(delivered, self._settings.tag_keys, listed)
+        return self._selects[table, period]
 
 
 def _whole(folder: Path) -> RawDelivery:

@@ -1,0 +1,82 @@
+"""What building a table came to, and the records of it: one file per table, with an entry for each of its months."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipelines.models.totals import Totals, recorded
+from pipelines.quality.validate import CheckResult
+from pipelines.storage import Store
+
+
+@dataclass(frozen=True)
+class Built:
+    """What one table, or one month of it, came to; totals by cost basis and currency."""
+
+    table: str
+    period: str | None
+    fingerprint: str
+    row_count: int
+    totals: Totals
+    checks: list[CheckResult]
+    was_current: bool
+
+    @property
+    def failures(self) -> list[CheckResult]:
+        """The `error` checks that did not pass."""
+        return [check for check in self.checks if check.severity == "error" and not check.passed]
+
+
+class BuildRecords:
+    """What the last build of each table came to. Where a record is damaged or missing, the table is built again."""
+
+    def __init__(self, store: Store):
+        self._store = store
+        self._entries: dict[str, dict[str, Any]] = {}
+
+    def find(self, table: str, period: str | None, fingerprint: str) -> Built | None:
+        """The record of a table, or one month of it, made from what `fingerprint` stands for."""
+        if table not in self._entries:
+            self._entries[table] = self._read(table)
+        entry = self._entries[table].get(_entry(period))
+        try:
+            if entry is None or entry["fingerprint"] != fingerprint:
+                return None
+            checks = [CheckResult(**check) for check in entry["checks"]]
+            built = Built(**entry | {"checks": checks, "totals": recorded(entry["totals"])})
+            return replace(built, was_current=True)
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+            return None
+
+    def write(self, built: Sequence[Built]) -> None:
+        """Record what one table, or several months of it, came to; the records of its other months stay."""
+        (table,) = {made.table for made in built}
+        # Another process may have recorded other months since.
+        entries = self._read(table) | {_entry(made.period): _as_json(made) for made in built}
+        text = json.dumps(entries, default=str, sort_keys=True)
+        self._store.write(_key(table), text.encode())
+        self._entries[table] = json.loads(text)
+
+    def _read(self, table: str) -> dict[str, Any]:
+        if not self._store.exists(_key(table)):
+            return {}
+        try:
+            entries = json.loads(self._store.read(_key(table)))
+        except ValueError:
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+
+def _key(table: str) -> str:
+    return f"checks/{table}.json"
+
+
+def _entry(period: str | None) -> str:
+    return period or "whole"
+
+
+def _as_json(built: Built) -> dict[str, Any]:
+    return built.__dict__ | {"checks": [check.__dict__ for check in built.checks]}
