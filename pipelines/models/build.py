@@ -22,6 +22,7 @@ from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, lo
 from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.published import view_published
 from pipelines.models.totals import Totals, recorded, totals_of
+from pipelines.parse import parse_json
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.told import first_row
 from pipelines.quality.validate import CheckResult, validate
@@ -231,13 +232,12 @@ class Builder:
         if not self.warehouse.store.exists(_record_key(key, period)):
             return None
         try:
-            record = json.loads(self.warehouse.store.read(_record_key(key, period)))
+            record = parse_json(self.warehouse.store.read(_record_key(key, period)))
             record["checks"] = [CheckResult(**check) for check in record["checks"]]
             record["totals"] = recorded(record["totals"])
             built = replace(Built(**record), was_current=True)
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-            # A damaged record is as good as none: the table is built again.
-            return None
+            return None  # Damaged: as good as none, the table is built again.
         return built if built.fingerprint == fingerprint else None
 
 
