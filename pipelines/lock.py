@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pipelines.errors import SourceError, UsageError
+from pipelines.parse import parse_json
 from pipelines.storage import Store
 from pipelines.storage_s3 import S3Store
 
@@ -118,7 +119,7 @@ class _Lease:
 def _note(data: bytes) -> tuple[str, datetime]:
     """Who a lease names and until when; a note nobody can read holds nothing."""
     try:
-        note = json.loads(data)
+        note = parse_json(data)
         return note["holder"], datetime.fromisoformat(note["until"])
     except (ValueError, KeyError, TypeError):
         return "", datetime.fromtimestamp(0, UTC)

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from pipelines.errors import UsageError
 from pipelines.models.code import code_digest
+from pipelines.parse import parse_json
 
 if TYPE_CHECKING:
     from pipelines.quality.validate import CheckResult
@@ -121,7 +122,7 @@ class Pseudonyms:
         return self._in_tags if name == _TAGS else self.text
 
     def _in_tags(self, text: str) -> str:
-        tags = json.loads(text)
+        tags = parse_json(text)
         return json.dumps({key: self.user(v) if key in self._tags else self.text(v) for key, v in tags.items()})
 
     def _account(self, found: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NoReturn
 
 from pipelines.errors import CheckError, SourceError, UsageError
+from pipelines.parse import parse_json
 from pipelines.storage import Store
 
 # What else lies in the folder is none of ours.
@@ -72,7 +73,7 @@ class Publications:
 
     def _read(self, key: str) -> Publication:
         try:
-            record = json.loads(self._store.read(key))
+            record = parse_json(self._store.read(key))
             record["published_at"] = datetime.fromisoformat(record["published_at"])
             return Publication(**record)
         except (ValueError, KeyError, TypeError) as error:

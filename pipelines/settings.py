@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from pipelines.errors import UsageError
+from pipelines.parse import ParseError, parse_json, parse_toml
 from pipelines.policy import Policy
 from pipelines.privacy import Privacy
 from pipelines.settings_mistake import SOURCES, first_mistake, refuse_secrets
@@ -61,6 +68,13 @@ class Schedule(Frozen):
     cron: str = Field(default="30 5 * * *", pattern=r"^(\S+ +){4}\S+$")
 
 
+class _EnvironmentVariables(EnvSettingsSource):
+    """Environment variables, whose JSON is bounded as that of files is."""
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        return parse_json(value)
+
+
 class Settings(BaseSettings):
     """The whole configuration, immutable; locations are absolute or s3:// URIs."""
 
@@ -99,7 +113,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment wins over the file, whose content arrives as init arguments."""
-        return env_settings, init_settings
+        return _EnvironmentVariables(settings_cls), init_settings
 
     @property
     def tag_keys(self) -> dict[str, tuple[str, ...]]:
@@ -124,16 +138,16 @@ def load_settings(config: Path | None = None) -> Settings:
     """Settings from `config` (see `find_config`); a mistake names the file and the key."""
     path = find_config(config).resolve()
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = parse_toml(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}; check its permissions.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}.") from None
+    except ParseError as error:
+        raise UsageError(f"{path} {error}.") from None
     refuse_secrets(path, content)
     try:
         settings = Settings(**content)
     except SettingsError as error:
-        raise UsageError(f"The environment overrides {path} with what is no JSON: {error}.") from None
+        raise UsageError(f"The environment overrides {path} with a value that {error.__cause__}: {error}.") from None
     except ValidationError as error:
         raise UsageError(first_mistake(error, path, content, os.environ)) from None
     base = path.parent

@@ -48,7 +48,7 @@ def first_mistake(error: ValidationError, path: Path, content: dict[str, Any], e
         number = int(keys[1])
         entries = content.get(keys[0], [])
         name = entries[number].get("name") if number < len(entries) else None
-        where += f", [[{keys[0]}]] {name or f'number {number + 1}'}"
+        where += f", [[{keys[0]}]] {name if name and isinstance(name, str) else f'number {number + 1}'}"
         keys = keys[2:]
     key = ".".join(keys)
     kind = mistake["type"]

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from pipelines.errors import CheckError, UsageError
+from pipelines.parse import ParseError, parse_json
 from pipelines.storage import fresh_file
 
 MANIFEST = "manifest.json"
@@ -21,6 +22,8 @@ FORM = 1
 # What cannot be opened, is not what its length says, or is packed in a way we do not read.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 _MANIFEST_BYTES = 64 << 20
+# Tables and logs pack some 30 times. What packs better than this and is not small is nothing that we wrote.
+_UNPACK_RATIO, _HARMLESS_BYTES = 200, 64 << 20
 
 
 def write_archive(out: Path, about: Mapping[str, Any], members: Mapping[str, bytes | Path]) -> str:
@@ -56,12 +59,12 @@ class Pack:
         try:
             self._zip = zipfile.ZipFile(path)
             text = self.read(MANIFEST) if self._size(MANIFEST) <= _MANIFEST_BYTES else b""
-            self.about: dict[str, Any] = json.loads(text)
+            self.about: dict[str, Any] = parse_json(text)
             self.members = {
                 str(name): (str(told["sha256"]), int(told["bytes"])) for name, told in self.about["members"].items()
             }
             is_ours = self.about["format"] == FORMAT
-        except (*_DAMAGE, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        except (*_DAMAGE, KeyError, ValueError, TypeError, AttributeError):
             raise _no_pack(path) from None
         if not is_ours:
             raise _no_pack(path)
@@ -75,8 +78,11 @@ class Pack:
             return stream.read()
 
     def json(self, name: str) -> Any:
-        """A member that is JSON."""
-        return json.loads(self.read(name))
+        """A member that is JSON; CheckError where it is none."""
+        try:
+            return parse_json(self.read(name))
+        except ParseError as error:
+            raise CheckError(f"{self.path}: {name} {error}; have the pack sent again.") from None
 
     def extract(self, name: str, place: Path) -> Path:
         """Write a member to a file."""
@@ -97,6 +103,8 @@ class Pack:
                 yield f"{name} is missing"
             elif _misleads(name):
                 yield f"{name!a} is no name of a member"
+            elif self._size(name) > max(_UNPACK_RATIO * self._zip.getinfo(name).compress_size, _HARMLESS_BYTES):
+                yield f"{name} unpacks to more than {_UNPACK_RATIO} times its bytes"
             elif self._size(name) != size or self._digest(name) != seal:
                 yield f"{name} is not what was packed"
         yield from (f"{name!a} was added" for name in there if name not in self.members and name != MANIFEST)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.models.totals import Totals, recorded
+from pipelines.parse import parse_json
 from pipelines.quality.validate import CheckResult
 from pipelines.storage import Store
 
@@ -58,13 +59,13 @@ class BuildRecords:
         entries = self._read(table) | {_entry(made.period): _as_json(made) for made in built}
         text = json.dumps(entries, default=str, sort_keys=True)
         self._store.write(_key(table), text.encode())
-        self._entries[table] = json.loads(text)
+        self._entries[table] = parse_json(text)
 
     def _read(self, table: str) -> dict[str, Any]:
         if not self._store.exists(_key(table)):
             return {}
         try:
-            entries = json.loads(self._store.read(_key(table)))
+            entries = parse_json(self._store.read(_key(table)))
         except ValueError:
             return {}
         return entries if isinstance(entries, dict) else {}

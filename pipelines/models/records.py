@@ -12,6 +12,7 @@ import polars as pl
 from pipelines import house
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
 from pipelines.models.code import code_digest
+from pipelines.parse import parse_json
 from pipelines.sources.capacity_reservation import read_reservations, reservations_fingerprint
 from pipelines.sources.commitment import commitments_fingerprint, read_commitments
 from pipelines.sources.proof_registration import read_registrations, registrations_fingerprint
@@ -92,7 +93,7 @@ def bring_commitments(warehouse: Warehouse) -> int:
 def known_doubts(warehouse: Warehouse, place: str) -> list[str] | None:
     """The sentences kept at RUN_DOUBTS or RESERVATION_DOUBTS; None where they are lost or damaged."""
     try:
-        told = json.loads(warehouse.store.read(place)) if warehouse.store.exists(place) else None
+        told = parse_json(warehouse.store.read(place)) if warehouse.store.exists(place) else None
     except ValueError:
         return None
     return told if isinstance(told, list) and all(isinstance(sentence, str) for sentence in told) else None

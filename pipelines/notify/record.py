@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from pipelines.notify.news import News
+from pipelines.parse import parse_json
 from pipelines.storage import Store
 
 State = Literal["open", "claimed", "told"]
@@ -53,7 +54,7 @@ class Record:
 
     def _noted(self, place: str) -> State:
         try:
-            note = json.loads(self._store.read(place))
+            note = parse_json(self._store.read(place))
             if note["state"] != "claimed":
                 return "told"
             return "open" if datetime.fromisoformat(note["at"]) < datetime.now(UTC) - _STALE else "claimed"

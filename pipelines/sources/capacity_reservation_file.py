@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.parse import ParseError, parse_json
 from pipelines.settings_sources import ReservationSource
 from pipelines.sources.aws_answer import amount, count, moment
 from pipelines.sources.capacity_reservation import KINDS, SCHEMA, Reservation
@@ -69,11 +69,9 @@ def _text(content: bytes, where: str) -> str:
 
 def _answer(text: str, where: str) -> Any:
     try:
-        answer = json.loads(text)
-    except RecursionError:
-        raise SourceError(f"{where} is JSON too deep; save the answer of AWS as it came.") from None
-    except ValueError as error:
-        raise SourceError(f"{where} is not JSON ({error}); save the answer of AWS as it came.") from None
+        answer = parse_json(text)
+    except ParseError as error:
+        raise SourceError(f"{where} {error}; save the answer of AWS as it came.") from None
     if isinstance(answer, dict) and answer.get("NextToken"):
         mend = "save them all in one answer, as `aws` gives it without --max-items and --no-paginate"
         raise SourceError(f"{where} has a NextToken, so more pages belong to it; {mend}.")

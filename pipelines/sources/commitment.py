@@ -7,7 +7,6 @@ what the two tell differently is reported (mart_commitment_reconciliation).
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.errors import SourceError
+from pipelines.parse import ParseError, parse_json
 from pipelines.settings_sources import CommitmentSource
 from pipelines.sources.aws_answer import amount, count, moment
 from pipelines.storage import Object, Store, open_store
@@ -202,9 +202,9 @@ def _answers(source: CommitmentSource, warnings: list[str]) -> Iterator[tuple[An
         if item.size > _LARGEST_BYTES:
             raise SourceError(f"{where} has {item.size:,} bytes, more than commitments take; check what it is.")
         try:
-            answer = json.loads(store.read(item.key).decode("utf-8-sig"))
-        except (ValueError, RecursionError):
-            raise SourceError(f"{where} is not JSON; save the answer of AWS as it came.") from None
+            answer = parse_json(store.read(item.key))
+        except ParseError as error:
+            raise SourceError(f"{where} {error}; save the answer of AWS as it came.") from None
         # Recorders keep the answer under `data`, beside its status.
         if isinstance(answer, dict) and isinstance(answer.get("data"), dict):
             answer = answer["data"]

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+from pipelines.parse import parse_json
 from pipelines.sources.cur_columns import CUR, FOCUS, ColumnList, Delivered
 from pipelines.sources.cur_file import RawFile, TagKey
 from pipelines.storage import Object
@@ -93,7 +94,7 @@ def save(raw: RawDelivery, folder: Path) -> None:
 def load(folder: Path) -> RawDelivery | None:
     """The delivery stored in `folder`; None when there is none, or when it is no longer whole."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
         given = record["delivery"]
         objects = tuple(_object(item) for item in given["objects"])
         delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pipelines.errors import SourceError
+from pipelines.parse import parse_json
 from pipelines.sources.cur_delivery import Kind
 from pipelines.sources.cur_manifest_content import read_content
 from pipelines.storage import Object, Store
@@ -27,6 +28,8 @@ _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<bucket>[^/]*)/(?P<
 CACHE = "manifests.json"
 # Of ten thousand files a manifest is some 3 MB.
 _MANIFEST_BYTES = 64 << 20
+# Times that a name may be URL-encoded.
+_MOST_ENCODINGS = 4
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,8 @@ def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: St
 def _known(cache: Path) -> dict[str, Any]:
     """What was read before; a cache that is damaged is as good as none."""
     try:
-        known = json.loads(cache.read_text(encoding="utf-8")) if cache.is_file() else {}
-    except (ValueError, RecursionError):
+        known = parse_json(cache.read_text(encoding="utf-8")) if cache.is_file() else {}
+    except ValueError:
         return {}
     return known if isinstance(known, dict) else {}
 
@@ -189,10 +192,10 @@ def _resolve(name: str, bucket: str | None, place: Place, present: set[str], sto
 
 
 def _misleads(step: str) -> bool:
-    """Whether a part of a path may lead elsewhere for anybody who reads it, however often it is URL-encoded."""
-    while (plain := unquote(step)) != step:
-        step = plain
-    return step in ("", ".", "..") or not step.isprintable() or "/" in step or "\\" in step
+    """Whether a part of a path may lead elsewhere for anybody who reads it, or is URL-encoded again and again."""
+    for _ in range(_MOST_ENCODINGS):
+        step = unquote(step)
+    return step != unquote(step) or step in ("", ".", "..") or not step.isprintable() or "/" in step or "\\" in step
 
 
 def _below_folder(name: str, steps: list[str], place: Place, present: set[str], store: Store) -> str:

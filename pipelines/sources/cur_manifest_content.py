@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.parse import ParseError, parse_json
 from pipelines.sources.cur_delivery import Kind
 
 
@@ -27,7 +27,10 @@ def read_content(text: str, period: str, where: str) -> Content:
 
     Raises SourceError when it is no manifest, or one of another month.
     """
-    content = _json(text, where)
+    try:
+        content = parse_json(text)
+    except ParseError as error:
+        raise SourceError(f"{where} {error}; fetch it from the export again.") from None
     if not isinstance(content, dict):
         raise SourceError(f"{where} is not a JSON object; fetch the manifest from the export again.")
     names = content.get("dataFiles", content.get("reportKeys"))
@@ -43,17 +46,6 @@ def read_content(text: str, period: str, where: str) -> Content:
     _check_period(content.get("billingPeriod"), period, where)
     kind = "cur2" if "dataFiles" in content else "cur"
     return Content(kind, delivery_id, tuple(names), content.get("bucket") or None, _columns(content, where))
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SourceError(
-            f"{where} is not JSON ({error.msg}, line {error.lineno}); fetch it from the export again."
-        ) from None
-    except (ValueError, RecursionError):
-        raise SourceError(f"{where} is not JSON as AWS writes it; fetch it from the export again.") from None
 
 
 def _check_period(told: Any, period: str, where: str) -> None:

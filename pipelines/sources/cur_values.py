@@ -13,6 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute
 
+from pipelines.parse import parse_json
+
 # Its functions are made when it is imported, so a type checker does not know them.
 pc: Any = pyarrow.compute
 
@@ -105,10 +107,10 @@ def _time(text: str) -> datetime | None:
 
 def _entries(text: str) -> Sequence[tuple[str, str]] | None:
     try:
-        content = json.loads(text)
+        content = parse_json(text)
         # Half of a sign may be escaped, which is no text.
         json.dumps(content, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     if not isinstance(content, dict):
         return None

@@ -7,7 +7,6 @@ another. What changes is a new one, dated, that supersedes it. Exclusions of run
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from pipelines.errors import SourceError
+from pipelines.parse import ParseError, parse_toml
 from pipelines.settings_sources import ProofSource
 from pipelines.sources.proof_registration_form import Exclusion, File, Registration, mistake_in
 from pipelines.storage import Store, open_store
@@ -111,9 +111,9 @@ def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
         if item.size > _LARGEST_BYTES:
             raise SourceError(f"{where} has {item.size:,} bytes, more than registrations take; check what it is.")
         try:
-            content = tomllib.loads(store.read(item.key).decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SourceError(f"{where} is not valid TOML: {error}.") from None
+            content = parse_toml(store.read(item.key))
+        except ParseError as error:
+            raise SourceError(f"{where} {error}.") from None
         try:
             yield where, File(**content)
         except ValidationError as error:

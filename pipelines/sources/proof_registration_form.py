@@ -69,7 +69,8 @@ def mistake_in(where: str, error: ValidationError, content: Mapping[str, Any]) -
     keys = [str(part) for part in first["loc"]]
     if len(keys) > 2:
         kind, number = keys[0], int(keys[1])
-        name = content[kind][number].get("name") or content[kind][number].get("run_id") or f"number {number + 1}"
+        names = (content[kind][number].get(key) for key in ("name", "run_id"))
+        name = next((name for name in names if name and isinstance(name, str)), f"number {number + 1}")
         where += f", [[{kind}]] {name}"
         keys = keys[2:]
     key = ".".join(keys)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from pipelines.parse import parse_json
 from pipelines.sources.run_clean import MALFORMED
 from pipelines.storage import Object, Store
 
@@ -118,7 +118,7 @@ def _by_file(folder: Folder, marker: str, *, is_resumable: bool, planned_steps: 
 
 def _by_trainer_state(folder: Folder, store: Store) -> Verdict:
     try:
-        planned = int(json.loads(store.read(f"{folder.key}/trainer_state.json"))["max_steps"])
+        planned = int(parse_json(store.read(f"{folder.key}/trainer_state.json"))["max_steps"])
     except MALFORMED:
         # Cut short or of another kind: no plan to compare, and the file is there all the same.
         planned = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from pipelines.parse import MOST_LEVELS, ParseError, parse_json
 from pipelines.sources.run_event_fields import (
     COUNT,
     FIELDS,
@@ -106,7 +107,7 @@ def _object(line: bytes) -> dict[str, Any]:
     try:
         text = line.decode()
         body, end = _SCAN(text, 0)
-        if end < len(text) and not text[end:].isspace():
+        if (end < len(text) and not text[end:].isspace()) or text.count("[") + text.count("{") > MOST_LEVELS:
             raise StopIteration
     except (StopIteration, ValueError, RecursionError):
         body = _explained(line)
@@ -118,13 +119,11 @@ def _object(line: bytes) -> dict[str, Any]:
 def _explained(line: bytes) -> Any:
     """The JSON of a line once more, slowly, for the words of what is wrong with it."""
     try:
-        return json.loads(line.decode())
-    except json.JSONDecodeError as error:
-        raise Wrong(f"is not JSON ({error.msg} at character {error.pos + 1}); mend or remove the line.") from None
+        return parse_json(line.decode())
     except UnicodeDecodeError:
-        raise Wrong("is not UTF-8 text; mend or remove the line.") from None
-    except (ValueError, RecursionError):
-        raise Wrong("is JSON too deep or with a number too long to be an event; mend or remove the line.") from None
+        raise Wrong("is not UTF-8 text; fix or remove the line.") from None
+    except ParseError as error:
+        raise Wrong(f"{error}; fix or remove the line.") from None
 
 
 def _attempt(value: Any) -> int:

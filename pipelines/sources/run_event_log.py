@@ -36,6 +36,8 @@ _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
 _CHUNK_BYTES = 1 << 20
 _LINE_BYTES = 16 << 20
+# Events pack some 30 times. What packs better than this and is not small is no log.
+_UNPACK_RATIO, _HARMLESS_BYTES = 200, 64 << 20
 _AHEAD_BYTES = 64 << 20
 _FLUSH_ROWS = 8_000
 
@@ -62,7 +64,7 @@ class EventLog:
             if key.endswith(".gz"):
                 stream = gzip.GzipFile(fileobj=stream)  # pyright: ignore[reportAssignmentType]
             try:
-                self._read_file(stream, where)
+                self._read_file(stream, where, len(content))
             except (OSError, EOFError, zlib.error) as error:
                 raise SourceError(f"{where} is no whole gzip file ({error}); write it again.") from None
 
@@ -99,9 +101,9 @@ class EventLog:
         )
         return [*unknown, *strange, *self._cut]
 
-    def _read_file(self, stream: BinaryIO, where: str) -> None:
+    def _read_file(self, stream: BinaryIO, where: str, size: int) -> None:
         file_no = len(self._keys) - 1
-        for number, (line, is_whole) in enumerate(_split(stream, where), start=1):
+        for number, (line, is_whole) in enumerate(_split(stream, where, size), start=1):
             if not line or line.isspace():
                 continue
             try:
@@ -177,11 +179,18 @@ def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, by
                 content.cancel()
 
 
-def _split(stream: BinaryIO, where: str) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a stream, each with whether it has a line end."""
+def _split(stream: BinaryIO, where: str, size: int) -> Iterator[tuple[bytes, bool]]:
+    """The lines of a stream from a file of `size` bytes, each with whether it has a line end."""
     rest = b""
     is_first = True
+    unpacked = 0
     while chunk := stream.read(_CHUNK_BYTES):
+        unpacked += len(chunk)
+        if unpacked > max(_UNPACK_RATIO * size, _HARMLESS_BYTES):
+            raise SourceError(
+                f"{where} unpacks to more than {_UNPACK_RATIO} times its {size:,} bytes; check what wrote it, or "
+                "unpack it to .jsonl."
+            )
         if is_first:
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
             is_first = False

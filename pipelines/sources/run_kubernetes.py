@@ -7,12 +7,12 @@ Objects vanish soon after a job ends, so snapshots are kept and read together; t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.parse import parse_json
 from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import MALFORMED, telling
 from pipelines.sources.run_kubernetes_stays import side_by_side, storage
@@ -79,7 +79,7 @@ def _is_declared(pod: Mapping[str, Any]) -> bool:
 
 def _objects(content: bytes, where: str) -> Iterable[Mapping[str, Any]]:
     try:
-        told = json.loads(content)
+        told = parse_json(content)
         listed = told["items"] if str(told.get("kind", "")).endswith("List") else [told]
         for each in listed:
             each["metadata"]["name"]

@@ -22,8 +22,8 @@ Point = tuple[datetime, int | None, Mapping[str, float]]
 # Silence that ends an attempt: longer than any pause between the run's own points by so much, and at least so long.
 _PAUSES, _SILENCE = 20, timedelta(minutes=15)
 _EVALUATED = ("val", "valid", "validation", "test", "eval")
-# More machines than any one run has.
-_MOST_MACHINES = 20_000
+# More machines than any one run has, and more stays on them.
+_MOST_MACHINES, _MOST_STAYS = 20_000, 1_000_000
 _TOKENS = ("tokens_seen", "num_input_tokens_seen", "train/num_input_tokens_seen", "consumed_tokens")
 _EPOCHS = ("epoch", "train/epoch", "trainer/epoch")
 _NAMES = {
@@ -81,6 +81,20 @@ def described(said: Mapping[str, Any], run_id: str, warnings: list[str]) -> tupl
         ids = [any_machine(str(place["instance_type"]), rank) for rank in range(int(count))]
         place["evidence"] = "type_match"
     return facts, [{"resource_id": name, "node_rank": rank, **place} for rank, name in enumerate(ids)]
+
+
+def stays(
+    run_id: str, attempts: Sequence[Mapping[str, Any]], resources: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Each attempt on each resource, from its start to its end. ValueError for more of them than any run has."""
+    if len(attempts) * len(resources) > _MOST_STAYS:
+        raise ValueError(f"{len(attempts):,} attempts on {len(resources):,} machines are more than any run has")
+    return [
+        {"run_id": run_id, "attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"]}
+        | {"left_at": attempt["ended_at"], **resource}
+        for attempt in attempts
+        for resource in resources
+    ]
 
 
 def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: bool) -> float | int | None:

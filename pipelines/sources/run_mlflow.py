@@ -16,7 +16,7 @@ from pipelines.address import redacted
 from pipelines.errors import SourceError, UnreachableError, UsageError
 from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import moment_of, telling
-from pipelines.sources.run_metrics import History, Point, described
+from pipelines.sources.run_metrics import History, Point, described, stays
 from pipelines.sources.run_tracker import DECLARED, RunRecords, records
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
@@ -210,12 +210,7 @@ def _run(run: Mapping[str, Any], server: _Server, warnings: list[str]) -> dict[s
             | ({"end_reason": _REASON.get(str(status))} if attempt["attempt_no"] == len(attempts) else {})
             for attempt in attempts
         ],
-        "resource": [
-            {"run_id": run_id, "attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"]}
-            | {"left_at": attempt["ended_at"], **resource}
-            for attempt in attempts
-            for resource in resources
-        ],
+        "resource": stays(run_id, attempts, resources),
         "epoch": [{"run_id": run_id, **epoch} for epoch in history.epochs(attempts)],
         "evaluation": [{"run_id": run_id, **score} for score in history.evaluations(attempts)],
     }

@@ -6,13 +6,13 @@ billed, nor who ran it; set-up before `run_start` is outside the score and on th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.parse import parse_json
 from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import MALFORMED, moment_of, telling
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
@@ -60,7 +60,7 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[dict[str, Any
         if not mark:
             continue
         try:
-            entry = json.loads(told)
+            entry = parse_json(told)
             entry["at"] = moment_of(entry["time_ms"] / 1000)
             entry["metadata"] = entry.get("metadata") or {}
             entry["key"].lower()

@@ -7,13 +7,13 @@ checkpoints, only where checkpoints go; the instances themselves are the service
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from pipelines.errors import SourceError, UnreachableError
+from pipelines.parse import parse_json
 from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import MALFORMED, moment_of, telling
 from pipelines.sources.run_metrics import described
@@ -112,7 +112,7 @@ def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, 
         if not item.key.endswith(".json"):
             continue
         try:
-            content = json.loads(store.read(item.key), object_hook=_moment_object)
+            content = parse_json(store.read(item.key), _moment_object)
             told = content.get("data", content)
             if "TrainingJobName" in told:
                 yield told, {tag["Key"]: tag["Value"] for tag in told.get("Tags") or ()}

@@ -7,12 +7,14 @@ instance a name was when; without it a node is known by its name alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import product
+from math import prod
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pipelines.errors import SourceError, UsageError
+from pipelines.errors import SourceError, UsageError, shown
 from pipelines.settings_sources import RunSource
 from pipelines.sources.run_slurm_nodes import NODE_MAPS, UNKNOWN, moment
 from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
@@ -38,8 +40,11 @@ _STATES = {
 _GPUS = re.compile(r"(?:^|,)gres/(?:gpu|neuron)(?::[^=]+)?=(\d+)")
 # `sbatch --comment trainledger.run_id=llama8b-42` says which run the job is.
 _COMMENT = re.compile(rf"{re.escape(DECLARED)}=([^\s,;|]+)")
-# More nodes than a cluster has: what names more is no host list.
-_MOST_NODES = 100_000
+# More nodes than a cluster has, and more letters than a name has.
+_MOST_NODES, _LONGEST_NAME = 100_000, 255
+_COUNT = re.compile(r"[1-9][0-9]{0,4}")
+_HOST = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_BRACKETS = re.compile(r"\[([^\]]*)\]")
 _NODES = re.compile(r"(?:^|,)node=(\d+)")
 
 
@@ -48,12 +53,11 @@ def read(source: RunSource) -> RunRecords:
     zone = _zone(source)
     store = open_run_store(source)
     keys = [item.key for item in store.list() if item.key.endswith((".txt", ".psv", ".sacct"))]
-    stays = [
-        stay
-        for item in store.list()
-        if (read_map := NODE_MAPS.get(item.key.rpartition("/")[2]))
-        for stay in read_map(store.read(item.key), store.uri(item.key), zone)
-    ]
+    stays: dict[str, list[dict[str, Any]]] = {}
+    for item in store.list():
+        if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
+            for stay in read_map(store.read(item.key), store.uri(item.key), zone):
+                stays.setdefault(stay["node"], []).append(stay)
     jobs: dict[str, dict[tuple[datetime, str], dict[str, Any]]] = {}
     warnings: list[str] = []
     for key in keys:
@@ -72,28 +76,41 @@ def read(source: RunSource) -> RunRecords:
     return records(source, rows, warnings, declared)
 
 
-def hostlist(text: str) -> list[str]:
-    """Node names of a Slurm host list: `q1-[1-3,07],head` -> q1-1 q1-2 q1-3 q1-07 head. ValueError if it is none."""
-    names: list[str] = []
-    for part in re.findall(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*", text):
-        if part:
-            names += _expanded(part)
-    if not names or any(mark in name for name in names for mark in "[]"):
-        raise ValueError(text)
+def hostlist(text: str, most: int = _MOST_NODES) -> list[str]:
+    """Node names of a Slurm host list: `q1-[1-3,07],head` -> q1-1 q1-2 q1-3 q1-07 head.
+
+    ValueError, in words that follow the list, if it is none or names more than `most` nodes.
+    """
+    # Name, brackets, name, brackets, name.
+    hosts = [_BRACKETS.split(host) for host in _HOST.findall(text)]
+    if not hosts or _HOST.sub("", text).strip(",") or max(map(_length, hosts)) > _LONGEST_NAME:
+        raise ValueError("is not a host list")
+    ranges = [[_ranges(inside) for inside in host[1::2]] for host in hosts]
+    # Three brackets of a few digits name a million million nodes, so they are counted first.
+    count = sum(prod(sum(n.stop - n.start for n, _ in inside) for inside in host) for host in ranges)
+    if count > most:
+        raise ValueError(f"names {count:,} nodes where the job has at most {most:,}")
+    names = []
+    for host, insides in zip(hosts, ranges, strict=True):
+        spelled = [[f"{n:0{width}d}" for numbers, width in inside for n in numbers] for inside in insides]
+        names += ["".join(map("".join, zip(host[::2], [*chosen, ""], strict=True))) for chosen in product(*spelled)]
     return names
 
 
-def _expanded(part: str) -> list[str]:
-    found = re.search(r"\[([^\]]*)\]", part)
-    if not found:
-        return [part]
-    numbers: list[str] = []
-    for piece in found[1].split(","):
+def _length(host: Sequence[str]) -> int:
+    """Letters of the longest name that a host may spell, or a few more."""
+    return sum(map(len, host[::2])) + sum(max(map(len, inside.split(","))) for inside in host[1::2])
+
+
+def _ranges(inside: str) -> list[tuple[range, int]]:
+    """The numbers between two brackets, `08-10,12`, and how many digits each has at least."""
+    found = []
+    for piece in inside.split(","):
         low, _, high = piece.partition("-")
-        if not low.isdecimal() or (high and not high.isdecimal()) or int(high or low) - int(low) > _MOST_NODES:
-            raise ValueError(part)
-        numbers += [f"{n:0{len(low)}d}" for n in range(int(low), int(high or low) + 1)]
-    return [name for n in numbers for name in _expanded(part[: found.start()] + n + part[found.end() :])]
+        if not low.isdecimal() or (high and not high.isdecimal()) or int(low) > int(high or low):
+            raise ValueError("is not a host list")
+        found.append((range(int(low), int(high or low) + 1), len(low)))
+    return found
 
 
 def _zone(source: RunSource) -> ZoneInfo:
@@ -127,7 +144,11 @@ def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, A
 
 
 def _job(
-    run_id: str, attempts: Sequence[dict[str, Any]], stays: Sequence[dict], rows: dict, warnings: list[str]
+    run_id: str,
+    attempts: Sequence[dict[str, Any]],
+    stays: Mapping[str, Sequence[dict]],
+    rows: dict,
+    warnings: list[str],
 ) -> None:
     last = attempts[-1]
     state_of = [_STATES.get(str(record["State"]).split(" ")[0], ("unknown", None)) for record in attempts]
@@ -160,13 +181,17 @@ def _job(
         rows["resource"] += [attempt | node for node in _nodes(run_id, record, stays, warnings)]
 
 
-def _nodes(run_id: str, record: dict[str, Any], stays: Sequence[dict], warnings: list[str]) -> Iterable[dict[str, Any]]:
+def _nodes(
+    run_id: str, record: dict[str, Any], stays: Mapping[str, Sequence[dict]], warnings: list[str]
+) -> Iterable[dict[str, Any]]:
     if record["NodeList"] in UNKNOWN:
         return
+    counted = _COUNT.fullmatch(record.get("NNodes") or "")
     try:
-        names = hostlist(record["NodeList"])
-    except ValueError:
-        warnings.append(f"Run {run_id}: NodeList {record['NodeList']!r} is no host list; its nodes are unknown.")
+        names = hostlist(record["NodeList"], int(counted[0]) if counted else _MOST_NODES)
+    except ValueError as error:
+        listed = shown(record["NodeList"])
+        warnings.append(f"Run {run_id}: NodeList {listed} {error}; its nodes are unknown and its cost is not found.")
         return
     tres = record.get("AllocTRES") or ""
     gpus, nodes = _GPUS.search(tres), _NODES.search(tres)
@@ -175,9 +200,8 @@ def _nodes(run_id: str, record: dict[str, Any], stays: Sequence[dict], warnings:
         stay = {"node_rank": rank, "joined_at": record["Start"], "left_at": record["End"], "accelerators_used": used}
         held = [
             s
-            for s in stays
-            if s["node"] == name
-            and (s["started_at"] is None or record["End"] is None or s["started_at"] < record["End"])
+            for s in stays.get(name, ())
+            if (s["started_at"] is None or record["End"] is None or s["started_at"] < record["End"])
             and (s["ended_at"] is None or s["ended_at"] > record["Start"])
         ]
         if not held:

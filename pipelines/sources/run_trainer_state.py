@@ -6,7 +6,6 @@ written, which is last; an epoch or a score is dated by the first checkpoint tha
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.parse import parse_json
 from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import MALFORMED, epoch_count, telling
 from pipelines.sources.run_tracker import RunRecords, listed_state, open_run_store, records
@@ -70,7 +70,7 @@ def _naive(at: datetime) -> datetime:
 
 def _content(store: Store, key: str) -> Mapping[str, Any]:
     try:
-        content = json.loads(store.read(key))
+        content = parse_json(store.read(key))
         int(content["global_step"])
         float(content["epoch"] or 0)
     except MALFORMED:

@@ -7,15 +7,15 @@ instance: `config` may carry `aws.resource_ids` and `aws.account_id` (facts trai
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.parse import parse_json
 from pipelines.settings_sources import RunSource
 from pipelines.sources.run_clean import moment_of, telling
-from pipelines.sources.run_metrics import History, described
+from pipelines.sources.run_metrics import History, described, stays
 from pipelines.sources.run_tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 
 state = listed_state
@@ -51,12 +51,12 @@ def _lines(content: bytes, where: str) -> Iterable[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            told = json.loads(line)
+            told = parse_json(line)
             told["created"] = _moment(told["created_at"])
             told["heartbeat"] = _moment(told.get("heartbeatAt") or told.get("heartbeat_at") or told["created_at"])
             if told["id"] in (None, ""):
                 raise KeyError("id")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             missing = f" ({error.args[0]} is missing)" if isinstance(error, KeyError) else ""
             raise SourceError(
                 f"{where}, line {number} is no exported run with id, created_at and state{missing}; export it again."
@@ -99,12 +99,7 @@ def _run(run_id: str, ranks: Sequence[Mapping[str, Any]], warnings: list[str]) -
             | ({"end_reason": reason} if attempt["attempt_no"] == len(attempts) and reason else {})
             for attempt in attempts
         ],
-        "resource": [
-            {"run_id": run_id, "attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"]}
-            | {"left_at": attempt["ended_at"], **resource}
-            for attempt in attempts
-            for resource in resources
-        ],
+        "resource": stays(run_id, attempts, resources),
         "epoch": [{"run_id": run_id, **epoch} for epoch in history.epochs(attempts)],
         "evaluation": [{"run_id": run_id, **score} for score in history.evaluations(attempts)],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, model_validator
 
 from pipelines.errors import UsageError
+from pipelines.parse import ParseError, parse_toml
 from pipelines.stated.fields import Positive, Stated, Text
 
 
@@ -59,10 +59,10 @@ def read_baseline(file: Path, sha256: str) -> Baseline:
             "a new version in a file of its own."
         )
     try:
-        told = tomllib.loads(content.decode())
+        told = parse_toml(content)
         return Baseline(**{**told, "sha256": found})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not valid TOML: {error}.") from None
+    except ParseError as error:
+        raise UsageError(f"{file} {error}.") from None
     except ValidationError as error:
         mistake = error.errors()[0]
         key = ".".join(map(str, mistake["loc"]))

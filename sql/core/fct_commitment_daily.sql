@@ -10,10 +10,9 @@ with cut as (
 fee as (
     select
         fee.*, fee.commitment_kind = 'reserved_instance' as is_reservation,
-        unix_ms(fee.fee_started_at) as started_ms,
-        -- A stretch of no length is an hour.
-        greatest(unix_ms(fee.fee_ended_at), unix_ms(fee.fee_started_at) + case when fee.fee_ended_at > fee.fee_started_at then 0 else 3600000 end)
-            as ended_ms,
+        -- A stretch of no length is an hour. So is one longer than any term that is sold, before its days are counted out.
+        case when fee.fee_ended_at > fee.fee_started_at and fee.fee_ended_at <= fee.fee_started_at + interval 1100 day
+            then fee.fee_ended_at else fee.fee_started_at + interval 1 hour end as held_to,
         unix_ms(cut.cut_at) as cut_ms
     from stg_aws__commitment_fee as fee
     left join cut
@@ -22,7 +21,8 @@ fee as (
 ),
 
 slice as (
-    select *, unnest(generate_series(date_trunc('day', fee_started_at), greatest(fee_ended_at, fee_started_at), interval 1 day)) as day_at
+    select *, unix_ms(fee_started_at) as started_ms, unix_ms(held_to) as ended_ms,
+        unnest(generate_series(date_trunc('day', fee_started_at), held_to, interval 1 day)) as day_at
     from fee
 ),
 

@@ -62,6 +62,12 @@ def test_heavy_libraries_are_imported_where_they_are_used(package: str) -> None:
     assert [path.name for path in MODULES if uses(path, package, top_only=True)] == []
 
 
+def test_texts_of_others_are_parsed_in_one_place() -> None:
+    """It bounds them first (pipelines/parse.py); the benchmark reads what it wrote itself."""
+    parsers = [path for path in MODULES if re.search(r"\bjson\.loads?\(|\btomllib\b", path.read_text())]
+    assert [path.relative_to(ROOT).as_posix() for path in parsers] == ["pipelines/bench/bill.py", "pipelines/parse.py"]
+
+
 def test_only_settings_reads_the_environment() -> None:
     readers = [path.name for path in MODULES if re.search(r"os\.(environ|getenv)", path.read_text())]
     # __init__ switches telemetry off, which is writing.

@@ -19,6 +19,9 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
         ('location = "warehouse"', 'locaton = "warehouse"', r"unknown key 'warehouse\.locaton'"),
         ("[warehouse]", "[werehouse]", r"unknown key 'werehouse'"),
         ("[warehouse]", "[warehouse", r"is not valid TOML: .*line 1"),
+        ("[warehouse]", f"a{'.a' * 5_000} = 1\n[warehouse]", r" is nested more than 100 levels deep"),
+        ("[warehouse]", f"a = {'[' * 5_000}\n[warehouse]", r" is nested more than 100 levels deep"),
+        ('name = "payer"', "name.a = 1", r", \[\[billing\]\] number 1: key 'name': write text in quotes"),
         ('name = "payer"', "", r", \[\[billing\]\] number 1: key 'name': it is missing"),
         ('name = "payer"', 'name = "pay/er"', r", \[\[billing\]\] pay/er: key 'name': use letters, digits"),
         ('name = "payer"', 'name = "payer"\nkind = "cur3"', r", \[\[billing\]\] payer: key 'kind': .*'cur2'"),
@@ -106,7 +109,8 @@ def test_a_kind_of_runs_that_is_not_read(ledger: Ledger) -> None:
     ("variable", "value", "said"),
     [
         ("TRAINLEDGER_WAREHOUSE__ENGINE", "oracle", r"environment variable TRAINLEDGER_WAREHOUSE__ENGINE: key"),
-        ("TRAINLEDGER_BILLING", "payer", r"The environment overrides .* with what is no JSON: .*\"billing\""),
+        ("TRAINLEDGER_BILLING", "payer", r"The environment overrides .* a value that is not JSON .*\"billing\""),
+        ("TRAINLEDGER_BILLING", "[" * 100_000, r"a value that is nested more than 100 levels deep: .*\"billing\""),
     ],
 )
 def test_the_environment_is_named_when_it_is_at_fault(ledger: Ledger, variable: str, value: str, said: str) -> None:

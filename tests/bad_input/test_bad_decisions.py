@@ -70,6 +70,7 @@ def test_a_baseline_that_is_gone(tmp_path: Path) -> None:
         ("hours_per_unit = 2.0", "hours_per_unit = 0", "key 'hours_per_unit': input should be greater than 0."),
         ("version = 1", "version = 1\nhours = 2", "key 'hours': extra inputs are not permitted."),
         ('name = "llama8b"', "name = ", "is not valid TOML"),
+        ("version = 1", f"version{'.a' * 5_000} = 1", "is nested more than 100 levels deep."),
         (
             "cost_per_epoch",
             "cost_per_step",

@@ -67,6 +67,7 @@ def test_nothing_is_registered_where_nothing_is_configured() -> None:
         pytest.param([GOOD.replace("= 3", "= 0")], ["'planned_runs'"], id="no runs planned"),
         pytest.param(["[registration]\nname = 1\n"], ["'registration'", "double brackets"], id="single brackets"),
         pytest.param(["[[registration"], ["not valid TOML"], id="not TOML"),
+        pytest.param([f"a{'.a' * 5_000} = 1\n{GOOD}"], ["0.toml is nested more than 100 levels deep"], id="too deep"),
         pytest.param([GOOD, GOOD], ["first stands in", "as well"], id="twice the same name"),
         pytest.param([GOOD, LATER], ["first and second", "workload llama", "contradict"], id="two of one workload"),
         pytest.param(

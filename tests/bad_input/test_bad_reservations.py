@@ -45,7 +45,7 @@ def blocks(**fields: Any) -> dict[str, Any]:
     ("content", "said"),
     [
         ("{oops", r"is not JSON \(.*\); save the answer of AWS"),
-        ("[" * 100_000, r"is JSON too deep; save"),
+        ("[" * 100_000, r"is nested more than 100 levels deep; save"),
         (b"\xff\xfe", r"is not UTF-8 text; save it again"),
         ([BLOCK], r"is no JSON object; save an answer with CapacityReservations"),
         ({"Reservations": []}, r"has none of CapacityReservations, .*; save the answer of one of those calls"),

@@ -20,8 +20,8 @@ def event(kind: str, clock: str, /, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"event": oops}', r"is not JSON \(.*\); mend or remove the line"),
-        ("[" * 100_000, r"is JSON too deep"),
+        ('{"event": oops}', r"is not JSON \(.*\); fix or remove the line"),
+        ("[" * 100_000, r"is nested more than 100 levels deep"),
         ("[1]", r"is not a JSON object; write one event a line"),
         (b"\xff\xfe", r"is not UTF-8 text"),
         ({"event": "heartbeat", "at": f"{DAY}00:00:00Z"}, r"has no `run_id`; every event needs one"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -185,3 +186,10 @@ def test_currencies_are_never_added(tmp_path: Path) -> None:
     bill = [fee(hour(10), "40.00", "30.00"), fee(hour(10), "7.00", "7.00", line_item_currency_code="EUR")]
     sql = f"select billing_currency, commitment_cost_usd from {MONTHLY} order by 1"
     assert told(tmp_path, bill, sql) == [("EUR", Decimal("7")), ("USD", Decimal("40"))]
+
+
+def test_a_fee_of_nine_thousand_years_is_one_day(tmp_path: Path) -> None:
+    """No term is longer than three years, so all of it is the cost of its first day."""
+    bill = [fee(span("1000-01-01 00:00:00", "9999-12-31 00:00:00"), "40.00", "30.00")]
+    sql = "select usage_date, commitment_cost_usd from fct_commitment_daily"
+    assert told(tmp_path, bill, sql) == [(date(1000, 1, 1), Decimal("40"))]

@@ -32,6 +32,11 @@ JOB: dict[str, Any] = {
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
+# Of every second point the step is one behind, so each begins an attempt; and no machine is named.
+RESUMED = [{"_timestamp": 1_782_900_000 + n, "_step": 1 - n % 2, "loss": 1} for n in range(101)]
+MANY = {"aws.instance_type": "p5.48xlarge", "aws.account_id": "1", "aws.region": "u", "aws.instance_count": 20_000}
+
+
 def read(root: Path, kind: str, file: str, content: Any) -> RunRecords:
     (root / file).parent.mkdir(parents=True, exist_ok=True)
     text = content if isinstance(content, str) else json.dumps(content)
@@ -54,6 +59,7 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
         ("wandb", "r.jsonl", wandb(history=[{"_timestamp": 1, "epoch": 1e12}]), "mine: run a .*tells epoch 1e.12"),
         ("wandb", "r.jsonl", wandb(id=None), "r.jsonl, line 1 .*id is missing"),
         ("wandb", "r.jsonl", DEEP, "r.jsonl, line 1 is no exported run"),
+        ("wandb", "r.jsonl", wandb(history=RESUMED, config=MANY), "run a .*51 attempts on 20,000 machines are more"),
         ("trainer_state", "r/checkpoint-10/trainer_state.json", HF | {"epoch": 1e12}, "r/checkpoint-10.*epoch 1e.12"),
         ("trainer_state", "r/checkpoint-10/trainer_state.json", DEEP, "trainer_state.json is no trainer state"),
         ("lightning", "v/metrics.csv", "epoch,step,val_loss\n0,1,1\n1,,1\n", "metrics.csv, line 3 has no step"),
@@ -75,7 +81,9 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, kind: str, file:
 @pytest.mark.parametrize(
     ("kind", "file", "content", "said"),
     [
-        ("slurm", "a.txt", sacct(nodes="n[1-999999999]"), "NodeList 'n[1-999999999]' is no host list"),
+        ("slurm", "a.txt", sacct(nodes="n[1-999999999]"), "NodeList 'n[1-999999999]' names 999,999,999 nodes where"),
+        ("slurm", "a.txt", sacct(nodes="n[1-300]m[1-400]"), "names 120,000 nodes where the job has at most 100,000;"),
+        ("slurm", "a.txt", sacct(nodes="n[1]" * 2_000), "is not a host list; its nodes are unknown"),
         ("slurm", "a.txt", sacct(tres=f"gres/gpu={'9' * 23},node=1"), "accelerators_used is '9999"),
         ("slurm", "a.txt", sacct(end="2026-07-01T09:00:00"), "left_at of its resource is 2026-07-01 09:00:00, before"),
         ("sagemaker", "a.json", JOB | {"TrainingEndTime": "2026-07-01T09:00:00Z"}, "ended_at of its attempt is"),

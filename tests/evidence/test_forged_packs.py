@@ -163,6 +163,28 @@ def test_what_is_no_pack_is_refused_as_wrong_usage(pack: Path, tmp_path: Path) -
         assert isinstance(refused(path), UsageError)
 
 
+def test_a_small_pack_that_unpacks_to_more_than_any_is_refused_by_the_member(tmp_path: Path) -> None:
+    """65 MiB of zeros in some 70 KB, under a manifest that fits; nothing of it is unpacked."""
+    zeros = {"sha256": "0" * 64, "bytes": 65 << 20}
+    about = {"format": "trainledger evidence pack", "form": 1, "members": {"inputs.json": zeros}}
+    bomb = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps(about))
+        archive.writestr("inputs.json", bytes(65 << 20))
+    error = refused(bomb)
+    assert error.exit_code == 1
+    assert "inputs.json unpacks to more than 200 times its bytes, 1 file in all" in str(error)
+
+
+def test_json_of_a_pack_that_is_too_deep_is_refused_by_its_name(pack: Path) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        held["publication.json"] = b"[" * 100_000
+
+    error = refused(rewritten(pack, change, sealed=True))
+    assert error.exit_code == 1
+    assert "publication.json is nested more than 100 levels deep; have the pack sent again." in str(error)
+
+
 def test_a_pack_of_other_models_names_the_version_that_verifies_it(pack: Path) -> None:
     def change(held: dict[str, bytes]) -> None:
         manifest = json.loads(held["manifest.json"])

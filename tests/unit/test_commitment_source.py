@@ -77,6 +77,7 @@ def test_the_same_commitment_in_two_answers_is_one(tmp_path: Path) -> None:
     ("answers", "words"),
     [
         (["{"], "0.json is not JSON"),
+        (["[" * 100_000], "0.json is nested more than 100 levels deep; save"),
         ([{"Plans": []}], "0.json has neither SavingsPlans"),
         ([{"savingsPlans": {}}], "savingsPlans is not a list"),
         ([{"savingsPlans": [3]}], "number 1 is no JSON object"),

@@ -9,7 +9,7 @@ import pytest
 from support.event_log import DESIGN, at, event, read, source, text
 from support.records import rows
 
-from pipelines.errors import UsageError
+from pipelines.errors import SourceError, UsageError
 from pipelines.settings import RunSource
 from pipelines.sources.run_tracker import read_runs, runs_fingerprint
 from pipelines.storage import open_store
@@ -98,3 +98,17 @@ def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:
         line["at"] = f"2026-07-{1 + step // 3600:02}T10:{step // 60 % 60:02}:{step % 60:02}Z"
     records = read(tmp_path, text(event("run_started", "10:00:00"), *told))
     assert records.tables["tracker_evaluation"]["value"].sort().to_list() == [float(step) for step in steps]
+
+
+@pytest.mark.parametrize("mib", [63, 65])
+def test_a_small_file_that_unpacks_to_more_than_any_log_is_refused(tmp_path: Path, mib: int) -> None:
+    """Spaces pack a thousand times. Up to 64 MiB they are read all the same: a short log of equal lines is harmless."""
+    file = tmp_path / "rank.jsonl.gz"
+    spaces = (b" " * 1_023 + b"\n") * (mib << 10)
+    file.write_bytes(gzip.compress(text(event("run_started", "10:00:00")).encode() + spaces))
+    if mib < 64:
+        assert read_runs(source(tmp_path)).tables["tracker_run"].height == 1
+        return
+    size = f"{file.stat().st_size:,}"
+    with pytest.raises(SourceError, match=rf"rank\.jsonl\.gz unpacks to more than 200 times its {size} bytes; check"):
+        read_runs(source(tmp_path))

@@ -32,17 +32,20 @@ TEXT = "write text in quotes."
 PASSES = "write a whole number from 1 to 5."
 COUNT = "write a whole number of 0 or more."
 NUMBER = "write a finite number, or leave it out."
-TOO_MUCH = "is JSON too deep or with a number too long to be an event; mend or remove the line."
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"hello", "is not JSON (Expecting value at character 1); mend or remove the line."),
-        (b'{"event": "heart', "is not JSON (Unterminated string starting at at character 11); mend"),
-        (b'{"event": "\xff"}', "is not UTF-8 text; mend or remove the line."),
-        (b"[" * 100_000, TOO_MUCH),
-        (b'{"run_id": ' + b"9" * 5000 + b"}", TOO_MUCH),
+        (b"hello", "is not JSON (Expecting value at character 1); fix or remove the line."),
+        (b'{"event": "heart', "is not JSON (Unterminated string starting at at character 11); fix"),
+        (b'{"event": "\xff"}', "is not UTF-8 text; fix or remove the line."),
+        (b"[" * 100_000, "is nested more than 100 levels deep; fix or remove the line."),
+        (b'{"run_id": ' + b"[" * 101 + b"]" * 101 + b"}", "is nested more than 100 levels deep; fix"),
+        (
+            b'{"run_id": ' + b"9" * 5000 + b"}",
+            "is not JSON (a number has thousands of digits); fix or remove the line.",
+        ),
         (b"[1]", "is not a JSON object; write one event a line."),
         (b"null", "is not a JSON object; write one event a line."),
         (b'{"event":"heartbeat","run_id":"\\ud800"}', f'has `run_id` "\\ud800"; {TEXT}'),

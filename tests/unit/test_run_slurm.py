@@ -121,6 +121,35 @@ def test_host_lists(text: str, names: list[str]) -> None:
     assert hostlist(text) == names
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", "x[", "x]", "x[1", "x[]", "x[-1]", "x[a]", "x[3-1]", "x[1][", "x[[1]]", "[" * 100_000,
+     "x[1]" * 1_000, f"x[{'0' * 300}-9]", "x" * 300, "x[3-1][1-999999999]"],
+)  # fmt: skip
+def test_what_is_no_host_list(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^is not a host list$"):
+        hostlist(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("x[1-300][1-400]", "120,000"), ("x[1-60000],y[1-60000]", "120,000"), (f"x[1-{'9' * 100}]", "9,9.*9,999")],
+)
+def test_nodes_are_counted_before_they_are_named(text: str, count: str) -> None:
+    with pytest.raises(ValueError, match=rf"^names {count} nodes where the job has at most 100,000$"):
+        hostlist(text)
+
+
+def test_a_job_has_no_more_nodes_than_its_record_counts(tmp_path: Path) -> None:
+    """Three are listed where NNodes is 2: which two they were is unknown. The first attempt keeps its own."""
+    told = slurm(tmp_path, SACCT.replace("[2-3]", "[1-3]"))
+    assert rows(told, "resource", "run_id", "attempt_no") == [("lab-77", 1), ("lab-77", 1), ("lab-79", 1)]
+    assert told.warnings[0] == (
+        "Run lab-77: NodeList 'q1-dy-trn1-[1-3]' names 3 nodes where the job has at most 2; its nodes are unknown and "
+        "its cost is not found."
+    )
+
+
 def test_what_is_no_sacct_output_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"jobs\.txt has no column JobIDRaw"):
         slurm(tmp_path, "JobID|State\n1|COMPLETED\n")

@@ -1,0 +1,72 @@
+"""JSON and TOML that others wrote, bounded before they are parsed: a ParseError continues the name of the file."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+# Deeper than AWS, Kubernetes, a tracker or a person writes, and far from the depth at which Python gives up.
+MOST_LEVELS = 100
+_TOML_BYTES = 1 << 20
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_STEPS = bytes(set(range(256)) - set(_STEPS))
+# Strings and comments of TOML. A string without an end matches too, so that no character is read twice.
+_TOML_STRINGS = re.compile(
+    r'"""(?:\\.|.)*?(?:"""|\Z)|' r"'''.*?(?:'''|\Z)|" r'"(?:\\.|[^"\n])*+"?|' r"'[^'\n]*+'?|#[^\n]*+", re.DOTALL
+)
+_NOT_A_KEY = re.compile(r"[^\w\-. \t]+")
+
+
+class ParseError(ValueError):
+    """What is wrong with a text, in words that follow its name."""
+
+
+def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+    """The content of a JSON text. ParseError where it is none, or nested more than MOST_LEVELS deep."""
+    try:
+        text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
+        # Most texts have too few brackets to look at each.
+        if text.count("[") + text.count("{") > MOST_LEVELS:
+            _refuse_deep("".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2]))
+        return json.loads(text, object_hook=object_hook)
+    except ParseError:
+        raise
+    except UnicodeDecodeError:
+        raise ParseError("is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise ParseError(f"is not JSON ({error.msg} at character {error.pos + 1})") from None
+    except ValueError:
+        raise ParseError("is not JSON (a number has thousands of digits)") from None
+
+
+def parse_toml(content: bytes) -> dict[str, Any]:
+    """The content of a TOML file. ParseError where it is none, too large, or nested more than MOST_LEVELS deep."""
+    if len(content) > _TOML_BYTES:
+        raise ParseError(f"has {len(content):,} bytes where {_TOML_BYTES:,} are the most that is read")
+    try:
+        text = content.decode()
+        bare = _TOML_STRINGS.sub("", text)
+        _refuse_deep(bare)
+        # The memory that tomllib takes grows with the square of the parts of a dotted key.
+        if max(key.count(".") for key in _NOT_A_KEY.split(bare)) >= MOST_LEVELS:
+            raise _too_deep()
+        return tomllib.loads(text)
+    except ParseError:
+        raise
+    except ValueError as error:
+        # Includes text that is not UTF-8 and numbers of thousands of digits.
+        raise ParseError(f"is not valid TOML: {error}") from None
+
+
+def _refuse_deep(outside_strings: str) -> None:
+    brackets = outside_strings.encode("ascii", "ignore").translate(None, _NO_STEPS)
+    if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > MOST_LEVELS:
+        raise _too_deep()
+
+
+def _too_deep() -> ParseError:
+    return ParseError(f"is nested more than {MOST_LEVELS} levels deep")
