@@ -36,6 +36,11 @@ def quoted(name: str | Path) -> str:
     return f"""({text.replace(NUL, "' || chr(0) || '")})""" if NUL in text else text
 
 
+def _identifier(name: str) -> str:
+    """A SQL identifier. Whoever writes a file chooses the names of its columns."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def file_list(files: Sequence[Path]) -> str:
     """A SQL list literal of file paths."""
     if not files:
@@ -165,10 +170,9 @@ class DuckDBEngine(Engine):
         self._files += files
         relation = f"read_parquet({file_list(files)}, {options})"
         # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
-        instants = [
-            row[0] for row in self._run(f"describe select * from {relation}") if row[1] == "TIMESTAMP WITH TIME ZONE"
-        ]
-        naive = ", ".join(f'make_timestamp(epoch_us("{column}")) as "{column}"' for column in instants)
+        described = self._run(f"describe select * from {relation}")
+        instants = [_identifier(str(row[0])) for row in described if row[1] == "TIMESTAMP WITH TIME ZONE"]
+        naive = ", ".join(f"make_timestamp(epoch_us({column})) as {column}" for column in instants)
         self.view_sql(name, f"select * {f'replace ({naive}) ' if naive else ''}from {relation}")
 
     def _run(self, statement: str) -> list[tuple[object, ...]]:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pipelines.errors import SourceError
+from pipelines.paths import unsafe
 from pipelines.sources.cur_delivery import Kind
 from pipelines.sources.cur_manifest_content import read_content
 from pipelines.storage import Object, Store
@@ -192,7 +193,7 @@ def _misleads(step: str) -> bool:
     """Whether a part of a path may lead elsewhere for anybody who reads it, however often it is URL-encoded."""
     while (plain := unquote(step)) != step:
         step = plain
-    return step in ("", ".", "..") or not step.isprintable() or "/" in step or "\\" in step
+    return unsafe(step) is not None or not step.isprintable() or "/" in step
 
 
 def _below_folder(name: str, steps: list[str], place: Place, present: set[str], store: Store) -> str:
