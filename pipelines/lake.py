@@ -18,6 +18,7 @@ from typing import Any
 from pipelines.delta import DataFile, DeltaTables
 from pipelines.errors import SourceError
 from pipelines.lock import build_lock
+from pipelines.paths import below
 from pipelines.publication import Publication, Publications
 from pipelines.storage import Store, settle
 
@@ -205,36 +206,36 @@ class Lake:
 
     def _take_in(self, table: str, staged: Path, name: str) -> None:
         self._listed = None
+        target = self._path(table, name)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if self._is_remote:
             self._store.upload(staged, _data_key(table, name))
-            local = self._cache / table / name
-            local.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(staged, local)
+            shutil.move(staged, target)
         else:
-            target = Path(self._store.location) / _data_key(table, name)
-            target.parent.mkdir(parents=True, exist_ok=True)
             settle(staged)
             staged.replace(target)
 
     def _local(self, table: str, name: str) -> Path:
-        key = _data_key(table, name)
-        path = self._cache / table / name if self._is_remote else Path(self._store.location) / key
+        path = self._path(table, name)
         if not path.is_file():
             if not self._is_remote:
                 raise SourceError(f"{path} is gone; run `trainledger build`, which makes it again.")
-            self._store.download(key, path)
+            self._store.download(_data_key(table, name), path)
         return path
+
+    def _path(self, table: str, name: str) -> Path:
+        """Where a file lies on this machine; its name comes from a publication or a Delta log."""
+        return below(self._cache if self._is_remote else Path(self._store.location) / "tables", f"{table}/{name}")
 
     def _size(self, table: str, name: str) -> int | None:
         """A file's bytes as it lies in the warehouse; None where it is gone."""
-        key = _data_key(table, name)
         if not self._is_remote:
-            path = Path(self._store.location) / key
+            path = self._path(table, name)
             return path.stat().st_size if path.is_file() else None
         if self._listed is None:
             # One listing instead of a question for every file.
             self._listed = {item.key: item.size for item in self._store.list("tables/")}
-        return self._listed.get(key)
+        return self._listed.get(_data_key(table, name))
 
     @property
     def _is_remote(self) -> bool:

@@ -8,12 +8,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
 from pipelines.errors import SourceError
-from pipelines.storage import Object, Store, checked_key, fresh_file, is_temporary, settle, temporary_beside
+from pipelines.paths import below
+from pipelines.storage import Object, Store, fresh_file, is_temporary, settle, temporary_beside
 
 
 class LocalStore(Store):
@@ -25,9 +25,8 @@ class LocalStore(Store):
 
     def list(self, prefix: str = "") -> list[Object]:
         found = []
-        start = self._path(prefix).parent if prefix else self._root
-        if prefix.endswith("/"):
-            start = self._path(prefix)
+        named = self._path(prefix.removesuffix("/")) if prefix else self._root
+        start = named if not prefix or prefix.endswith("/") else named.parent
         if not start.is_dir() and self._root.is_dir():
             return []
         for folder, entries in self._folders(start):
@@ -81,7 +80,7 @@ class LocalStore(Store):
         return str(self._root / key)
 
     def _path(self, key: str) -> Path:
-        return self._inside(self._root / checked_key(key, self.location))
+        return below(self._root, key, inner_links=True)
 
     def _folders(self, start: Path) -> Iterator[tuple[Path, Sequence[os.DirEntry[str]]]]:
         """Each folder from `start` on, with its files; linked ones are not entered."""
@@ -101,22 +100,8 @@ class LocalStore(Store):
     def _listed(self, entry: os.DirEntry[str]) -> os.DirEntry[str]:
         """What a walk from inside the root came by: only a link can lead out."""
         if entry.is_symlink():
-            self._inside(Path(entry.path))
+            self._path(Path(entry.path).relative_to(self._root).as_posix())
         return entry
-
-    @cached_property
-    def _real(self) -> Path:
-        return self._root.resolve()
-
-    def _inside(self, path: Path) -> Path:
-        try:
-            is_inside = path.resolve().is_relative_to(self._real)
-        except (OSError, RuntimeError):
-            # A link that leads to itself.
-            is_inside = False
-        if not is_inside:
-            raise SourceError(f"{path} leads outside {self.location}; nothing outside of it is read.")
-        return path
 
     def _object(self, key: str, entry: os.DirEntry[str]) -> Object | None:
         try:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from pipelines.errors import SourceError, UnreachableError, UsageError
-from pipelines.storage import Object, Store, checked_key, fresh_file
+from pipelines.paths import checked_name
+from pipelines.storage import Object, Store, fresh_file
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ class S3Store(Store):
 
     def list(self, prefix: str = "") -> list[Object]:
         if prefix:
-            checked_key(prefix, self.location)
+            checked_name(prefix.removesuffix("/"), self.location)
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._at(prefix))
 
         def collect() -> list[Object]:
@@ -161,7 +162,7 @@ class S3Store(Store):
         return f"{self.prefix}/{key}" if self.prefix else key
 
     def _object(self, key: str) -> dict[str, str]:
-        return {"Bucket": self.bucket, "Key": self._at(checked_key(key, self.location))}
+        return {"Bucket": self.bucket, "Key": self._at(checked_name(key, self.location))}
 
     @cached_property
     def _region(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipelines.errors import UsageError
 from pipelines.lake import Lake
+from pipelines.paths import below
 from pipelines.privacy import Pseudonyms
 from pipelines.publication import Publication, moment_of
 from pipelines.settings import Settings
@@ -64,7 +65,7 @@ class Warehouse:
 
     def staged(self, key: str, period: str | None) -> Path:
         """Where a table's fresh file waits for its checks."""
-        path = self.staging / f"{key}.{period or 'whole'}.parquet"
+        path = below(self.staging, f"{key}.{period or 'whole'}.parquet")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 

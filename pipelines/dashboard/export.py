@@ -11,6 +11,7 @@ from pipelines.dashboard.pages import KNOWN, page
 from pipelines.dashboard.reader import Volume, text_of
 from pipelines.dashboard.runs import MOST_ROWS
 from pipelines.errors import UsageError
+from pipelines.paths import below
 
 _PLAIN = ("overview", "bill", "dictionary", "lineage", "explain")
 
@@ -28,9 +29,10 @@ def export_pages(volume: Volume, folder: Path, run_pages: int, console: Console,
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("app.css", "app.js"):
-            (folder / name).write_text(text_of(name), encoding="utf-8")
+            below(folder, name, error=UsageError).write_text(text_of(name), encoding="utf-8")
         for name, kind, asked in _files(volume, links, runs, count):
-            (folder / name).write_text(page(volume, kind, asked, links, as_of), encoding="utf-8")
+            text = page(volume, kind, asked, links, as_of)
+            below(folder, name, error=UsageError).write_text(text, encoding="utf-8")
             written += 1
     except OSError as error:
         raise UsageError(f"{folder} cannot be written ({error.strerror}); choose another folder.") from None

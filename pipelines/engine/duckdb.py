@@ -33,6 +33,11 @@ def quoted(name: str | Path) -> str:
     return f"""({text.replace(NUL, "' || chr(0) || '")})""" if NUL in text else text
 
 
+def _identifier(name: str) -> str:
+    """A SQL identifier. Whoever writes a file chooses the names of its columns."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def file_list(files: Sequence[Path]) -> str:
     """A SQL list literal of file paths."""
     if not files:
@@ -81,8 +86,9 @@ class DuckDBEngine(Engine):
             f"read_parquet({file_list(files)}, filename = true, file_row_number = true, hive_partitioning = false)"
         )
         # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
-        instants = [column for column, kind in self.types(relation).items() if kind == "TIMESTAMP WITH TIME ZONE"]
-        naive = ", ".join(f'make_timestamp(epoch_us("{column}")) as "{column}"' for column in instants)
+        types = self.types(relation).items()
+        instants = [_identifier(column) for column, kind in types if kind == "TIMESTAMP WITH TIME ZONE"]
+        naive = ", ".join(f"make_timestamp(epoch_us({column})) as {column}" for column in instants)
         self.view_sql(name, f"select * {f'replace ({naive}) ' if naive else ''}from {relation}")
 
     def view_sql(self, name: str, sql: str) -> None:

@@ -9,11 +9,13 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from stat import S_IFMT, S_IFREG
 from typing import Any, BinaryIO
 
-from pipelines.errors import CheckError, UsageError
+from pipelines.errors import CheckError, UsageError, shown
 from pipelines.parse import ParseError, parse_json
+from pipelines.paths import below, unsafe
 from pipelines.storage import fresh_file
 
 MANIFEST = "manifest.json"
@@ -84,12 +86,32 @@ class Pack:
         except ParseError as error:
             raise CheckError(f"{self.path}: {name} {error}; have the pack sent again.") from None
 
-    def extract(self, name: str, place: Path) -> Path:
-        """Write a member to a file."""
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with self._open(name) as stream, place.open("wb") as file:
-            shutil.copyfileobj(stream, file, 1 << 20)
-        return place
+    def malformed(self, name: str) -> CheckError:
+        """The error to raise for a record that is not as packs are written."""
+        return CheckError(f"{self.path}: {name} does not have the form of such a record; have the pack sent again.")
+
+    def path_below(self, folder: Path, name: str) -> Path:
+        """The path of a name from the pack below `folder`; CheckError for a name that leads elsewhere."""
+        return below(folder, name, error=CheckError, where=f"{self.path}: ", fix="have the pack sent again")
+
+    def extract(self, name: str, folder: Path, place: str) -> Path:
+        """Write a member to `place` below `folder`, where nothing may lie yet; CheckError where it cannot lie there."""
+        path = self.path_below(folder, place)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Exclusive: never over a file that is there, nor through a link.
+            with path.open("xb") as file, self._open(name) as stream:
+                shutil.copyfileobj(stream, file, 1 << 20)
+        except (FileExistsError, NotADirectoryError):
+            raise CheckError(
+                f"{self.path}: {shown(name)} has the path of another member; have the pack sent again."
+            ) from None
+        except OSError as error:
+            raise CheckError(
+                f"{self.path}: {shown(name)} cannot be written below {folder} ({error.strerror}); free space there, or "
+                "have the pack sent again."
+            ) from None
+        return path
 
     def below(self, folder: str) -> list[str]:
         """The members in a folder, by name."""
@@ -97,18 +119,20 @@ class Pack:
 
     def tampered(self) -> Iterator[str]:
         """A sentence for every member that is not what the manifest says, is not there, or should not be."""
-        there = Counter(info.filename for info in self._zip.infolist())
+        entries = self._zip.infolist()
+        there = Counter(info.filename for info in entries)
         for name, (seal, size) in self.members.items():
-            if not there[name]:
+            if unsafe(name) or not name.isprintable():
+                yield f"{shown(name)} is not a name of a member"
+            elif not there[name]:
                 yield f"{name} is missing"
-            elif _misleads(name):
-                yield f"{name!a} is no name of a member"
             elif self._size(name) > max(_UNPACK_RATIO * self._zip.getinfo(name).compress_size, _HARMLESS_BYTES):
                 yield f"{name} unpacks to more than {_UNPACK_RATIO} times its bytes"
             elif self._size(name) != size or self._digest(name) != seal:
                 yield f"{name} is not what was packed"
-        yield from (f"{name!a} was added" for name in there if name not in self.members and name != MANIFEST)
-        yield from (f"{name!a} is there {count} times" for name, count in there.items() if count > 1)
+        yield from (f"{shown(name)} was added" for name in there if name not in self.members and name != MANIFEST)
+        yield from (f"{shown(name)} is there {count} times" for name, count in there.items() if count > 1)
+        yield from (f"{shown(info.filename)} is not an ordinary file" for info in entries if not _is_file(info))
 
     def close(self) -> None:
         """Close the file."""
@@ -135,9 +159,10 @@ def _no_pack(path: Path) -> UsageError:
     return UsageError(f"{path} is no evidence pack; give the zip file that `trainledger report --pack` wrote.")
 
 
-def _misleads(name: str) -> bool:
-    parts = PurePosixPath(name).parts
-    return name.startswith("/") or "\\" in name or ".." in parts or not name.isprintable()
+def _is_file(info: zipfile.ZipInfo) -> bool:
+    """Whether an entry is an ordinary file, under one name for every program that reads it."""
+    # A packer that knows no kinds of files writes none; Python cuts a name at its first NUL.
+    return S_IFMT(info.external_attr >> 16) in (0, S_IFREG) and "\0" not in info.orig_filename
 
 
 def _sealed(content: bytes | Path) -> dict[str, Any]:

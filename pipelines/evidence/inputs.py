@@ -11,10 +11,11 @@ from pipelines.errors import SourceError
 from pipelines.evidence.archive import digest_of
 from pipelines.lake import Publication
 from pipelines.settings import BillingSource, Settings
-from pipelines.sources.cur_delivery import RawDelivery
+from pipelines.sources.cur_delivery import RECORD, RawDelivery, delivery_folder
 from pipelines.storage import Store, open_store
 from pipelines.warehouse import Warehouse
 
+INPUTS = "inputs.json"
 # Where a bundle keeps the delivered bills: the layout of the raw store.
 BILLS = "bills"
 
@@ -43,9 +44,14 @@ def bundled(warehouse: Warehouse, publication: Publication) -> dict[str, Path]:
                 f"The bill lines of delivery {named['delivery_id']} ({named['source']}, {named['billing_period']}) are "
                 "kept no more, so they cannot be bundled; write the pack without --bundle."
             )
-        for file in sorted(raw.folder.iterdir()):
-            members[f"{BILLS}/{named['source']}/{named['billing_period']}/{raw.folder.name}/{file.name}"] = file
+        for file in (raw.folder / RECORD, *map(raw.path, raw.files)):
+            members[f"{bill_folder(named)}/{file.name}"] = file
     return members
+
+
+def bill_folder(delivery: Mapping[str, Any]) -> str:
+    """The folder of a pack that holds a delivered bill."""
+    return f"{BILLS}/{delivery_folder(delivery['source'], delivery['billing_period'], delivery['fingerprint'])}"
 
 
 def kept(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any]) -> RawDelivery | None:
@@ -93,7 +99,7 @@ def _told_delivery(warehouse: Warehouse, publication: Publication, named: Mappin
 
 def _told_file(raw: RawDelivery, place: int, where: Callable[[str], str | None], store: Store | None) -> dict[str, Any]:
     file, delivered = raw.files[place], raw.delivery.objects[place]
-    with (raw.folder / file.name).open("rb") as stream:
+    with raw.path(file).open("rb") as stream:
         as_kept = digest_of(stream)
     is_kept = file.size == delivered.size
     return {

@@ -14,7 +14,7 @@ from pipelines.console import Console
 from pipelines.errors import SourceError, UsageError
 from pipelines.evidence.archive import as_json, write_archive
 from pipelines.evidence.house_files import code_digest, house_members, lock_members
-from pipelines.evidence.inputs import bundled, told_inputs
+from pipelines.evidence.inputs import INPUTS, bundled, told_inputs
 from pipelines.evidence.reports import report_members
 from pipelines.evidence.run_logs import log_members, run_logs, told_runs
 from pipelines.lake import Publication
@@ -25,7 +25,7 @@ from pipelines.settings import Settings
 from pipelines.spreadsheet import csv_text
 from pipelines.warehouse import Warehouse, published_of
 
-PUBLICATION, INPUTS, CHECKS = "publication.json", "inputs.json", "checks.csv"
+PUBLICATION, CHECKS = "publication.json", "checks.csv"
 # The folders of a pack: marts, the records of the sources as we wrote them, what was published before.
 MARTS, RECORDS, BEFORE = "marts", "records", "before"
 README = "README.txt"
@@ -133,10 +133,15 @@ def _as_one(rows: pl.DataFrame) -> bytes:
 
 def _records(warehouse: Warehouse, published: Publication) -> dict[str, Path]:
     return {
-        f"{RECORDS}/{key.removeprefix('raw/')}/{file.name}": file
+        record_member(key, file.name): file
         for key, named in published.raw.items()
         for file in warehouse.lake.named_files(key, named["files"])
     }
+
+
+def record_member(key: str, file: str) -> str:
+    """The member that holds a file of the table `key` of records."""
+    return f"{RECORDS}/{key.removeprefix('raw/')}/{file}"
 
 
 def _before(warehouse: Warehouse, published: Publication) -> tuple[dict[str, Path], list[str]]:

@@ -11,15 +11,16 @@ from typing import Any
 from pipelines.console import Console
 from pipelines.errors import CheckError, SourceError
 from pipelines.evidence.archive import Pack
-from pipelines.evidence.inputs import BILLS, recorded_sources, refuse_changed
-from pipelines.evidence.pack import BEFORE, INPUTS, PUBLICATION, RECORDS
+from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, recorded_sources, refuse_changed
+from pipelines.evidence.pack import BEFORE, PUBLICATION, record_member
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
-from pipelines.models.catalog import PUBLISHED, WRITTEN_RAW
+from pipelines.models.catalog import WRITTEN_RAW
 from pipelines.policy import Policy
 from pipelines.settings import Settings
 from pipelines.settings import Warehouse as Place
+from pipelines.sources.cur_delivery import RECORD, load
 from pipelines.sources.published_bill import PublishedBill
 from pipelines.stated.decisions import Decisions
 from pipelines.stated.terms import Terms
@@ -33,9 +34,10 @@ def published_in(pack: Pack) -> Publication:
     try:
         record = pack.json(PUBLICATION)
         published = Publication(**{**record, "published_at": datetime.fromisoformat(record["published_at"])})
-        # What becomes part of a path here must be what we would have written.
+        # What becomes a word of SQL here must be what we would have written.
         parts = [(d["source"], d["billing_period"], d["fingerprint"]) for d in published.inputs["deliveries"]]
-        is_ours = all(_PLACE.fullmatch("/".join(words)) for words in parts) and {*published.raw} <= {*WRITTEN_RAW}
+        has_records = {*published.raw} <= {*WRITTEN_RAW} and all(named["files"] for named in published.raw.values())
+        is_ours = has_records and all(_PLACE.fullmatch("/".join(words)) for words in parts)
     except (KeyError, TypeError, ValueError, AttributeError):
         is_ours = False
     if not is_ours:
@@ -50,16 +52,29 @@ def rebuild(pack: Pack, place: Path, settings: Settings | None, console: Console
     """
     published, told = published_in(pack), pack.json(INPUTS)
     deliveries = published.inputs["deliveries"]
-    sources = recorded_sources(told, settings)
+    try:
+        sources = recorded_sources(told, settings)
+    except (LookupError, TypeError, ValueError):
+        raise pack.malformed(INPUTS) from None
     if pack.about["has_bills"]:
-        for name in pack.below(BILLS):
-            pack.extract(name, place / "raw" / name.removeprefix(f"{BILLS}/"))
+        _unpack(pack, place / "raw", deliveries)
     else:
         refuse_changed(told["deliveries"], sources)
     warehouse = _warehouse(published, place, () if pack.about["has_bills"] else sources, settings)
     _ingest(warehouse, deliveries)
     _plant(pack, warehouse, published)
     return _build(Builder(warehouse), sorted({str(delivery["billing_period"]) for delivery in deliveries}), console)
+
+
+def _unpack(pack: Pack, raw_root: Path, deliveries: Sequence[Mapping[str, Any]]) -> None:
+    """The delivered bills, as the raw store keeps them. CheckError for one that differs from its record."""
+    for name in pack.below(BILLS):
+        pack.extract(name, raw_root, name.removeprefix(f"{BILLS}/"))
+    for delivery in deliveries:
+        folder = bill_folder(delivery)
+        stored = load(pack.path_below(raw_root, folder.removeprefix(f"{BILLS}/")))
+        if stored is None or stored.delivery.fingerprint != delivery["fingerprint"]:
+            raise pack.malformed(f"{folder}/{RECORD}")
 
 
 def _warehouse(published: Publication, place: Path, sources: Sequence, settings: Settings | None) -> Warehouse:
@@ -87,16 +102,16 @@ def _ingest(warehouse: Warehouse, deliveries: Sequence[Mapping[str, Any]]) -> No
 
 def _plant(pack: Pack, warehouse: Warehouse, published: Publication) -> None:
     """What the build found in its warehouse: the records of the sources, and the publication before."""
-    for key in published.raw:
-        names = pack.below(f"{RECORDS}/{key.removeprefix('raw/')}")
-        staged = [pack.extract(name, warehouse.staged(f"{key}-{place}", None)) for place, name in enumerate(names)]
+    for key, named in published.raw.items():
+        members = [record_member(key, file) for file in sorted(named["files"])]
+        staged = [
+            pack.extract(member, warehouse.staging, f"{key}-{number}.parquet") for number, member in enumerate(members)
+        ]
         warehouse.lake.commit(key, staged, "0" * 16, None)
     tables: dict[str, dict[str, Any]] = {}
     for name in pack.below(BEFORE):
         key, _, file = name.removeprefix(f"{BEFORE}/").rpartition("/")
-        if key not in PUBLISHED.values():
-            raise CheckError(f"{pack.path}: {name} is no table that is read of an earlier publication.")
-        pack.extract(name, Path(warehouse.store.location) / "tables" / key / file)
+        pack.extract(name, Path(warehouse.store.location) / "tables", f"{key}/{file}")
         tables.setdefault(key, {"version": 0, "files": []})["files"].append(file)
     if tables:
         warehouse.lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})

@@ -11,7 +11,9 @@ from typing import Any
 import polars as pl
 
 from pipelines.address import redacted
+from pipelines.errors import shown
 from pipelines.evidence.archive import Pack
+from pipelines.evidence.inputs import INPUTS
 from pipelines.lake import Publication
 from pipelines.settings import RunSource, Settings
 from pipelines.sources.run_tracker import open_run_store, read_all, runs_fingerprint
@@ -52,7 +54,12 @@ def told_runs(settings: Settings, publication: Publication, logs: Logs) -> list[
 
 def log_members(logs: Logs) -> dict[str, bytes]:
     """The logs as members of a pack."""
-    return {f"{RUNS}/{name}/{key}": content for name, files in logs.items() for key, content in files.items()}
+    return {log_member(name, key): content for name, files in logs.items() for key, content in files.items()}
+
+
+def log_member(source: str, key: str) -> str:
+    """The member that holds a log of a source of runs."""
+    return f"{RUNS}/{source}/{key}"
 
 
 def read_again(pack: Pack, told: Mapping[str, Any], place: Path) -> dict[str, pl.DataFrame] | None:
@@ -61,11 +68,14 @@ def read_again(pack: Pack, told: Mapping[str, Any], place: Path) -> dict[str, pl
         return None
     sources = []
     for source in told["runs"]:
-        folder = place / RUNS / RunSource(**_settings_of(source)).name
-        folder.mkdir(parents=True)
+        folder = pack.path_below(place, source["name"])
+        try:
+            folder.mkdir(parents=True)
+            sources.append(RunSource(**{**_settings_of(source), "location": str(folder), "endpoint_url": None}))
+        except (FileExistsError, ValueError):
+            raise pack.malformed(f"source {shown(source['name'])} of {INPUTS}") from None
         for file in source["files"]:
-            pack.extract(f"{RUNS}/{source['name']}/{file['key']}", folder / file["key"])
-        sources.append(RunSource(**{**_settings_of(source), "location": str(folder), "endpoint_url": None}))
+            pack.extract(log_member(source["name"], file["key"]), folder, file["key"])
     return read_all(sources).tables
 
 

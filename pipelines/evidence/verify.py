@@ -11,11 +11,13 @@ import polars as pl
 
 from pipelines.console import Console
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import CheckError, UsageError
+from pipelines.errors import CheckError, UsageError, shown
 from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
 from pipelines.evidence.house_files import code_digest, house_members
-from pipelines.evidence.pack import INPUTS, MARTS, RECORDS
+from pipelines.evidence.inputs import INPUTS
+from pipelines.evidence.members import unnamed
+from pipelines.evidence.pack import MARTS, RECORDS
 from pipelines.evidence.rebuild import published_in, rebuild
 from pipelines.evidence.reports import other_reports
 from pipelines.evidence.run_logs import read_again
@@ -38,6 +40,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         _refuse_tampered(pack, console)
         _refuse_other_models(pack, console)
         _refuse_misread(pack)
+        _refuse_unnamed(pack)
         if pack.about.get("has_pseudonyms"):
             raise UsageError(
                 f"{path} is whole and its models are those of this version, but it has pseudonyms in place of account "
@@ -85,6 +88,13 @@ def _refuse_misread(pack: Pack) -> None:
     for key, is_right in right.items():
         if not is_right:
             raise _misread(pack, key)
+
+
+def _refuse_unnamed(pack: Pack) -> None:
+    """CheckError for a member that nothing would read or compare: a reader would take it for verified."""
+    if names := unnamed(pack, published_in(pack)):
+        more = f" and {_counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
+        raise CheckError(f"{pack.path}: no record of the pack names {shown(names[0])}{more}; have the pack sent again.")
 
 
 def _misread(pack: Pack, key: str) -> CheckError:

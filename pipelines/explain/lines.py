@@ -19,6 +19,7 @@ from pipelines.explain.asked import BASES, RECONCILIATION, Asked, Level
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
+from pipelines.paths import below
 from pipelines.warehouse import Warehouse
 
 LINES = "fct_ledger_line"
@@ -52,7 +53,7 @@ def behind(warehouse: Warehouse, publication: Publication, asked: Asked) -> Iter
             with builder.open(wanted, month) as tables:
                 for name in wanted:
                     select = f"select * from {name} where {asked.condition}"
-                    tables.write(select, Path(folder) / f"{name}.{month}.parquet")
+                    tables.write(select, below(Path(folder), f"{name}.{month}.parquet"))
         engine.view(LEDGER, [Path(folder) / "ledger.parquet"])
         for name in wanted:
             engine.view(name, sorted(Path(folder).glob(f"{name}.*")))

@@ -15,6 +15,7 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import UsageError
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
+from pipelines.paths import below
 from pipelines.quality.contract import Column, load_contract
 from pipelines.settings import Settings
 from pipelines.spreadsheet import FORMULA
@@ -62,7 +63,7 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
 
 def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
     """Write a month below `out`; its two files appear whole, replacing those of an earlier export."""
-    folder = out / FOLDER / f"billing_period={period}"
+    folder = below(out / FOLDER, f"billing_period={period}", error=UsageError)
     with _open(warehouse, period) as engine, _scratch(folder) as (exact, parquet, csv):
         columns = load_contract(f"staging/{CHARGES[0]}").columns
         # The bill is read once; both files are made from what it gave.
@@ -152,11 +153,10 @@ def _told(engine: DuckDBEngine, period: str, folder: Path) -> Exported:
 def _scratch(folder: Path) -> Iterator[tuple[Path, Path, Path]]:
     """Three files to write to, gone afterwards unless they were moved."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = (
-        folder / f".{os.getpid()}.exact.parquet",
-        folder / f".{os.getpid()}.parquet",
-        folder / f".{os.getpid()}.csv",
+    exact, parquet, csv = (
+        below(folder, f".{os.getpid()}.{form}", error=UsageError) for form in ("exact.parquet", "parquet", "csv")
     )
+    files = (exact, parquet, csv)
     try:
         yield files
     finally:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+from pipelines.errors import SourceError
 from pipelines.parse import parse_json
+from pipelines.paths import below
 from pipelines.sources.cur_columns import CUR, FOCUS, ColumnList, Delivered
 from pipelines.sources.cur_file import RawFile, TagKey
 from pipelines.storage import Object
 
 RECORD = "delivery.json"
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 Kind = Literal["cur", "cur2", "focus"]
 
@@ -44,7 +48,7 @@ class Delivery:
 
     def folder(self, raw_root: Path) -> Path:
         """Where its files lie once they are in the raw store."""
-        return raw_root / self.source / self.billing_period / self.fingerprint[:16]
+        return below(raw_root, delivery_folder(self.source, self.billing_period, self.fingerprint))
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,10 @@ class RawDelivery:
     folder: Path
     files: tuple[RawFile, ...]
     converter: str
+
+    def path(self, file: RawFile) -> Path:
+        """Where one of its files lies."""
+        return below(self.folder, file.name)
 
     @property
     def line_count(self) -> int:
@@ -76,6 +84,11 @@ class RawDelivery:
         return [*empty, *(warning for file in self.files for warning in file.warnings)]
 
 
+def delivery_folder(source: str, billing_period: str, fingerprint: str) -> str:
+    """The folder of a delivery, relative to the raw store."""
+    return f"{source}/{billing_period}/{fingerprint[:16]}"
+
+
 def column_list(kind: Kind) -> ColumnList:
     """The columns we read of an export of this kind."""
     return FOCUS if kind == "focus" else CUR
@@ -92,22 +105,23 @@ def save(raw: RawDelivery, folder: Path) -> None:
 
 
 def load(folder: Path) -> RawDelivery | None:
-    """The delivery stored in `folder`; None when there is none, or when it is no longer whole."""
+    """The delivery stored in `folder`; None when there is none, when it is no longer whole or is not the folder's."""
     try:
         record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
         given = record["delivery"]
         objects = tuple(_object(item) for item in given["objects"])
         delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
         files = tuple(_file(item) for item in record["files"])
-        # Older versions did not record it.
-        converter = str(record.get("converter", ""))
-        is_whole = all((folder / file.name).stat().st_size == file.size for file in files)
+        raw = RawDelivery(delivery, folder, files, str(record.get("converter", "")))
+        # Its fingerprint becomes a word of SQL.
+        is_ours = _FINGERPRINT.fullmatch(delivery.fingerprint) and delivery.folder(folder.parents[2]) == folder
+        is_whole = is_ours and all(raw.path(file).stat().st_size == file.size for file in files)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-        # Damaged, or written by an older version.
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SourceError):
+        # Damaged, written by an older version, or by somebody else.
         return None
-    return RawDelivery(delivery, folder, files, converter) if is_whole else None
+    return raw if is_whole else None
 
 
 def _object(item: dict) -> Object:

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from pipelines.errors import SourceError
 from pipelines.parse import parse_json
+from pipelines.paths import unsafe
 from pipelines.sources.cur_delivery import Kind
 from pipelines.sources.cur_manifest_content import read_content
 from pipelines.storage import Object, Store
@@ -195,7 +196,7 @@ def _misleads(step: str) -> bool:
     """Whether a part of a path may lead elsewhere for anybody who reads it, or is URL-encoded again and again."""
     for _ in range(_MOST_ENCODINGS):
         step = unquote(step)
-    return step != unquote(step) or step in ("", ".", "..") or not step.isprintable() or "/" in step or "\\" in step
+    return step != unquote(step) or unsafe(step) is not None or not step.isprintable() or "/" in step
 
 
 def _below_folder(name: str, steps: list[str], place: Place, present: set[str], store: Store) -> str:

@@ -47,7 +47,7 @@ def raw_select(
                 for name, keys in tried.items():
                     warnings.update(dict.fromkeys(twins(file, name, keys)))
             view = f"bill_{raw.delivery.fingerprint[:16]}_{number}"
-            views[view] = tuple(raw.folder / file.name for file in group)
+            views[view] = tuple(map(raw.path, group))
             parts.append(f"select\n{_columns(raw, group, tried, listed)}\nfrom {view}")
     return RawSelect("\nunion all\n".join(parts) or _nothing(listed), views, tuple(warnings))
 

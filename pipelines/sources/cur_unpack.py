@@ -14,6 +14,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import pyarrow as pa
 
 from pipelines.errors import SourceError
+from pipelines.paths import unsafe
 
 PARQUET, GZIP, ZIP = b"PAR1", b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 # A header of a thousand columns is some 50 KB.
@@ -147,8 +148,8 @@ def _only_member(archive: ZipFile, allowed: Allowance) -> ZipInfo:
             f"{allowed.where} holds {len(members)} files{names} where a bill holds one; have it delivered again."
         )
     (member,) = members
-    steps = member.filename.replace("\\", "/").split("/")
-    if ".." in steps or steps[0] == "" or ":" in steps[0]:
+    # Packers on Windows separate folders their own way.
+    if unsafe(member.filename.replace("\\", "/")):
         raise SourceError(f"{allowed.where} holds {shown}, a path that leads out of it; have it delivered again.")
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise SourceError(f"{allowed.where} is packed in a way AWS does not use; have it delivered again.")

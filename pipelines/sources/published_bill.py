@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SourceError
+from pipelines.paths import below
 from pipelines.sources.aws_cur import Progress, RawDelivery, ingest, list_deliveries
-from pipelines.sources.cur_delivery import Delivery, load
+from pipelines.sources.cur_delivery import Delivery, delivery_folder, load
 from pipelines.sources.raw_bill import RawBill
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class PublishedBill(RawBill):
         return self._stored[period]
 
     def _find(self, named: Mapping[str, Any], progress: Progress | None) -> RawDelivery:
-        folder = self._raw_root / named["source"] / named["billing_period"] / named["fingerprint"][:16]
-        return load(folder) or self._fetch(named, progress)
+        folder = delivery_folder(named["source"], named["billing_period"], named["fingerprint"])
+        return load(below(self._raw_root, folder)) or self._fetch(named, progress)
 
     def _fetch(self, named: Mapping[str, Any], progress: Progress | None) -> RawDelivery:
         name, month = named["source"], named["billing_period"]

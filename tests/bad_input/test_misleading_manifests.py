@@ -122,7 +122,7 @@ def test_a_link_that_leads_out_of_a_folder_is_refused(tmp_path: Path, of_folder:
     link = root / PLACE / ("linked" if of_folder else "x.csv.gz")
     link.symlink_to(outside if of_folder else outside / "x.csv.gz")
     named(root, f"{OURS}/{PLACE}/{'linked/' if of_folder else ''}x.csv.gz")
-    assert refusal(root, tmp_path / "raw") == f"{link} leads outside {root}; nothing outside of it is read."
+    assert refusal(root, tmp_path / "raw").startswith(f"{link} leads outside {root}; rename or replace it")
 
 
 def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:

@@ -56,6 +56,15 @@ def test_instants_are_read_as_naive_utc(engine: Engine, tmp_path: Path) -> None:
     assert rows.rows() == [(noon, True)]
 
 
+def test_the_name_of_a_column_is_never_read_as_sql(engine: Engine, tmp_path: Path) -> None:
+    """Whoever writes a file chooses it."""
+    name = """a")) as "a") from (select 1 as "a`); copy (select 1) to 'evil'; select (("b"""
+    times = pa.array([datetime(2026, 7, 1, 12)], pa.timestamp("ms", "UTC"))
+    pq.write_table(pa.table({name: times}), tmp_path / "1.parquet")
+    engine.view("moment", [tmp_path / "1.parquet"])
+    assert engine.query("select * from moment").columns == [name]
+
+
 def test_no_files_are_no_view(engine: Engine) -> None:
     with pytest.raises(ValueError, match="at least one file"):
         engine.view("nothing", [])
