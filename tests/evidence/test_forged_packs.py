@@ -117,7 +117,7 @@ def test_a_drawing_that_was_added_to_a_report_is_named(pack: Path, capsys: Captu
     [
         *((key, None) for key in ("publication", "code_revision", "has_bills", "not_recomputed")),
         *(("month", value) for value in ("2026-13", 5, "2031-01", ["2026-07"])),
-        *(("not_recomputed", value) for value in (5, [5], ["mart_of_nobody"])),
+        *(("not_recomputed", value) for value in (5, [5], ["mart_of_nobody"], ["mart_run_cost"])),
         ("has_bills", "yes"),
     ],
 )
