@@ -94,7 +94,9 @@ def report(
     config: Config = None,
     out: Annotated[Path | None, typer.Option("--out", help="File to write; else report.html, or KIND.html.")] = None,
     as_of: AsOf = None,
-    kind: Annotated[str, typer.Option("--kind", help="training_cost, savings or commitments.")] = "training_cost",
+    kind: Annotated[
+        str, typer.Option("--kind", help="training_cost, savings, commitments or expectations.")
+    ] = "training_cost",
     month: Annotated[str | None, typer.Option("--month", help="YYYY-MM of a monthly report; else the newest.")] = None,
     pdf: Annotated[Path | None, typer.Option("--pdf", help="Write the same figures for paper too.")] = None,
     pack: Annotated[

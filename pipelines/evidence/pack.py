@@ -36,7 +36,8 @@ _README = """trainledger evidence pack
 checks the sha256 of every file here, builds every table again from the inputs and compares every figure.
 
 manifest.json       sha256 and size of every other file; whether the delivered bills are in here
-reports/            every report, as HTML and as PDF
+reports/            every report, as HTML and as PDF; expectations.html has the results of Great Expectations for every
+                    published table
 marts/              every published table, as Parquet and as CSV
 inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
 bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
@@ -172,6 +173,6 @@ def restated_marts() -> list[str]:
 
 
 def _checks(published: Publication) -> str:
-    columns = ("table", "period", "check", "severity", "passed", "unexpected_count", "observed", "title")
+    columns = ("table", "period", "check", "severity", "passed", "unexpected_count", "observed", "title", "expectation")
     rows: list[dict[str, Any]] = [{name: check.get(name) for name in columns} for check in published.checks]
     return csv_text(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), strict=False))

@@ -79,9 +79,16 @@ def _unpack(pack: Pack, raw_root: Path, deliveries: Sequence[Mapping[str, Any]])
 
 def _warehouse(published: Publication, place: Path, sources: Sequence, settings: Settings | None) -> Warehouse:
     like = settings.warehouse if settings else Place()
+    # What the pack records as validated by Great Expectations is validated again.
+    is_validated = any(check.get("expectation") for check in published.checks)
     # Constructed, for the environment must not have a say in what was recorded.
     clean = Settings.model_construct(
-        warehouse=Place(location=str(place), memory_limit=like.memory_limit, threads=like.threads, gate=like.gate),
+        warehouse=Place(
+            location=str(place),
+            memory_limit=like.memory_limit,
+            threads=like.threads,
+            gate="great_expectations" if is_validated else like.gate,
+        ),
         billing=tuple(sources),
         tags={name: tuple(keys) for name, keys in published.inputs["tags"].items()},
         policy=Policy(**published.inputs["policy"]),

@@ -165,4 +165,7 @@ def _fits(type_: str, value: object) -> bool:
         whole_only = type_ == "BIGINT"
         return isinstance(value, int if whole_only else (int, float)) and not isinstance(value, bool)
     wanted = {"VARCHAR": str, "BOOLEAN": bool, "DATE": date, "TIMESTAMP": datetime}[type_]
-    return isinstance(value, wanted) and (type_ != "DATE" or not isinstance(value, datetime))
+    if isinstance(value, datetime):
+        # Times are UTC without a zone.
+        return type_ == "TIMESTAMP" and value.tzinfo is None
+    return isinstance(value, wanted)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from types import ModuleType
@@ -20,6 +20,7 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError
 from pipelines.quality.checks import Check
 from pipelines.quality.statements import is_query, query_of
+from pipelines.quality.validate import Validated
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuite, ExpectationValidationResult
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
 
 GX_SEVERITIES = {"error": "critical", "warn": "warning"}
+# Great Expectations compares numbers as DOUBLE, in which the decimals of an amount this large are still apart.
+_APART = 100_000
+_VERDICT_ONLY = {"result_format": "BOOLEAN_ONLY"}
 
 
 class ExpectationsGate:
@@ -36,19 +40,25 @@ class ExpectationsGate:
     def __init__(self, engine: DuckDBEngine):
         self._engine = engine
 
-    def __call__(self, table: str, checks: Sequence[Check]) -> set[str]:
-        """The names of the checks that fail. Most checks promise no nulls and hold: as one they take a fourth of
+    def __call__(self, table: str, checks: Sequence[Check]) -> dict[str, Validated]:
+        """What each check came to, by its name. Most checks promise no nulls and hold: as one they take a fourth of
         the time. CheckError where an expectation cannot be computed."""
-        filled = [check for check in checks if check.kind == "not_null"]
+        filled = [check for check in checks if check.kind == "not_null" and check.severity == "error"]
         outcomes = self.outcomes(table, [check for check in checks if check not in filled] + _nowhere_null(filled))
-        if _NOWHERE_NULL in outcomes and not outcomes.pop(_NOWHERE_NULL).success:
+        together = outcomes.pop(_NOWHERE_NULL, None)
+        if together and together.success:
+            outcomes |= dict.fromkeys((check.name for check in filled), together)
+        else:
             outcomes |= self.outcomes(table, filled)
-        return {name for name, outcome in outcomes.items() if not outcome.success}
+        # The rows are counted of what fails only: it takes more queries.
+        failed = [check for check in checks if not outcomes[check.name].success]
+        outcomes |= self.outcomes(table, failed, {"result_format": "BASIC"})
+        return {name: _validated(outcome) for name, outcome in outcomes.items()}
 
     def outcomes(
-        self, table: str, checks: Iterable[Check], result_format: str = "BOOLEAN_ONLY"
+        self, table: str, checks: Iterable[Check], result_format: Mapping[str, Any] = _VERDICT_ONLY
     ) -> dict[str, ExpectationValidationResult]:
-        """The validation result of each check, by its name."""
+        """The validation result of each check, by its name, with as much in it as the result format asks for."""
         asked = suite(table, checks)
         if not asked.expectations:
             return {}
@@ -61,7 +71,7 @@ class ExpectationsGate:
         validator = Validator(self._database, data_context=quiet_project(), batches=[Batch(data=rows)])
         outcomes: dict[str, ExpectationValidationResult] = {}
         for outcome in validator.graph_validate(
-            asked.expectation_configurations, {"result_format": {"result_format": result_format}}
+            asked.expectation_configurations, {"result_format": dict(result_format)}
         ):
             configuration = outcome.expectation_config
             assert configuration is not None and configuration.meta is not None
@@ -139,7 +149,7 @@ def _nowhere_null(checks: Sequence[Check]) -> list[Check]:
 def _expectation(check: Check) -> Expectation:
     known = great_expectations().expectations
     named: dict[str, Any] = {"meta": {"check": check.name}, "severity": GX_SEVERITIES[check.severity]}
-    if is_query(check):
+    if is_query(check) or any(isinstance(value, int | float) and abs(value) > _APART for value in check.values):
         # SQLAlchemy would take a colon before a word for a parameter.
         query = re.sub(r"(?<![:\w]):(?=\w)", r"\:", query_of(check))
         return _failing_rows_expectation()(unexpected_rows_query=query, **named)
@@ -155,6 +165,12 @@ def _expectation(check: Check) -> Expectation:
 def _bound(value: Any) -> Any:
     """Dates and times travel as text, which every SQL dialect compares with a time alike."""
     return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _validated(outcome: ExpectationValidationResult) -> Validated:
+    configuration = outcome.expectation_config
+    assert configuration is not None
+    return Validated(configuration.type, 0 if outcome.success else outcome.result["unexpected_count"])
 
 
 def _trouble(outcome: ExpectationValidationResult) -> str | None:

@@ -6,10 +6,12 @@ and all of them are counted in one statement.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from pipelines.engine.duckdb import quoted
 from pipelines.quality.checks import Check
 
 _QUERIES = ("rows", "unique")
@@ -43,9 +45,12 @@ def failing_rows(check: Check, table: str, shown: Sequence[str] = ()) -> str:
 
 
 def query_of(check: Check) -> str:
-    """The SELECT whose rows fail a `rows` or `unique` check, `{batch}` standing for the table."""
+    """The SELECT whose rows fail a check, `{batch}` standing for the table."""
     if check.kind == "rows":
         return check.query
+    if check.kind != "unique":
+        condition = _condition(check).replace("{", "{{").replace("}", "}}")
+        return f'select "{check.columns[0]}" from {{batch}} where {condition}'
     columns = ", ".join(f'"{column}"' for column in check.columns)
     # Grouping by a hash takes half the time and memory; only keys whose hashes meet are then compared.
     return (
@@ -77,4 +82,6 @@ def _literal(value: Any) -> str:
         return f"timestamp '{value}'"
     if isinstance(value, date):
         return f"date '{value}'"
-    return str(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "''") + "'"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"double '{value}'"
+    return str(value) if isinstance(value, int | float) else quoted(value)

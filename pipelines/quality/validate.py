@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, EngineError
@@ -25,8 +25,16 @@ FIGURES = 60
 # Queries over more rows than this run one after the other: together they may not fit into memory.
 _LARGE = 1_000_000
 
-Gate = Callable[[str, Sequence[Check]], set[str]]
-"""Gives the names of the checks of a table that fail, computed another way."""
+
+class Validated(NamedTuple):
+    """What a check came to as an expectation of Great Expectations, named by the type that was validated."""
+
+    expectation: str
+    unexpected_count: int
+
+
+Gate = Callable[[str, Sequence[Check]], Mapping[str, Validated]]
+"""Validates the checks of a table another way; what each came to, by its name."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,8 @@ class CheckResult:
     `unexpected_count` counts failing rows: repeated keys for `key_unique`, columns for `columns_as_typed`.
     `sample` shows the first of them by column name: the key and the column checked, or what the query of a
     `rows` check selects; decimals are text, times ISO 8601. `title` is the check in words. `figures` are what the
-    check is about, where it shows any, whether it passed or not.
+    check is about, where it shows any, whether it passed or not. `expectation` is the type of the expectation by which
+    Great Expectations validated the check too, with the same count; empty where only the compiled check ran.
     """
 
     check: str
@@ -47,6 +56,7 @@ class CheckResult:
     sample: list[dict[str, Any]]
     title: str
     figures: list[dict[str, Any]] = field(default_factory=list)
+    expectation: str = ""
 
 
 def validate(
@@ -65,15 +75,13 @@ def validate(
         counts = _counts(engine, table, checks)
     except EngineError:
         counts = {check.name: _count(engine, table, contract, check) for check in checks}
-    failed = {check.name for check in checks if counts[check.name]}
-    if gate:
-        _refuse_another_verdict(table, failed, gate(table, checks))
+    expectations = _agreed(table, counts, gate(table, checks)) if gate else {}
     results = [_result(check, 0, [], []) for check in contract.checks if check.kind == "columns"]
     shown = contract.key or tuple(column.name for column in contract.columns)
     for check in checks:
-        rows = _first_rows(engine, table, check, shown, sample) if check.name in failed else []
+        rows = _first_rows(engine, table, check, shown, sample) if counts[check.name] else []
         figures = _figures(engine, table, check) if check.shows else []
-        results.append(_result(check, counts[check.name], rows, figures))
+        results.append(_result(check, counts[check.name], rows, figures, expectations.get(check.name, "")))
     return results
 
 
@@ -100,10 +108,15 @@ def _count(engine: DuckDBEngine, table: str, contract: Contract, check: Check) -
         raise CheckError(f"The check {check.name} of {contract.table} cannot be computed ({reason}); fix it.") from None
 
 
-def _refuse_another_verdict(table: str, compiled: set[str], gated: set[str]) -> None:
-    if compiled != gated:
-        name = min(compiled ^ gated)
-        raise CheckError(f"The check {name} of {table} passes one way it is computed and fails another; report it.")
+def _agreed(table: str, counts: Mapping[str, int], validated: Mapping[str, Validated]) -> dict[str, str]:
+    """The expectation of each check that was validated; CheckError where one counts other failing rows than we do."""
+    for name, (_, count) in validated.items():
+        if count != counts[name]:
+            raise CheckError(
+                f"The check {name} of {table} fails for {counts[name]} rows in SQL, for {count} in Great Expectations; "
+                "report it."
+            )
+    return {name: expectation for name, (expectation, _) in validated.items()}
 
 
 def _first_rows(
@@ -138,7 +151,9 @@ def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) 
     return CheckResult(check.name, check.severity, False, words, 0, [], check.title)
 
 
-def _result(check: Check, count: int, rows: list[dict[str, Any]], figures: list[dict[str, Any]]) -> CheckResult:
+def _result(
+    check: Check, count: int, rows: list[dict[str, Any]], figures: list[dict[str, Any]], expectation: str = ""
+) -> CheckResult:
     counted = {"unique": "repeated keys", "columns": "differing columns"}.get(check.kind, "failing rows")
     return CheckResult(
         check=check.name,
@@ -149,6 +164,7 @@ def _result(check: Check, count: int, rows: list[dict[str, Any]], figures: list[
         sample=_rows_as_json(rows),
         title=check.title,
         figures=_rows_as_json(figures),
+        expectation=expectation,
     )
 
 

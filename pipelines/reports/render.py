@@ -24,6 +24,7 @@ from pipelines.models.catalog import tables_in
 from pipelines.models.expressions import expand_calls
 from pipelines.publication import Publication
 from pipelines.reports import charts
+from pipelines.reports.expectations import validated
 from pipelines.reports.formats import formats, minuses
 from pipelines.reports.heat import heat_map
 
@@ -41,7 +42,7 @@ class ReportFacts:
 
     `published_at` has a zone or is UTC; `billing_months` are 'YYYY-MM'. Each check is a mapping with table,
     period (None for a table kept whole), check, severity, passed, unexpected_count and sample (rows by column
-    name), and where known title, the check in words.
+    name), and where known title, the check in words, and expectation, the type that Great Expectations validated.
     """
 
     publication_number: int
@@ -104,10 +105,11 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             title=told.title,
             facts=facts,
             missing=told.missing,
-            currencies=[row["currency"] for row in told.rows["totals"]],
+            currencies=[row["currency"] for row in told.rows.get("totals", [])],
             bucket_meanings=BUCKETS,
             warnings=failed_checks(facts.checks, "warn"),
             errors=failed_checks(facts.checks, "error"),
+            validated_by_suite=validated,
             pair_chart=charts.pair_chart,
             ledger_chart=charts.ledger_chart,
             waterfall_chart=charts.waterfall_chart,

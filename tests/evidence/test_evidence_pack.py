@@ -34,7 +34,7 @@ def test_a_pack_holds_all_that_its_figures_rest_on(company: Company, pack: Path)
     assert held["requirements.lock"] == (house.HOUSE / "requirements.lock").read_bytes()
     runs = pl.read_parquet(io.BytesIO(held[RUNS])).sort("run_id")
     assert runs["effective_cost_usd"].to_list() == [Decimal("110.08"), Decimal("86.00")]
-    for kind in ("training_cost", "savings", "commitments"):
+    for kind in ("training_cost", "savings", "commitments", "expectations"):
         assert held[f"reports/{kind}.html"].startswith(b"<!doctype html>")
         assert held[f"reports/{kind}.pdf"].startswith(b"%PDF-")
     # Metrics stand in the models as they ran, not as they are called.

@@ -8,6 +8,8 @@ import pytest
 from quality_data import BAD, GOOD, NAMES, checked, contract, failures, stage
 
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.errors import CheckError, UsageError
+from pipelines.quality.validate import Validated, validate
 
 
 @pytest.mark.parametrize("severity", ["error", "warn"])
@@ -57,6 +59,39 @@ def test_a_failing_check_names_its_rows_at_either_severity(
     assert failed[check].observed == "failing rows: 1"
     assert failed[check].sample == [{"run_id": row, **shown}]
     assert [result.check for result in results] == [each.name for each in promised.checks]
+
+
+def test_a_result_names_the_expectation_that_was_validated(tmp_path: Path) -> None:
+    """Columns that are never null share an expectation, until one of them has a null."""
+    rules = "error: {not_null: [bucket], in_set: {is_billed: [true]}}\nwarn: {not_null: [epoch_count]}"
+    promised = contract(tmp_path, rules)
+    counted, in_set = "counted_rows_expectation", "expect_column_values_to_be_in_set"
+    alone = "expect_column_values_to_not_be_null"
+    good = checked([stage(tmp_path, GOOD)], promised)
+    assert [(result.check, result.expectation) for result in good] == [
+        ("columns_as_typed", ""),
+        ("key_unique", counted),
+        ("run_id_not_null", counted),
+        ("bucket_not_null", counted),
+        ("is_billed_in_set", in_set),
+        ("epoch_count_not_null", alone),
+    ]
+    bad = checked([stage(tmp_path, GOOD, BAD["no_bucket"])], promised)
+    assert [result.expectation for result in bad] == ["", counted, alone, alone, in_set, alone]
+
+
+def test_a_time_with_a_zone_is_refused(tmp_path: Path) -> None:
+    """Times are UTC, and one with a zone cannot be compared with one without."""
+    with pytest.raises(UsageError, match=r"started_at has .* which is no TIMESTAMP"):
+        contract(tmp_path, "error: {between: {started_at: [2026-07-01 00:00:00, 2026-07-02 00:00:00+02:00]}}")
+
+
+def test_another_count_of_failing_rows_stops_the_build(tmp_path: Path) -> None:
+    promised = contract(tmp_path, "error: {not_null: [bucket]}")
+    with DuckDBEngine() as engine:
+        engine.view("mart_run", [stage(tmp_path, GOOD, BAD["no_bucket"])])
+        with pytest.raises(CheckError, match="bucket_not_null of mart_run fails for 1 rows in SQL, for 2 in Great"):
+            validate(engine, "mart_run", promised, gate=lambda table, checks: {"bucket_not_null": Validated("x", 2)})
 
 
 @pytest.mark.parametrize(("row", "passed"), [(GOOD, True), (BAD["unbilled"], False)])

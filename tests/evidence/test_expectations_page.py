@@ -1,0 +1,95 @@
+"""The results of Great Expectations in a pack: recorded as returned, and verified like every other figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.ledgers import build_warehouse
+from support.packs import members, pack_of, refused, rewritten
+from support.report_marts import part, words
+from support.small_company import Company, found
+
+from pipelines.console import Console
+from pipelines.evidence.verify import verify
+
+PAGE, PAPER = "reports/expectations.html", "reports/expectations.pdf"
+Captured = pytest.CaptureFixture[str]
+Members = dict[str, bytes]
+
+
+def test_a_pack_has_the_page_and_does_not_claim_what_was_not_validated(pack: Path) -> None:
+    """The gate is off in these tests."""
+    held = members(pack)
+    page = held[PAGE].decode()
+    assert "Great Expectations validated none of these marts." in words(page)
+    assert held[PAPER].startswith(b"%PDF-")
+    assert b"expectations.html" in held["README.txt"]
+
+
+@pytest.fixture(scope="module")
+def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pack of the small company, built with Great Expectations as the gate of its marts."""
+    company: Company = found(tmp_path_factory.mktemp("gated"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINLEDGER_WAREHOUSE__GATE", "great_expectations")
+        build_warehouse(company.config)
+    return pack_of(company, "gated.zip", bundle=True)
+
+
+def change_record(change: Callable[[list[dict]], None]) -> Callable[[Members], None]:
+    """How to change the checks of a pack's publication."""
+
+    def changed(held: Members) -> None:
+        record = json.loads(held["publication.json"])
+        change(record["checks"])
+        held["publication.json"] = json.dumps(record).encode()
+
+    return changed
+
+
+@pytest.mark.slow
+def test_every_check_of_every_mart_is_recorded_with_its_expectation(gated: Path, capsys: Captured) -> None:
+    checks = json.loads(members(gated)["publication.json"])["checks"]
+    marts = [check for check in checks if check["table"].startswith("marts/") and check["check"] != "columns_as_typed"]
+    assert len(marts) > 400 and all(check["expectation"] for check in marts)
+    assert {check["expectation"] for check in checks if not check["table"].startswith("marts/")} == {""}
+    page = members(gated)[PAGE].decode()
+    assert "not validated" not in part(page, "expectations")
+    run_cost = words(page[page.index('<div id="mart_run_cost">') :])
+    assert "Failing rows run_id names one row counted_rows_expectation error passed 0" in run_cost[:150]
+    verify(gated, None, Console())
+    assert "VERIFIED: publication 1, " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_forged_page_is_named_and_so_are_forged_records(gated: Path, capsys: Captured) -> None:
+    """A page with another result; a record of another expectation; and one that was taken out."""
+
+    def change(held: Members) -> None:
+        held[PAGE] = held[PAGE].replace(b'reconciled">passed', b'open">failed', 1)
+        change_record(forge)(held)
+
+    def forge(checks: list[dict]) -> None:
+        (unique,) = [c for c in checks if (c["table"], c["check"]) == ("marts/mart_run_cost", "key_unique")]
+        unique["expectation"] = "expect_column_values_to_be_unique"
+        checks[:] = [c for c in checks if (c["table"], c["check"]) != ("marts/mart_run_cost", "status_not_null")]
+
+    assert "is not what its inputs give" in str(refused(rewritten(gated, change, sealed=True)))
+    shown = " ".join(capsys.readouterr().out.split())
+    for part_ in (PAGE, PAPER, "key_unique", "expect_column_values_to_be_unique", "status_not_null", "no result"):
+        assert part_ in shown
+
+
+@pytest.mark.slow
+def test_a_pack_of_a_publication_before_results_were_recorded_is_verified(gated: Path, capsys: Captured) -> None:
+    """Versions before wrote neither the field nor the page."""
+
+    def change(held: Members) -> None:
+        change_record(lambda checks: [check.pop("expectation") for check in checks] and None)(held)
+        del held[PAGE], held[PAPER]
+
+    verify(rewritten(gated, change, sealed=True), None, Console())
+    assert "VERIFIED: publication 1, " in capsys.readouterr().out
