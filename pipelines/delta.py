@@ -144,8 +144,7 @@ def _files_of(delta: DeltaTable) -> tuple[int, list[DataFile]]:
     none = [None] * len(columns[0])
     periods = actions.column(months).to_pylist() if months in actions.column_names else none
     return delta.version(), [
-        DataFile(name, period, size, row_count)
-        for name, size, row_count, period in zip(*columns, periods, strict=True)
+        DataFile(name, period, size, row_count) for name, size, row_count, period in zip(*columns, periods, strict=True)
     ]
 
 

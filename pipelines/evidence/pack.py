@@ -19,7 +19,8 @@ from pipelines.evidence.reports import report_members
 from pipelines.evidence.run_logs import log_members, run_logs, told_runs
 from pipelines.lake import Publication
 from pipelines.models.catalog import PUBLISHED, load_catalog
-from pipelines.models.publish import code_revision, mart_files
+from pipelines.models.mart_copy import mart_files
+from pipelines.models.publish import code_revision
 from pipelines.settings import Settings
 from pipelines.spreadsheet import csv_text
 from pipelines.warehouse import Warehouse, published_of

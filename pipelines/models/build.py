@@ -20,7 +20,7 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError
 from pipelines.lake import Slice
 from pipelines.models import records
-from pipelines.models.built import Built, BuildRecords
+from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
 from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.published import view_published
