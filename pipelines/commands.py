@@ -15,7 +15,8 @@ from pipelines.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
 from pipelines.models.catalog import load_catalog
-from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
+from pipelines.models.mart_copy import DATABASE, is_copied, mart_files, write_copy
+from pipelines.models.publish import plan
 from pipelines.models.refresh import RECORDS, refresh
 from pipelines.privacy import has_another_key
 from pipelines.quality.told import doubts, first_row, warnings

@@ -95,6 +95,10 @@ class Lake:
         # Not by name, which opens with what a file was made from.
         return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in _of(self._slices(table), period))
 
+    def names(self, table: str) -> dict[str | None, list[str]]:
+        """The names of a table's files by month; under None those of a table without months."""
+        return {period: [file.name for file in files] for period, files in self._slices(table).items()}
+
     def periods(self, table: str) -> list[str]:
         """The months a table holds."""
         return sorted(period for period in self._slices(table) if period)

@@ -21,7 +21,7 @@ TIMED = {
     "rows": ("builder", "_stage"),
     "checks": ("builder", "_checked"),
     "records and fingerprints": ("builder", "_fingerprint"),
-    "commits": ("lake", "commit"),
+    "commits": ("lake", "commit_slices"),
 }
 
 

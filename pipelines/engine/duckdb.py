@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from pipelines.errors import EngineError
 
 # Row groups of this many rows keep the writer's buffers small at any number of lines.
 ROW_GROUP_ROWS = 122_880
+# Below this many bytes of input, more threads cost more than they gain.
+_SMALL_BYTES = 8 << 20
 
 _SESSION = ("set timezone = 'UTC'", "set enable_progress_bar = false")
 
@@ -75,26 +78,37 @@ class DuckDBEngine(Engine):
         self.connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)
         self._files: list[Path] = []
         self._views: dict[str, str] = {}
+        # What each view of files reads, and the bytes of it.
+        self._relations: dict[str, str] = {}
+        self._sizes: dict[str, int] = {}
+        # Bytes of the files named since rows were last written, and the threads that wrote them.
+        self._bytes = 0
+        self._all_threads = self._threads = int(self.rows("select current_setting('threads') as threads")[0]["threads"])
 
     def view(self, name: str, files: Sequence[Path]) -> None:
-        self._files += files
-        self.view_sql(name, f"from read_parquet({file_list(files)}, hive_partitioning = false)")
+        relation = f"read_parquet({file_list(files)}, hive_partitioning = false)"
+        if not self._reads(name, relation, files):
+            self.view_sql(name, f"from {relation}")
+            self._relations[name] = relation
 
     def scan_files(self, name: str, files: Sequence[Path]) -> None:
-        self._files += files
         relation = (
             f"read_parquet({file_list(files)}, filename = true, file_row_number = true, hive_partitioning = false)"
         )
+        if self._reads(name, relation, files):
+            return
         # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
         types = self.types(relation).items()
         instants = [_identifier(column) for column, kind in types if kind == "TIMESTAMP WITH TIME ZONE"]
         naive = ", ".join(f"make_timestamp(epoch_us({column})) as {column}" for column in instants)
         self.view_sql(name, f"select * {f'replace ({naive}) ' if naive else ''}from {relation}")
+        self._relations[name] = relation
 
     def view_sql(self, name: str, sql: str) -> None:
         # Of views of the same text nothing is new.
         if self._views.get(name) == sql:
             return
+        self._relations.pop(name, None)
         schema, _, table = name.rpartition(".")
         if schema:
             self._run(f'create schema if not exists "{schema}"')
@@ -120,6 +134,8 @@ class DuckDBEngine(Engine):
 
     def write(self, sql: str, out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
+        self._use_threads(1 if self._bytes < _SMALL_BYTES else self._all_threads)
+        self._bytes = 0
         self._run(f"copy ({sql}) to {quoted(out)} (format parquet, compression zstd, row_group_size {ROW_GROUP_ROWS})")
 
     def write_csv(self, sql: str, out: Path) -> None:
@@ -145,6 +161,20 @@ class DuckDBEngine(Engine):
 
     def close(self) -> None:
         self.connection.close()
+
+    def _reads(self, name: str, relation: str, files: Sequence[Path]) -> bool:
+        """Whether a view reads just these files already; they are counted as input."""
+        is_known = self._relations.get(name) == relation
+        if not is_known:
+            self._files += files
+            self._sizes[name] = _size(files)
+        self._bytes += self._sizes[name]
+        return is_known
+
+    def _use_threads(self, count: int) -> None:
+        if count != self._threads:
+            self._run(f"set threads = {count}")
+            self._threads = count
 
     def _is_one_select(self, sql: str) -> bool:
         statements = self.connection.extract_statements(sql)
@@ -178,18 +208,55 @@ def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     fresh.unlink(missing_ok=True)
-    connection = connect()
-    try:
-        connection.execute(f"attach {quoted(fresh)} as copy (storage_version 'v1.2.0')")
-        connection.execute(f'create schema copy."{schema}"')
+    with _attached(fresh, [file for files in tables.values() for file in files]) as run:
+        run(f'create schema copy."{schema}"')
         for name, files in tables.items():
-            connection.execute(
-                f'create table copy."{schema}"."{name}" as '
-                f"from read_parquet({file_list(files)}, hive_partitioning = false)"
-            )
+            run(f'create table copy."{schema}"."{name}" as {_rows_of(files)}')
+    fresh.replace(path)
+
+
+def change_database(
+    path: Path,
+    schema: str,
+    tables: Mapping[str, Sequence[Path]],
+    months: Mapping[str, Mapping[str, Sequence[Path]]],
+    dropped: Collection[str],
+) -> None:
+    """Replace in a DuckDB file whole `tables`, and of others the rows of some `months` (`billing_period` to files)."""
+    files = [file for files in tables.values() for file in files]
+    files += [file for slices in months.values() for part in slices.values() for file in part]
+    with _attached(path, files) as run:
+        run("begin")
+        for name in sorted(dropped):
+            run(f'drop table copy."{schema}"."{name}"')
+        for name, part in tables.items():
+            run(f'create or replace table copy."{schema}"."{name}" as {_rows_of(part)}')
+        for name, slices in months.items():
+            for month, part in slices.items():
+                run(f'delete from copy."{schema}"."{name}" where billing_period = {quoted(month)}')
+                if part:
+                    run(f'insert into copy."{schema}"."{name}" {_rows_of(part)}')
+        run("commit")
+
+
+@contextmanager
+def _attached(path: Path, files: Sequence[Path]) -> Iterator[Callable[[str], object]]:
+    """Run statements on the DuckDB file at `path`, called `copy`; SourceError names one of `files` that is damaged."""
+    connection = connect(threads=1 if _size(files) < _SMALL_BYTES else None)
+    try:
+        connection.execute(f"attach {quoted(path)} as copy (storage_version 'v1.2.0')")
+        yield connection.execute
         connection.execute("detach copy")
     except duckdb.Error as error:
-        raise explained(error, [file for files in tables.values() for file in files]) from error
+        raise explained(error, files) from error
     finally:
         connection.close()
-    fresh.replace(path)
+
+
+def _rows_of(files: Sequence[Path]) -> str:
+    return f"from read_parquet({file_list(files)}, hive_partitioning = false)"
+
+
+def _size(files: Sequence[Path]) -> int:
+    """The bytes of files; one that is gone is reported by the statement that reads it."""
+    return sum(file.stat().st_size for file in files if file.is_file())

@@ -19,7 +19,7 @@ from pipelines.evidence.reports import report_members
 from pipelines.evidence.run_logs import log_members, run_logs, told_runs
 from pipelines.lake import Publication
 from pipelines.models.catalog import PUBLISHED, load_catalog
-from pipelines.models.publish import mart_files
+from pipelines.models.mart_copy import mart_files
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.settings import Settings
 from pipelines.spreadsheet import csv_text

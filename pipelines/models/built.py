@@ -32,7 +32,7 @@ class Built:
 
 
 class BuildRecords:
-    """What the last build of each table came to. Where a record is damaged or missing, the table is built again."""
+    """What the last build of each table came to; a damaged record counts as none, and the table is built again."""
 
     def __init__(self, store: Store):
         self._store = store

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from pipelines.errors import UsageError
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
-from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW, load_catalog
+from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW
+from pipelines.models.mart_copy import show_copy, stage_copy
 from pipelines.models.records import COMMITMENT_DOUBTS, RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
 from pipelines.models.revision import code_revision
 from pipelines.quality.validate import CheckResult
@@ -20,8 +18,6 @@ from pipelines.sources.commitment import commitments_fingerprint
 from pipelines.sources.proof_registration import registrations_fingerprint
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.warehouse import Warehouse
-
-DATABASE = "marts.duckdb"
 
 
 @dataclass(frozen=True)
@@ -134,9 +130,9 @@ def publish(builder: Builder, planned: Plan) -> Publication:
         for files in [lake.files(model.key)]
     }
     # Before the record: it must not become visible over files that cannot be read.
-    copy = _stage_copy(builder.warehouse, tables)
+    copy = stage_copy(builder.warehouse, tables)
     if planned.publication and planned.is_known and planned.publication.tables == tables:
-        _show_copy(builder.warehouse, copy)
+        show_copy(builder.warehouse, copy)
         return planned.publication
     publication = lake.publish(
         {
@@ -154,7 +150,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             ],
         }
     )
-    _show_copy(builder.warehouse, copy)
+    show_copy(builder.warehouse, copy)
     builder.warehouse.bill.forget_superseded()
     return publication
 
@@ -183,44 +179,3 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
             title="what was read with a doubt",
         )
         yield {"table": table, "period": period, **doubt.__dict__}
-
-
-def mart_files(warehouse: Warehouse, tables: dict[str, dict[str, Any]]) -> dict[str, list[Path]]:
-    """The files of every mart among the tables of a publication, by the mart's name."""
-    return {
-        model.name: warehouse.lake.named_files(model.key, tables[model.key]["files"])
-        for model in load_catalog().layer("marts")
-        if model.key in tables
-    }
-
-
-def write_copy(warehouse: Warehouse, publication: Publication) -> None:
-    """Replace `marts.duckdb`, the disposable read-only copy for DuckDB and BI clients."""
-    _show_copy(warehouse, _stage_copy(warehouse, publication.tables))
-
-
-def _stage_copy(warehouse: Warehouse, tables: dict[str, dict[str, Any]]) -> Path:
-    """The copy, whole but not yet seen. Raises SourceError naming a mart's file that cannot be read."""
-    from pipelines.engine.duckdb import write_database
-
-    place = warehouse.work / DATABASE
-    if place.is_dir():
-        raise UsageError(f"{place} is a folder; move it away, the copy for DuckDB clients is written there.")
-    fresh = warehouse.staging / DATABASE
-    fresh.parent.mkdir(parents=True, exist_ok=True)
-    write_database(fresh, "mart", mart_files(warehouse, tables))
-    return fresh
-
-
-def _show_copy(warehouse: Warehouse, fresh: Path) -> None:
-    if warehouse.settings.warehouse.location.startswith("s3://"):
-        warehouse.store.upload(fresh, DATABASE)
-    # Written before its publication, it is as new.
-    fresh.touch()
-    fresh.replace(warehouse.work / DATABASE)
-
-
-def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
-    """Whether `marts.duckdb` is of this publication, as far as this machine knows."""
-    copy = warehouse.work / DATABASE
-    return copy.is_file() and copy.stat().st_mtime >= publication.published_at.timestamp()
