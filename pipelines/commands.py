@@ -5,21 +5,20 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import polars as pl
-
-from pipelines.console import Console
-from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, EngineError, SourceError, UsageError
-from pipelines.lake import Publication
-from pipelines.models.catalog import load_catalog
-from pipelines.models.publish import DATABASE, is_copied, mart_files, plan, write_copy
-from pipelines.privacy import has_another_key
-from pipelines.quality.told import doubts, first_row, warnings
-from pipelines.settings import Settings, load_settings
-from pipelines.spreadsheet import csv_text
+from pipelines.marts import open_marts
 from pipelines.warehouse import Warehouse, published_of
+
+# Each command imports what it runs on: most run on little.
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipelines.console import Console
+    from pipelines.engine.duckdb import DuckDBEngine
+    from pipelines.publication import Publication
+    from pipelines.settings import Settings
 
 Form = Literal["table", "json", "csv"]
 
@@ -27,7 +26,9 @@ Form = Literal["table", "json", "csv"]
 def demo(out: Path, console: Console) -> None:
     """Write the demo's bucket and runs below `out` once, build them and render the report."""
     from pipelines.demo import write_demo
+    from pipelines.models.publish import DATABASE
     from pipelines.reports.figures import say_three_figures
+    from pipelines.settings import load_settings
 
     if not (out / "trainledger.toml").is_file():
         console.note(f"Generating a bill and training runs in {out} …")
@@ -51,6 +52,10 @@ def build(settings: Settings, console: Console) -> bool:
     """
     if not settings.billing:
         raise UsageError("The configuration names no bill; add a [[billing]] source (README, 'Your own bill').")
+    from pipelines.models.publish import is_copied, plan, write_copy
+    from pipelines.privacy import has_another_key
+    from pipelines.quality.told import warnings
+
     warehouse = Warehouse(settings)
     planned = plan(warehouse)
     first, *others = planned.damaged or ("",)
@@ -116,12 +121,18 @@ def _run_job(settings: Settings, console: Console) -> None:
 
 def _step_count() -> int:
     """Every table that is written, and the bill, the training runs, reservations, registrations and the publication."""
+    from pipelines.models.catalog import load_catalog
+
     return sum(model.stored for model in load_catalog().ordered) + 5
 
 
 def check(settings: Settings, console: Console) -> None:
     """Run the expectations of every published mart again; CheckError when one of severity error fails."""
+    import polars as pl
+
+    from pipelines.models.catalog import load_catalog
     from pipelines.quality.contract import load_contract
+    from pipelines.quality.told import doubts, first_row
     from pipelines.quality.validate import validate
 
     warehouse = Warehouse(settings)
@@ -177,6 +188,10 @@ def report(
 
 def query(settings: Settings, sql: str | None, form: Form, console: Console, as_of: str | None = None) -> None:
     """Answer a SELECT over the published marts, those of now or of a date, or list them."""
+    import polars as pl
+
+    from pipelines.spreadsheet import csv_text
+
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
@@ -206,17 +221,10 @@ def _files(warehouse: Warehouse, published: Publication, key: str) -> list[Path]
     return warehouse.lake.named_files(key, published.tables[key]["files"])
 
 
-def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
-    """An engine with the published marts, as `mart_x` and as `mart.mart_x`, and with nothing else."""
-    engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit, alone=True)
-    for name, files in mart_files(warehouse, published.tables).items():
-        engine.view(name, files)
-        engine.view_sql(f"mart.{name}", f"select * from main.{name}")
-    engine.close_off()
-    return engine
-
-
 def _mart_list(engine: DuckDBEngine, published: Publication) -> pl.DataFrame:
+    import polars as pl
+
+    from pipelines.models.catalog import load_catalog
     from pipelines.quality.contract import load_contract
 
     names = [model.name for model in load_catalog().layer("marts") if model.key in published.tables]

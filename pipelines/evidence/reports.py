@@ -11,10 +11,11 @@ from pipelines.engine import Engine
 from pipelines.errors import CheckError
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
+from pipelines.house import known_reports
 from pipelines.publication import Publication
 from pipelines.reports.page import report_page
 from pipelines.reports.pdf import pdf_beside
-from pipelines.reports.render import facts_of, known_reports
+from pipelines.reports.render import facts_of
 
 REPORTS = "reports"
 # A chart is drawn with the fonts of the machine it is drawn on: where its marks stand, and the ids that are made of

@@ -6,20 +6,23 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UsageError
 from pipelines.lake import Publication
-from pipelines.models.build import Builder
-from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW, load_catalog
+from pipelines.marts import mart_files
+from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW
 from pipelines.models.records import COMMITMENT_DOUBTS, RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
 from pipelines.models.revision import code_revision
-from pipelines.quality.validate import CheckResult
 from pipelines.sources.capacity_reservation import reservations_fingerprint
 from pipelines.sources.commitment import commitments_fingerprint
 from pipelines.sources.proof_registration import registrations_fingerprint
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.warehouse import Warehouse
+
+# Most builds find nothing new and end with their plan, which does without.
+if TYPE_CHECKING:
+    from pipelines.models.build import Builder
 
 DATABASE = "marts.duckdb"
 
@@ -161,6 +164,8 @@ def publish(builder: Builder, planned: Plan) -> Publication:
 
 def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, object]]:
     """What the sources delivered and we read with a doubt, as warnings beside the checks."""
+    from pipelines.quality.validate import CheckResult
+
     found: list[tuple[str, str | None, Sequence[str]]] = [
         (f"raw/{table}", month, sentences)
         for month in months
@@ -183,15 +188,6 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
             title="what was read with a doubt",
         )
         yield {"table": table, "period": period, **asdict(doubt)}
-
-
-def mart_files(warehouse: Warehouse, tables: dict[str, dict[str, Any]]) -> dict[str, list[Path]]:
-    """The files of every mart among the tables of a publication, by the mart's name."""
-    return {
-        model.name: warehouse.lake.named_files(model.key, tables[model.key]["files"])
-        for model in load_catalog().layer("marts")
-        if model.key in tables
-    }
 
 
 def write_copy(warehouse: Warehouse, publication: Publication) -> None:
