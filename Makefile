@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LINES ?= 2000000
+# Every install is held to the versions in requirements.lock. Byte code is written then, so that no command pays for it,
+# also where PYTHONDONTWRITEBYTECODE keeps Python from writing it later.
+INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode -c requirements.lock --python
+COMPILE := $(BIN)/python -m compileall -q pipelines
 
 .PHONY: demo dashboard test test-slow test-spark test-wheel check bench lock clean
 
@@ -30,7 +34,7 @@ test-wheel: $(BIN)/uv
 	rm -rf dist .wheel-test
 	$(BIN)/uv build --quiet --wheel --out-dir dist
 	$(BIN)/uv venv --quiet --python $(BIN)/python .wheel-test/venv
-	$(BIN)/uv pip install --quiet --python .wheel-test/venv/bin/python -c requirements.lock dist/*.whl
+	$(INSTALL) .wheel-test/venv/bin/python dist/*.whl
 	mkdir .wheel-test/empty && cd .wheel-test/empty && ../venv/bin/trainledger demo
 
 # Types of the Spark engine need the Spark extra.
@@ -42,22 +46,23 @@ check: $(VENV)/.spark
 bench: $(VENV)/.dev
 	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,--lines $(LINES) --keep docs/benchmarks.md)))
 
-# Every install is held to the versions in requirements.lock.
 $(BIN)/uv: requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock uv
 	@touch $@
 
 $(VENV)/.base: $(BIN)/uv pyproject.toml
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e .
+	$(INSTALL) $(BIN)/python -e .
+	$(COMPILE)
 	@touch $@
 
 $(VENV)/.ui: $(VENV)/.base
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[ui]'
+	$(INSTALL) $(BIN)/python -e '.[ui]'
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/uv pyproject.toml
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[dev]'
+	$(INSTALL) $(BIN)/python -e '.[dev]'
+	$(COMPILE)
 	@touch $@ $(VENV)/.base $(VENV)/.ui
 
 # A tracking server for the tests to read from, in an environment of its own as users have it.
@@ -67,7 +72,7 @@ $(VENV)/.dev: $(BIN)/uv pyproject.toml
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.dev
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[dev,spark]'
+	$(INSTALL) $(BIN)/python -e '.[dev,spark]'
 	@touch $@
 
 lock: $(BIN)/uv

@@ -14,7 +14,6 @@ from typing import Annotated
 
 import typer
 
-from pipelines import commands
 from pipelines.compare.command import compare
 from pipelines.console import Console
 from pipelines.dashboard.command import dashboard
@@ -24,9 +23,9 @@ from pipelines.evidence.command import verify
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
 from pipelines.notify.command import notify
-from pipelines.options import AsOf, Config
+from pipelines.options import AsOf, Config, settings_of
 from pipelines.prices.command import reprice
-from pipelines.settings import DEMO_FOLDER, Settings, load_settings
+from pipelines.settings_file import DEMO_FOLDER
 
 app = typer.Typer(
     name="trainledger",
@@ -61,6 +60,8 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder the demo is written to.")] = Path(DEMO_FOLDER),
 ) -> None:
     """Generate a small company's bill and runs, build every mart and write report.html."""
+    from pipelines import commands
+
     commands.demo(out, Console())
 
 
@@ -77,16 +78,21 @@ def build(
     ] = None,
 ) -> None:
     """Read what changed, bring every table up to date, check it and publish."""
-    settings = _settings(config)
+    settings = settings_of(config)
     if as_of is not None:
         settings = settings.model_copy(update={"policy": settings.policy.cut_at(as_of)})
+    from pipelines import commands
+
     commands.build(settings, Console())
 
 
 @app.command()
 def check(config: Config = None) -> None:
     """Run every expectation again on the published marts and show the results."""
-    commands.check(_settings(config), Console())
+    settings = settings_of(config)
+    from pipelines import commands
+
+    commands.check(settings, Console())
 
 
 @app.command()
@@ -109,7 +115,9 @@ def report(
     """Write a report of the current publication, or of the one of a date, as one HTML page."""
     if bundle and not pack:
         raise UsageError("--bundle puts the bill into a pack; name its file with --pack.")
-    settings, console = _settings(config), Console()
+    settings, console = settings_of(config), Console()
+    from pipelines import commands
+
     page = out or Path("report.html" if kind == "training_cost" else f"{kind}.html")
     commands.report(settings, page, console, as_of, kind, month)
     if pdf:
@@ -134,11 +142,10 @@ def query(
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
     form = "json" if as_json else "csv" if as_csv else "table"
-    commands.query(_settings(config), sql, form, Console(), as_of)
+    settings = settings_of(config)
+    from pipelines import commands
 
-
-def _settings(config: Path | None) -> Settings:
-    return load_settings(config)
+    commands.query(settings, sql, form, Console(), as_of)
 
 
 def main() -> None:

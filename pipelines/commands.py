@@ -5,24 +5,20 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import polars as pl
-
-from pipelines.console import Console
-from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, EngineError, SourceError, UsageError
-from pipelines.lake import Publication
-from pipelines.models.build import Builder
-from pipelines.models.catalog import load_catalog
-from pipelines.models.mart_copy import DATABASE, is_copied, mart_files, write_copy
-from pipelines.models.publish import plan
-from pipelines.models.refresh import RECORDS, refresh
-from pipelines.privacy import has_another_key
-from pipelines.quality.told import doubts, first_row, warnings
-from pipelines.settings import Settings, load_settings
-from pipelines.spreadsheet import csv_text
+from pipelines.marts import open_marts
 from pipelines.warehouse import Warehouse, published_of
+
+# Each command imports what it runs on: most run on little.
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipelines.console import Console
+    from pipelines.engine.duckdb import DuckDBEngine
+    from pipelines.publication import Publication
+    from pipelines.settings import Settings
 
 Form = Literal["table", "json", "csv"]
 
@@ -30,7 +26,9 @@ Form = Literal["table", "json", "csv"]
 def demo(out: Path, console: Console) -> None:
     """Write the demo's bucket and runs below `out` once, build them and render the report."""
     from pipelines.demo import write_demo
+    from pipelines.models.mart_copy import DATABASE
     from pipelines.reports.figures import say_three_figures
+    from pipelines.settings import load_settings
 
     if not (out / "trainledger.toml").is_file():
         console.note(f"Generating a bill and training runs in {out} …")
@@ -54,6 +52,11 @@ def build(settings: Settings, console: Console) -> bool:
     """
     if not settings.billing:
         raise UsageError("The configuration names no bill; add a [[billing]] source (README, 'Your own bill').")
+    from pipelines.models.mart_copy import is_copied, write_copy
+    from pipelines.models.publish import plan
+    from pipelines.privacy import has_another_key
+    from pipelines.quality.told import warnings
+
     warehouse = Warehouse(settings)
     planned = plan(warehouse)
     first, *others = planned.damaged or ("",)
@@ -91,6 +94,10 @@ def build(settings: Settings, console: Console) -> bool:
 
 def _refresh(settings: Settings, console: Console) -> None:
     """Run the plan in this process; the first failure of a step is raised."""
+    from pipelines.models.build import Builder
+    from pipelines.models.publish import plan
+    from pipelines.models.refresh import RECORDS, refresh
+
     builder = Builder(Warehouse(settings))
     with builder.lake.lock():
         builder.warehouse.sweep()
@@ -105,6 +112,11 @@ def _refresh(settings: Settings, console: Console) -> None:
 
 def check(settings: Settings, console: Console) -> None:
     """Run the expectations of every published mart again; CheckError when one of severity error fails."""
+    import polars as pl
+
+    from pipelines.models.build import Builder
+    from pipelines.quality.told import doubts, first_row
+
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
     results = []
@@ -155,6 +167,10 @@ def report(
 
 def query(settings: Settings, sql: str | None, form: Form, console: Console, as_of: str | None = None) -> None:
     """Answer a SELECT over the published marts, those of now or of a date, or list them."""
+    import polars as pl
+
+    from pipelines.spreadsheet import csv_text
+
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
@@ -180,17 +196,10 @@ def query(settings: Settings, sql: str | None, form: Form, console: Console, as_
     sys.stdout.write(text)
 
 
-def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
-    """An engine with the published marts, as `mart_x` and as `mart.mart_x`, and with nothing else."""
-    engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
-    for name, files in mart_files(warehouse, published.tables).items():
-        engine.view(name, files)
-        engine.view_sql(f"mart.{name}", f"select * from main.{name}")
-    engine.close_off()
-    return engine
-
-
 def _mart_list(engine: DuckDBEngine, published: Publication) -> pl.DataFrame:
+    import polars as pl
+
+    from pipelines.models.catalog import load_catalog
     from pipelines.quality.contract import load_contract
 
     names = [model.name for model in load_catalog().layer("marts") if model.key in published.tables]

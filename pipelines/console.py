@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
-import polars as pl
-from rich.console import Console as RichConsole
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+# Every command has a console; what it prints with is imported when it prints.
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.console import Console as RichConsole
+    from rich.progress import Progress
+    from rich.table import Table
+    from rich.text import Text
 
 
 class Steps:
@@ -27,6 +29,8 @@ class Steps:
         self._done = 0
         self._bar: Progress | None = None
         if console.is_terminal:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -42,12 +46,12 @@ class Steps:
         """One step is done."""
         self._done += 1
         if self._bar:
+            from rich.markup import escape
+
             self._bar.update(self._task, advance=1, description=escape(what))
         else:
-            self._console.print(
-                Text(f"[{self._done}/{self._total}] {what}{': ' + outcome if outcome else ''}"),
-                soft_wrap=True,
-            )
+            line = f"[{self._done}/{self._total}] {what}{': ' + outcome if outcome else ''}"
+            self._console.print(_text(line), soft_wrap=True)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -59,6 +63,8 @@ class Console:
     """Standard output for results, standard error for everything about them."""
 
     def __init__(self) -> None:
+        from rich.console import Console as RichConsole
+
         self._out = RichConsole(highlight=False)
         if not self._out.is_terminal:
             # A pipe is as wide as what is written to it.
@@ -72,15 +78,15 @@ class Console:
 
     def say(self, sentence: str) -> None:
         """Print a line of the result."""
-        self._out.print(Text(_printable(sentence)), soft_wrap=True)
+        self._out.print(_text(sentence), soft_wrap=True)
 
     def note(self, sentence: str) -> None:
         """Print a line about the work."""
-        self._err.print(Text(_printable(sentence)), soft_wrap=True)
+        self._err.print(_text(sentence), soft_wrap=True)
 
     def error(self, sentence: str) -> None:
         """Print an error."""
-        self._err.print(Text("Error: ", style="bold red") + Text(_printable(sentence)), soft_wrap=True)
+        self._err.print(_text("Error: ", style="bold red") + _text(sentence), soft_wrap=True)
 
     @contextmanager
     def steps(self, total: int) -> Iterator[Steps]:
@@ -135,7 +141,16 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def _text(line: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(_printable(line), style=style)
+
+
 def _grid(frame: pl.DataFrame, cells: list[list[str]], title: str) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(title=title or None, title_justify="left", header_style="bold")
     for name, kind in frame.schema.items():
         grid.add_column(Text(name), justify="right" if kind.is_numeric() else "left", no_wrap=True)

@@ -11,3 +11,8 @@ SQL = HOUSE / "sql"
 REFERENCE = SQL / "reference"
 EXPECTATIONS = HOUSE / "expectations"
 DASHBOARDS = HOUSE / "dashboards"
+
+
+def known_reports() -> list[str]:
+    """The kinds of report there are: a folder of dashboards/ each."""
+    return sorted(path.parent.name for path in DASHBOARDS.glob("*/report.yml"))

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from pipelines.settings_file import read_config
+
+if TYPE_CHECKING:
+    from pipelines.settings import Settings
 
 AsOf = Annotated[
     str | None,
@@ -18,3 +23,11 @@ AsOf = Annotated[
 Config = Annotated[
     Path | None, typer.Option("--config", help="trainledger.toml to use; else the one here, else the demo's.")
 ]
+
+
+def settings_of(config: Path | None) -> Settings:
+    """The settings of a command; a file that is missing or broken is reported before any library is imported."""
+    read_config(config)
+    from pipelines.settings import load_settings
+
+    return load_settings(config)

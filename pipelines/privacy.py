@@ -14,14 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from pipelines.errors import UsageError
-from pipelines.models.code import code_digest
 from pipelines.parse import parse_json
 
+# Every command reads the `[privacy]` section; few have rows.
 if TYPE_CHECKING:
+    import polars as pl
+
     from pipelines.quality.validate import CheckResult
 
 VARIABLE = "TRAINLEDGER_PRIVACY__KEY"
@@ -47,10 +48,14 @@ class Privacy(BaseModel):
 
 
 class Pseudonyms:
-    """Puts pseudonyms in place of what `[privacy]` names; where it names nothing, everything stays as it is."""
+    """Puts pseudonyms in place of what `[privacy]` names; where it names nothing, everything stays as it is.
 
-    def __init__(self, privacy: Privacy, owner_tags: tuple[str, ...] = ()):
+    `code` is the digest of the code that makes them.
+    """
+
+    def __init__(self, privacy: Privacy, owner_tags: tuple[str, ...] = (), code: str = ""):
         self._of = frozenset(privacy.pseudonyms)
+        self._code = code
         self._tags = frozenset({*owner_tags, _CREATED_BY})
         if self._of and privacy.key is None:
             raise UsageError(
@@ -65,7 +70,7 @@ class Pseudonyms:
     @property
     def seal(self) -> str:
         """Something else wherever other pseudonyms are made; empty where none are."""
-        return f"{self.told()!r} {code_digest(__name__)}" if self else ""
+        return f"{self.told()!r} {self._code}" if self else ""
 
     def told(self) -> dict[str, Any]:
         """What a publication says of them: of what, and by which key, without a word of it."""
@@ -92,12 +97,16 @@ class Pseudonyms:
 
     def frame(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows with their text as `value` has it."""
+        import polars as pl
+
         texts = [name for name, kind in frame.schema.items() if kind == pl.String]
         return frame.with_columns(self._column(frame[name]) for name in texts)
 
     def file(self, path: Path, key: Sequence[str] = ()) -> None:
         """A Parquet file, rewritten in the order of `key`: that of the ids would tell which is which."""
         if self:
+            import polars as pl
+
             rows = self.frame(pl.read_parquet(path))
             (rows.sort(key, nulls_last=True) if key else rows).write_parquet(path)
 
@@ -109,6 +118,8 @@ class Pseudonyms:
         return replace(result, observed=self.text(result.observed), **rows)
 
     def _column(self, column: pl.Series) -> pl.Series:
+        import polars as pl
+
         of = self._of_column(column.name)
         known = column.drop_nulls().unique()
         new = [of(text) for text in known]

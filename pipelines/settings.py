@@ -1,6 +1,6 @@
 """Configuration, read once: trainledger.toml overridden by TRAINLEDGER_* environment variables.
 
-The only module that reads the environment; everything else takes arguments.
+With `settings_file`, the only module that reads the environment; everything else takes arguments.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from pydantic_settings import (
 )
 
 from pipelines.errors import UsageError
-from pipelines.parse import ParseError, parse_json, parse_toml
+from pipelines.parse import parse_json
 from pipelines.policy import Policy
 from pipelines.privacy import Privacy
+from pipelines.settings_file import read_config
 from pipelines.settings_mistake import SOURCES, first_mistake, refuse_secrets
 from pipelines.settings_notify import Notify
 from pipelines.settings_sources import (
@@ -39,8 +40,6 @@ from pipelines.settings_sources import (
 from pipelines.stated.decisions import Decisions
 from pipelines.stated.terms import Terms
 
-CONFIG_NAME = "trainledger.toml"
-DEMO_FOLDER = "trainledger-demo"
 # delta-rs takes these for something else than part of a folder's name, or panics.
 _UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
 STANDARD_TAGS: dict[str, tuple[str, ...]] = {
@@ -121,28 +120,9 @@ class Settings(BaseSettings):
         return {**STANDARD_TAGS, **self.tags}
 
 
-def find_config(given: Path | None = None) -> Path:
-    """The configuration file to use: the given one, $TRAINLEDGER_CONFIG, the one here, the demo's."""
-    named = given or (Path(env) if (env := os.environ.get("TRAINLEDGER_CONFIG")) else None)
-    if named is not None:
-        if not named.is_file():
-            raise UsageError(f"{named} does not exist; give --config the path of a {CONFIG_NAME}.")
-        return named
-    for candidate in (Path(CONFIG_NAME), Path(DEMO_FOLDER) / CONFIG_NAME):
-        if candidate.is_file():
-            return candidate
-    raise UsageError(f"No {CONFIG_NAME} here; write one (README, 'Your own bill') or run `trainledger demo` first.")
-
-
 def load_settings(config: Path | None = None) -> Settings:
-    """Settings from `config` (see `find_config`); a mistake names the file and the key."""
-    path = find_config(config).resolve()
-    try:
-        content = parse_toml(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}; check its permissions.") from None
-    except ParseError as error:
-        raise UsageError(f"{path} {error}.") from None
+    """Settings from `config` (see `read_config`); a mistake names the file and the key."""
+    path, content = read_config(config)
     refuse_secrets(path, content)
     try:
         settings = Settings(**content)

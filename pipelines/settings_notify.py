@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
+from pipelines.house import known_reports
 from pipelines.settings_sources import Frozen
 
 Topic = Literal["report", "check", "anomaly", "budget", "failure"]
@@ -105,9 +106,6 @@ class Notify(Frozen):
     @field_validator("reports")
     @classmethod
     def _are_known(cls, reports: tuple[str, ...]) -> tuple[str, ...]:
-        # Brings the engine's libraries, which reading a configuration does without.
-        from pipelines.reports.render import known_reports
-
         known = known_reports()
         for kind in reports:
             if kind not in known:

@@ -8,16 +8,19 @@ from copy import copy
 from datetime import UTC
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines.errors import UsageError
 from pipelines.lake import Lake
+from pipelines.models.code import code_digest
 from pipelines.paths import below
 from pipelines.privacy import Pseudonyms
 from pipelines.publication import Publication, moment_of
-from pipelines.settings import Settings
-from pipelines.sources.published_bill import PublishedBill
-from pipelines.sources.raw_bill import RawBill
 from pipelines.storage import Store, open_store
+
+if TYPE_CHECKING:
+    from pipelines.settings import Settings
+    from pipelines.sources.raw_bill import RawBill
 
 
 class Warehouse:
@@ -37,10 +40,11 @@ class Warehouse:
                 f"{self.work} cannot be made ({error.strerror}); choose another location under [warehouse]."
             ) from None
         self.lake = Lake(self.store, self.work / "cache")
-        self.bill = RawBill(self.work / "raw", settings)
 
     def as_published(self, publication: Publication) -> Warehouse:
         """The warehouse as a publication shows it: its versions of the tables, the deliveries it was made from."""
+        from pipelines.sources.published_bill import PublishedBill
+
         seen = copy(self)
         seen.lake = self.lake.as_published(publication)
         tags = {name: tuple(keys) for name, keys in publication.inputs["tags"].items()}
@@ -49,9 +53,18 @@ class Warehouse:
         return seen
 
     @cached_property
+    def bill(self) -> RawBill:
+        """The delivered bills of all sources."""
+        # Whoever only reads what was published needs none of it.
+        from pipelines.sources.raw_bill import RawBill
+
+        return RawBill(self.work / "raw", self.settings)
+
+    @cached_property
     def pseudonyms(self) -> Pseudonyms:
         """What stands for account ids and user names in what is published; UsageError without their key."""
-        return Pseudonyms(self.settings.privacy, self.settings.tag_keys["owner"])
+        code = code_digest("pipelines.privacy")
+        return Pseudonyms(self.settings.privacy, self.settings.tag_keys["owner"], code)
 
     @property
     def staging(self) -> Path:

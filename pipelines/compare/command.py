@@ -9,7 +9,7 @@ import typer
 
 from pipelines.console import Console
 from pipelines.errors import UsageError
-from pipelines.options import AsOf, Config
+from pipelines.options import AsOf, Config, settings_of
 
 Workload = Annotated[
     str | None, typer.Argument(help="A workload_id, or a part only one has; without it all that are compared.")
@@ -28,17 +28,17 @@ def compare(
     as_csv: Csv = False,
 ) -> None:
     """Set a workload's GPU and Trainium runs side by side: saving, interval, verdict and what would change it."""
-    from pipelines import commands
-    from pipelines.compare.asked import lean_of, rows_of
-    from pipelines.compare.shown import show
-    from pipelines.settings import load_settings
-    from pipelines.spreadsheet import csv_text
-    from pipelines.warehouse import Warehouse
-
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
-    warehouse = Warehouse(load_settings(config))
-    with commands.open_marts(warehouse, commands.published_of(warehouse, as_of)) as marts:
+    settings = settings_of(config)
+    from pipelines.compare.asked import lean_of, rows_of
+    from pipelines.compare.shown import show
+    from pipelines.marts import open_marts
+    from pipelines.spreadsheet import csv_text
+    from pipelines.warehouse import Warehouse, published_of
+
+    warehouse = Warehouse(settings)
+    with open_marts(warehouse, published_of(warehouse, as_of)) as marts:
         rows = rows_of(marts, workload, basis)
         leans = {key: lean_of(marts, *key) for key in rows.select("workload_id", "billing_currency").unique().rows()}
     if as_json or as_csv:

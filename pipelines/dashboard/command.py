@@ -9,7 +9,7 @@ import typer
 
 from pipelines.console import Console
 from pipelines.errors import UsageError
-from pipelines.options import AsOf, Config
+from pipelines.options import AsOf, Config, settings_of
 
 PORT = 8321
 
@@ -34,19 +34,19 @@ def dashboard(
     as_of: AsOf = None,
 ) -> None:
     """Serve pages over the published marts to this machine's browser, or write them as files."""
+    if as_of and not export:
+        raise UsageError("--as-of goes with --export; a served page looks back by the date in its head.")
+    settings = settings_of(config)
     from pipelines.dashboard.reader import Reader
-    from pipelines.settings import load_settings
     from pipelines.warehouse import Warehouse
 
     console = Console()
-    reader = Reader(Warehouse(load_settings(config)))
+    reader = Reader(Warehouse(settings))
     if export:
         from pipelines.dashboard.export import export_pages
 
         export_pages(reader.read(as_of), export, run_pages, console, as_of or "")
         return
-    if as_of:
-        raise UsageError("--as-of goes with --export; a served page looks back by the date in its head.")
     try:
         from pipelines.dashboard.pages import render
         from pipelines.dashboard.web import is_loopback, serve

@@ -12,8 +12,9 @@ from typing import Any
 
 import yaml
 
-from pipelines import commands, house
+from pipelines import house
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.marts import open_marts
 from pipelines.publication import Publication
 from pipelines.reports.render import Row, answers
 from pipelines.warehouse import Warehouse, published_of
@@ -83,7 +84,7 @@ class Reader:
         with self._turn:
             volume = self._open.pop(published.number, None)
             if volume is None:
-                volume = Volume(self.warehouse, published, commands.open_marts(self.warehouse, published))
+                volume = Volume(self.warehouse, published, open_marts(self.warehouse, published))
             self._open[published.number] = volume
             while len(self._open) > _KEPT:
                 # Not closed: another request may still read it.

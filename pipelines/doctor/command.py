@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from pipelines.console import Console
-from pipelines.options import Config
+from pipelines.options import Config, settings_of
 
 _STATUS_WIDTH, _CHECK_WIDTH = 11, 17
 
@@ -25,11 +25,10 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Look at every configured source: reachable, set up right, fresh, tagged, permitted?"""
+    settings = settings_of(config)
     from pipelines.doctor.examine import examine
     from pipelines.doctor.finding import Finding, exit_code
-    from pipelines.settings import load_settings
 
-    settings = load_settings(config)
     console, findings = Console(), []
 
     def told(finding: Finding) -> Finding:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pipelines.console import Console
+from pipelines.options import settings_of
 
 
 def verify(
@@ -20,7 +21,7 @@ def verify(
     ] = None,
 ) -> None:
     """Build a pack's figures again from its inputs, in a clean place, and compare every one."""
+    settings = settings_of(config) if config else None
     from pipelines.evidence.verify import verify as verify_pack
-    from pipelines.settings import load_settings
 
-    verify_pack(pack, load_settings(config) if config else None, Console())
+    verify_pack(pack, settings, Console())

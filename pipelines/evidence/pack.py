@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.commands import open_marts
 from pipelines.console import Console
 from pipelines.errors import SourceError, UsageError
 from pipelines.evidence.archive import as_json, write_archive
@@ -18,8 +17,8 @@ from pipelines.evidence.inputs import INPUTS, bundled, told_inputs
 from pipelines.evidence.reports import report_members
 from pipelines.evidence.run_logs import log_members, run_logs, told_runs
 from pipelines.lake import Publication
+from pipelines.marts import mart_files, open_marts
 from pipelines.models.catalog import PUBLISHED, load_catalog
-from pipelines.models.mart_copy import mart_files
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.settings import Settings
 from pipelines.spreadsheet import csv_text

@@ -11,10 +11,11 @@ from pipelines.engine import Engine
 from pipelines.errors import CheckError
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
+from pipelines.house import known_reports
 from pipelines.publication import Publication
 from pipelines.reports.page import report_page
 from pipelines.reports.pdf import pdf_beside
-from pipelines.reports.render import facts_of, known_reports
+from pipelines.reports.render import facts_of
 
 REPORTS = "reports"
 # The report of what Great Expectations returned, which packs of earlier publications may lack.

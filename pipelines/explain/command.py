@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from pipelines.console import Console
 from pipelines.errors import UsageError
-from pipelines.options import Config
+from pipelines.options import Config, settings_of
 
 
 class _OrName(TyperGroup):
@@ -47,9 +47,7 @@ Csv = Annotated[bool, typer.Option("--csv", help="Print CSV: every bill line, ex
 @app.command()
 def run(run_id: str, config: Config = None, lines: Lines = 20, as_json: Json = False, as_csv: Csv = False) -> None:
     """The cost of a run, by day and resource, down to its bill lines."""
-    from pipelines.explain.asked import ask_run
-
-    _explain(config, lambda engine: ask_run(engine, run_id), lines, as_json, as_csv)
+    _explain(config, lambda asked, marts: asked.ask_run(marts, run_id), lines, as_json, as_csv)
 
 
 def _of_the_ledger(span: str, argument: str, summary: str) -> None:
@@ -71,11 +69,11 @@ def _of_the_ledger(span: str, argument: str, summary: str) -> None:
         as_json: Json = False,
         as_csv: Csv = False,
     ) -> None:
-        from pipelines.explain.asked import ask_day, ask_month, chosen
+        def ask(asked, marts):  # type: ignore[no-untyped-def]
+            options = asked.chosen(bucket, account, payer, category, service, family, currency)
+            return (asked.ask_day if span == "day" else asked.ask_month)(marts, when, options)
 
-        ask = ask_day if span == "day" else ask_month
-        options = chosen(bucket, account, payer, category, service, family, currency)
-        _explain(config, lambda engine: ask(engine, when, options), lines, as_json, as_csv)
+        _explain(config, ask, lines, as_json, as_csv)
 
 
 _of_the_ledger("day", "A day of use, as 2026-07-03.", "A day of the ledger, or a part of it, down to its bill lines.")
@@ -98,9 +96,13 @@ def invoice(
     as_csv: Csv = False,
 ) -> None:
     """An invoice beside the ledger, by charge type, down to its bill lines."""
-    from pipelines.explain.asked import ask_invoice
-
-    _explain(config, lambda engine: ask_invoice(engine, invoice_id, month, payer, currency), lines, as_json, as_csv)
+    _explain(
+        config,
+        lambda asked, marts: asked.ask_invoice(marts, invoice_id, month, payer, currency),
+        lines,
+        as_json,
+        as_csv,
+    )
 
 
 @app.command(hidden=True)
@@ -113,10 +115,10 @@ def name(
     """What a metric, a column or a table is: formula, unit, meaning, inputs and users."""
     # Names mean the same in every warehouse; the option is taken as all the other commands take it.
     del config
-    from pipelines.explain.names import look_up, show_name, to_csv, to_json
-
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
+    from pipelines.explain.names import look_up, show_name, to_csv, to_json
+
     found = look_up(name)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else to_csv(found))
@@ -125,29 +127,30 @@ def name(
 
 
 def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
-    from pipelines import commands
+    """Show what `ask`, a function of the module `asked` and the marts, gives, and all it rests on."""
+    if as_json and as_csv:
+        raise UsageError("Give --json or --csv, not both.")
+    settings = settings_of(config)
+    from pipelines.explain import asked
     from pipelines.explain.exact import as_json as json_of
     from pipelines.explain.exact import write_csv
     from pipelines.explain.layout import folded
     from pipelines.explain.lines import behind
     from pipelines.explain.shown import agreed, show
     from pipelines.explain.terminal import Terminal
-    from pipelines.settings import load_settings
-    from pipelines.warehouse import Warehouse
+    from pipelines.marts import open_marts
+    from pipelines.warehouse import Warehouse, published_of
 
-    if as_json and as_csv:
-        raise UsageError("Give --json or --csv, not both.")
-    console = Console()
-    warehouse = Warehouse(load_settings(config))
-    if warehouse.settings.privacy.pseudonyms:
+    console, warehouse = Console(), Warehouse(settings)
+    if settings.privacy.pseudonyms:
         raise UsageError(
             "`explain` goes down to bill lines as they were delivered, where [privacy] wants pseudonyms; ask by a "
             "configuration without it."
         )
-    published = commands.published_of(warehouse)
-    with commands.open_marts(warehouse, published) as marts:
-        asked = ask(marts)
-    with behind(warehouse, published, asked) as explanation:
+    published = published_of(warehouse)
+    with open_marts(warehouse, published) as marts:
+        question = ask(asked, marts)
+    with behind(warehouse, published, question) as explanation:
         if as_json:
             sys.stdout.write(json_of(explanation))
         elif as_csv:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pipelines.console import Console
-from pipelines.options import Config
+from pipelines.options import Config, settings_of
 
 app = typer.Typer(help="Write what was published in another format.", no_args_is_help=True)
 
@@ -25,10 +25,10 @@ def focus(
     config: Config = None,
 ) -> None:
     """Write the published months as FOCUS 1.2 Cost and Usage datasets, Parquet and csv."""
+    settings = settings_of(config)
     from pipelines.exports.focus import export_focus
-    from pipelines.settings import load_settings
 
-    export_focus(load_settings(config), month, out, Console())
+    export_focus(settings, month, out, Console())
 
 
 @app.command()

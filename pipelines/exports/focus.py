@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from pipelines.commands import published_of
 from pipelines.console import Console
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import UsageError
@@ -19,7 +18,7 @@ from pipelines.paths import below
 from pipelines.quality.contract import Column, load_contract
 from pipelines.settings import Settings
 from pipelines.spreadsheet import FORMULA
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse import Warehouse, published_of
 
 # What cost and usage reports become, and what came as FOCUS.
 CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")

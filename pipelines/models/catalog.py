@@ -6,27 +6,27 @@ function in pipelines/transforms/. Its inputs are the tables its text names.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
-import pkgutil
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
-
-import polars as pl
-import sqlglot
-from sqlglot import exp
+from typing import TYPE_CHECKING, Any, Literal
 
 import pipelines.transforms
 from pipelines import house
 from pipelines.errors import UsageError
 from pipelines.models.code import code_digest
-from pipelines.models.expressions import expand_calls
 from pipelines.models.given import ARGUMENTS, DELIVERIES
+from pipelines.models.parse_cache import digest_of, keep, kept
 from pipelines.sources.cur_columns import LISTS
 from pipelines.stated.tables import STATED
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Grain = Literal["month", "whole"]
 
@@ -155,16 +155,34 @@ class Catalog:
 
 @cache
 def load_catalog() -> Catalog:
-    """The catalog of this installation."""
+    """The catalog of this installation, parsed once for each state of its files."""
+    transforms = sorted(Path(pipelines.transforms.__path__[0]).glob("*.py"))
+    names = [path.stem for path in transforms if path.stem.startswith(_TABLES)]
+    code = {name: code_digest(module_of(name)) for name in names}
+    parts = (digest_of(house.SQL, "*.sql"), sorted(code.items()), code_digest(__name__), version("sqlglot"))
+    key = hashlib.sha256(repr(parts).encode()).hexdigest()
+    parsed: dict[str, Any] | None = kept("models", key)
+    if parsed is None:
+        layers = [(layer, path) for layer in LAYERS[1:] for path in sorted((house.SQL / layer).glob("*.sql"))]
+        parsed = {
+            "sql": [[layer, path.stem, *_parsed(path)] for layer, path in layers],
+            "transforms": [[name, importlib.import_module(module_of(name)).INPUTS] for name in names],
+        }
+        keep("models", key, parsed)
     models = [_reference(path) for path in sorted(house.REFERENCE.glob("*.csv"))]
-    for layer in ("staging", "core", "marts"):
-        models += [_sql(layer, path) for path in sorted((house.SQL / layer).glob("*.sql"))]
-    models += [_transform(info.name) for info in pkgutil.iter_modules(pipelines.transforms.__path__)]
-    return Catalog([model for model in models if model is not None])
+    models += [
+        Model(layer, name, "sql", house.SQL / layer / f"{name}.sql", text, tuple(inputs), grain, stored)
+        for layer, name, text, inputs, grain, stored in parsed["sql"]
+    ]
+    models += [_transform(name, inputs, code[name]) for name, inputs in parsed["transforms"]]
+    return Catalog(models)
 
 
 def tables_in(sql: str) -> tuple[str, ...]:
     """The tables a SELECT in DuckDB's dialect reads, in the order met, its own CTEs left out."""
+    import sqlglot
+    from sqlglot import exp
+
     tree = sqlglot.parse_one(sql, read="duckdb")
     ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
     named = (table.name for table in tree.find_all(exp.Table))
@@ -180,29 +198,19 @@ def _reference(path: Path) -> Model:
     return Model("reference", path.stem, "reference", path, path.read_text(encoding="utf-8"), (), "whole")
 
 
-def _sql(layer: str, path: Path) -> Model:
+def _parsed(path: Path) -> tuple[str, Sequence[str], Grain, bool]:
+    """Of a SELECT: the text with metrics and functions in place of their calls, inputs, grain, whether it is stored."""
+    from pipelines.models.expressions import expand_calls
+
     text = path.read_text(encoding="utf-8")
     header = {found["key"]: found["value"] for found in _HEADER.finditer(text)}
     sql = expand_calls(text, path)
-    return Model(
-        layer,
-        path.stem,
-        "sql",
-        path,
-        sql,
-        tables_in(sql),
-        grain="month" if header.get("partition") == "billing_period" else "whole",
-        stored=header.get("stored") != "no",
-    )
+    grain: Grain = "month" if header.get("partition") == "billing_period" else "whole"
+    return sql, tables_in(sql), grain, header.get("stored") != "no"
 
 
-def _transform(name: str) -> Model | None:
-    """A transform module says its inputs as INPUTS and makes its table by `build(**inputs)`."""
-    if not name.startswith(_TABLES):
-        return None
-    module = importlib.import_module(module_of(name))
-    path = Path(str(module.__file__))
+def _transform(name: str, inputs: Sequence[str], code: str) -> Model:
+    """A transform module has its inputs as INPUTS and makes its table by `build(**inputs)`."""
+    path = Path(pipelines.transforms.__path__[0]) / f"{name}.py"
     layer = "marts" if name.startswith("mart_") else "core"
-    text = path.read_text(encoding="utf-8")
-    code = code_digest(module_of(name))
-    return Model(layer, name, "transform", path, text, tuple(module.INPUTS), "whole", code=code)
+    return Model(layer, name, "transform", path, path.read_text(encoding="utf-8"), tuple(inputs), "whole", code=code)

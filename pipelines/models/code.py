@@ -13,9 +13,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from pipelines.models.parse_cache import keep, kept
+
 # The folder that holds our package.
 ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = "pipelines"
+# The part of the cache that has the imports of modules; those of older texts are dropped now and then.
+_PART, _MOST_KEPT = "imports", 2000
 
 
 @cache
@@ -55,6 +59,7 @@ def modules_reached(*modules: str, root: Path = ROOT) -> dict[str, Path]:
         visit(name)
         if name not in reached:
             raise ModuleNotFoundError(f"{name} is no module below {root}")
+    _keep_imports()
     return reached
 
 
@@ -63,10 +68,30 @@ def _file(module: str, root: Path) -> Path | None:
     return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
 
 
-@cache
-def _imported(source: bytes) -> tuple[str, ...]:
+def _imported(source: bytes) -> list[str]:
     """What a module imports of our package; `from a import b` may mean the module a.b, so it counts as both."""
-    return tuple(dict.fromkeys(name for name in _names([ast.parse(source)]) if name.split(".")[0] == _PACKAGE))
+    seal = hashlib.sha256(source).hexdigest()
+    if seal not in _imports():
+        names = dict.fromkeys(name for name in _names([ast.parse(source)]) if name.split(".")[0] == _PACKAGE)
+        _imports()[seal] = list(names)
+    return _imports()[seal]
+
+
+@cache
+def _imports() -> dict[str, list[str]]:
+    """What modules import, by the sha256 of their text."""
+    return dict(kept(_PART, _parser()) or {})
+
+
+def _keep_imports() -> None:
+    if len(_imports()) > len(kept(_PART, _parser()) or {}):
+        keep(_PART, _parser(), _imports() if len(_imports()) < _MOST_KEPT else {})
+
+
+@cache
+def _parser() -> str:
+    """A digest of what reads the imports."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:

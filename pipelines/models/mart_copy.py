@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import CheckError, UsageError
+from pipelines.marts import mart_files
 from pipelines.models.catalog import load_catalog
 from pipelines.parse import parse_json
 from pipelines.publication import Publication
@@ -26,15 +27,6 @@ _RECORD = f".{DATABASE}.json"
 Slices = dict[str, list[str]]
 # Replaced again and again a copy holds gaps: past this multiple of its size as first written it is written anew.
 _MOST_GROWTH = 2
-
-
-def mart_files(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Path]]:
-    """The files of every mart among the tables of a publication, by the mart's name."""
-    return {
-        model.name: warehouse.lake.named_files(model.key, tables[model.key]["files"])
-        for model in load_catalog().layer("marts")
-        if model.key in tables
-    }
 
 
 def is_copied(warehouse: Warehouse, publication: Publication) -> bool:

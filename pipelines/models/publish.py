@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipelines.lake import Publication
-from pipelines.models.build import Builder
 from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW
-from pipelines.models.mart_copy import show_copy, stage_copy
 from pipelines.models.records import COMMITMENT_DOUBTS, RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
 from pipelines.models.revision import code_revision
-from pipelines.quality.validate import CheckResult
 from pipelines.sources.capacity_reservation import reservations_fingerprint
 from pipelines.sources.commitment import commitments_fingerprint
 from pipelines.sources.proof_registration import registrations_fingerprint
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.warehouse import Warehouse
+
+# Most builds find nothing new and end with their plan, which does without.
+if TYPE_CHECKING:
+    from pipelines.models.build import Builder
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     Returns the newest publication where it shows just that already. Raises CheckError when a table is not up to
     date with its inputs: a publication never mixes two builds.
     """
+    from pipelines.models.mart_copy import show_copy, stage_copy
+
     lake = builder.lake
     built = [builder.confirm(name, period) for name, period in builder.steps(planned.months)]
     versions = lake.versions()
@@ -157,6 +161,8 @@ def publish(builder: Builder, planned: Plan) -> Publication:
 
 def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, object]]:
     """What the sources delivered and we read with a doubt, as warnings beside the checks."""
+    from pipelines.quality.validate import CheckResult
+
     found: list[tuple[str, str | None, Sequence[str]]] = [
         (f"raw/{table}", month, sentences)
         for month in months

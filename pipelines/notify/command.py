@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pipelines.console import Console
-from pipelines.options import Config
+from pipelines.options import Config, settings_of
 
 
 def notify(
@@ -15,11 +15,11 @@ def notify(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be told; send nothing.")] = False,
 ) -> None:
     """Tell Slack and mail what the newest publication has to tell and they have not heard."""
+    settings = settings_of(config)
     from pipelines.notify.tell import tell
-    from pipelines.settings import load_settings
     from pipelines.warehouse import Warehouse, published_of
 
-    console, settings = Console(), load_settings(config)
+    console = Console()
     told = tell(settings, console.say, dry_run=dry_run)
     if not told.count:
         # Nothing, for nothing is published yet, is another thing.

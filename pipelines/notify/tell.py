@@ -7,14 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pipelines.commands import open_marts
 from pipelines.errors import UsageError
+from pipelines.marts import open_marts
 from pipelines.notify.mail import message_of, send
 from pipelines.notify.news import News, Notice, news_of, notices_of
 from pipelines.notify.record import Record
 from pipelines.notify.slack import post
-from pipelines.reports.pdf import render_pdf
-from pipelines.reports.render import facts_of
 from pipelines.settings import Settings
 from pipelines.warehouse import Warehouse, published_of
 
@@ -114,6 +112,10 @@ class _Teller:
         }
 
     def _page(self, kind: str, month: str) -> bytes:
+        # Few messages have one, and the libraries of charts are slow to import.
+        from pipelines.reports.pdf import render_pdf
+        from pipelines.reports.render import facts_of
+
         published = published_of(self._warehouse) if self._published is None else self._published
         with open_marts(self._warehouse, published) as marts:
             (page,) = render_pdf(kind, marts.query, facts_of(published, month))

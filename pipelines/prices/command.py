@@ -13,7 +13,7 @@ import typer
 
 from pipelines.console import Console
 from pipelines.errors import UsageError
-from pipelines.options import Config
+from pipelines.options import Config, settings_of
 
 Number = Annotated[str | None, typer.Option(help="USD an hour of the whole instance the claim was made with.")]
 
@@ -37,8 +37,6 @@ def reprice(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
     """What a comparison saves at the prices of another day: ours by its hours, a stated claim by its prices."""
-    from pipelines.prices.book import OFFERS
-
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
     if table is not None:
@@ -52,6 +50,8 @@ def reprice(
         raise UsageError("Give --at the day whose prices are taken, such as 2026-08-01.")
     if (workload is None) == (claim is None):
         raise UsageError("Give either a workload of ours or --claim, such as 46.3%.")
+    from pipelines.prices.book import OFFERS
+
     if offer not in OFFERS:
         raise UsageError(f"--offer {offer} is none; choose one of {', '.join(OFFERS)}.")
     day = _day("--at", at)
@@ -73,14 +73,14 @@ def reprice(
 
 
 def _own(config: Path | None, workload: str, at: date, offer: str, region: str):  # type: ignore[no-untyped-def]
-    from pipelines import commands
+    settings = settings_of(config)
+    from pipelines.marts import open_marts
     from pipelines.prices.book import published_book
     from pipelines.prices.reprice import reprice_workload
-    from pipelines.settings import load_settings
-    from pipelines.warehouse import Warehouse
+    from pipelines.warehouse import Warehouse, published_of
 
-    warehouse = Warehouse(load_settings(config))
-    with commands.open_marts(warehouse, commands.published_of(warehouse)) as marts:
+    warehouse = Warehouse(settings)
+    with open_marts(warehouse, published_of(warehouse)) as marts:
         return reprice_workload(marts, published_book(marts), workload, at, offer, region)
 
 

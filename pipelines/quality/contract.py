@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import yaml
-from sqlglot.errors import ParseError
-
 from pipelines import house
 from pipelines.errors import UsageError
-from pipelines.models.catalog import tables_in
+from pipelines.models.code import code_digest
+from pipelines.models.parse_cache import digest_of, keep, kept
 from pipelines.quality.checks import Check, derived_checks, named_apart, written_checks
 
 # Who answers for a table that names nobody else.
@@ -70,21 +71,66 @@ def load_contract(table: str, folder: Path = house.EXPECTATIONS) -> Contract:
 
     Raises UsageError naming the file and the key that is wrong.
     """
-    path = folder / f"{table}.yml"
-    if not path.is_file():
-        raise UsageError(f"{table} has no contract; write {path}.")
-    return _contract(table, path, load_columns(folder))
+    if folder == house.EXPECTATIONS and (record := _parsed().get(table)):
+        return _recorded(record)
+    return _contract(table, folder)
 
 
 @cache
 def load_columns(folder: Path = house.EXPECTATIONS) -> Mapping[str, Column]:
     """The columns that `columns.yml` types once for all tables, by name."""
+    from pipelines.quality.strict_yaml import read_mapping
+
     path = folder / "columns.yml"
-    return {name: _column(path, name, body) for name, body in _read(path).items()}
+    return {name: _column(path, name, body) for name, body in read_mapping(path).items()}
 
 
-def _contract(table: str, path: Path, shared: Mapping[str, Column]) -> Contract:
-    body = _read(path)
+@cache
+def _parsed() -> dict[str, Any]:
+    """Our contracts as JSON has them, by table, parsed once for each state of their files; without those that fail."""
+    libraries = version("pyyaml"), version("sqlglot")
+    parts = (digest_of(house.EXPECTATIONS, "*.yml"), code_digest(__name__), libraries)
+    key = hashlib.sha256(repr(parts).encode()).hexdigest()
+    if (known := kept("contracts", key)) is None:
+        known = {}
+        for path in sorted(house.EXPECTATIONS.glob("*/*.yml")):
+            table = path.relative_to(house.EXPECTATIONS).with_suffix("").as_posix()
+            # Whoever loads that one learns what is wrong with it.
+            with suppress(UsageError):
+                known[table] = _record(_contract(table, house.EXPECTATIONS))
+        keep("contracts", key, known)
+    return known
+
+
+def _record(contract: Contract) -> dict[str, Any]:
+    record = asdict(contract)
+    for check in record["checks"]:
+        check["values"] = [{"at": v.isoformat()} if isinstance(v, date) else v for v in check["values"]]
+    return record
+
+
+def _recorded(record: Mapping[str, Any]) -> Contract:
+    def check(body: Mapping[str, Any]) -> Check:
+        values = tuple(_moment(value["at"]) if isinstance(value, dict) else value for value in body["values"])
+        return Check(**{**body, "columns": tuple(body["columns"]), "values": values})
+
+    lists = {name: tuple(record[name]) for name in ("key", "reads")}
+    columns = tuple(Column(**column) for column in record["columns"])
+    return Contract(**{**record, **lists, "columns": columns, "checks": tuple(map(check, record["checks"]))})
+
+
+def _moment(text: str) -> date:
+    return datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
+
+
+def _contract(table: str, folder: Path) -> Contract:
+    from pipelines.quality.strict_yaml import read_mapping
+
+    path = folder / f"{table}.yml"
+    if not path.is_file():
+        raise UsageError(f"{table} has no contract; write {path}.")
+    shared = load_columns(folder)
+    body = read_mapping(path)
     for name in body:
         if name not in _KEYS:
             raise UsageError(f"{path} has the key {name}; a contract has {', '.join(_KEYS)}.")
@@ -160,6 +206,10 @@ def _section(path: Path, body: Mapping[str, Any], severity: str) -> Mapping[str,
 
 
 def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]:
+    from sqlglot.errors import ParseError
+
+    from pipelines.models.catalog import tables_in
+
     own = table.rpartition("/")[2]
     read: dict[str, None] = {}
     for check in checks:
@@ -172,30 +222,3 @@ def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]
             where = f"{path}: {check.severity}.rows.{check.name}"
             raise UsageError(f"{where} is not one SELECT in DuckDB's dialect; mend it.") from None
     return tuple(sorted(set(read) - {own}))
-
-
-class _Loader(yaml.CSafeLoader):
-    """Refuses a key written twice, of which YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if str(key.value) in seen:
-                problem = f"the key {key.value} is written a second time"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        body = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except FileNotFoundError:
-        raise UsageError(f"{path} is missing; every contract needs it.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path} line {mark.line + 1}" if mark else path
-        raise UsageError(f"{where} is not YAML as we write it: {getattr(error, 'problem', error)}.") from None
-    if body is not None and not isinstance(body, dict):
-        raise UsageError(f"{path} is not a mapping; see another contract for the form.")
-    return body or {}

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipelines import house
-from pipelines.commands import open_marts
 from pipelines.console import Console
 from pipelines.errors import UsageError
+from pipelines.marts import open_marts
 from pipelines.reports.blocks import blocks_of
 from pipelines.reports.page import put, report_filled
 from pipelines.reports.printed import page_of

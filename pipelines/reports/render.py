@@ -20,6 +20,7 @@ import yaml
 from pipelines import house
 from pipelines.buckets import BUCKETS
 from pipelines.errors import EngineError, UsageError
+from pipelines.house import known_reports
 from pipelines.models.catalog import tables_in
 from pipelines.models.expressions import expand_calls
 from pipelines.publication import Publication
@@ -52,11 +53,6 @@ class ReportFacts:
     checks: Sequence[Mapping[str, Any]]
     month: date | None = None
     """First day of the billing month a monthly report is about."""
-
-
-def known_reports() -> list[str]:
-    """What `render_report` can render."""
-    return sorted(path.parent.name for path in house.DASHBOARDS.glob("*/report.yml"))
 
 
 def facts_of(published: Publication, month: str | None = None) -> ReportFacts:

@@ -8,25 +8,25 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock, Semaphore
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from pipelines.errors import SourceError
 from pipelines.models.code import code_digest
 from pipelines.settings_sources import BillingSource
 from pipelines.sources.cur_columns import ColumnList
-from pipelines.sources.cur_convert import convert_file, is_parquet, with_repeats
 from pipelines.sources.cur_delivery import Delivery, Kind, RawDelivery, column_list, load, save
 from pipelines.sources.cur_file import RawFile
 from pipelines.sources.cur_manifest import Manifest, find_manifests, read_manifests
 from pipelines.sources.cur_select import RawSelect, raw_select
-from pipelines.sources.cur_unpack import Allowance
 from pipelines.storage import Object, Store, open_store
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Delivery", "Progress", "RawDelivery", "RawSelect", "ingest", "list_deliveries", "raw_select"]
 
@@ -79,9 +79,7 @@ def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: 
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
-        # Parquet is kept as it came, so it need not be fetched twice.
-        kept = {file.key: folder / file.name for file in stored.files if is_parquet(file.key)} if stored else {}
-        files = _store_files(delivery, store, temporary, source.unpack_ratio, kept, progress)
+        files = _store_files(delivery, store, temporary, source.unpack_ratio, stored, progress)
         raw = RawDelivery(delivery, folder, files, converter)
         save(raw, temporary)
         _move(temporary, folder, converter)
@@ -151,9 +149,15 @@ def _store_files(
     store: Store,
     folder: Path,
     unpack_ratio: float,
-    kept: Mapping[str, Path],
+    before: RawDelivery | None,
     progress: Progress | None,
 ) -> tuple[RawFile, ...]:
+    # Only a new delivery pays for what reads csv and Parquet.
+    from pipelines.sources.cur_convert import convert_file, is_parquet, with_repeats
+    from pipelines.sources.cur_unpack import Allowance
+
+    # Parquet is kept as it came, so it need not be fetched twice.
+    kept = {file.key: before.folder / file.name for file in before.files if is_parquet(file.key)} if before else {}
     total = sum(item.size for item in delivery.objects)
     label = f"{delivery.source} {delivery.billing_period}"
     lock, converting, done = Lock(), Semaphore(_CONVERTED_AT_ONCE), 0

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.engine import Engine
 from pipelines.errors import SourceError
 from pipelines.sources.aws_cur import (
     Delivery,
@@ -24,6 +23,7 @@ from pipelines.sources.cur_columns import LISTS
 from pipelines.sources.cur_delivery import load
 
 if TYPE_CHECKING:
+    from pipelines.engine import Engine
     from pipelines.settings import Settings
 
 

@@ -1,0 +1,73 @@
+"""What was parsed of our own files, kept between processes: one JSON file for each installation, in the user's cache.
+
+A part of it counts as long as its key does, a digest of all that it was parsed from. Where the file is missing, damaged
+or cannot be written, everything is parsed again; no command fails for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pipelines import house
+from pipelines.settings_file import cache_folder
+
+
+def kept(part: str, key: str) -> Any:
+    """The value of a part as it was kept under this key; None where there is none."""
+    entry = _parts().get(part)
+    return entry[1] if entry and entry[0] == key else None
+
+
+def keep(part: str, key: str, value: Any) -> None:
+    """Keep the value of a part, made of what JSON has, in place of what was kept before."""
+    _parts()[part] = [key, value]
+    if not (path := _path()):
+        return
+    body = json.dumps(_parts()).encode()
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            fresh.write_bytes(_seal(body) + b"\n" + body)
+            fresh.replace(path)
+        finally:
+            fresh.unlink(missing_ok=True)
+    except OSError:
+        # A full disk or a home that cannot be written costs time, nothing else.
+        return
+
+
+def digest_of(folder: Path, pattern: str) -> str:
+    """A digest of the names and contents of the files below a folder."""
+    seal = hashlib.sha256()
+    for path in sorted(folder.rglob(pattern)):
+        seal.update(f"{path.relative_to(folder).as_posix()} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return seal.hexdigest()
+
+
+@cache
+def _parts() -> dict[str, list[Any]]:
+    """Each part's key and value, read once in a process."""
+    try:
+        seal, _, body = (_path() or Path()).read_bytes().partition(b"\n")
+        # A file may be cut short or altered and still be JSON, or be of another version.
+        parts = json.loads(body) if seal == _seal(body) else {}
+        return parts if isinstance(parts, dict) else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _path() -> Path | None:
+    folder = cache_folder()
+    # Another checkout or version has other files.
+    name = hashlib.sha256(str(house.HOUSE).encode()).hexdigest()[:16]
+    return folder / f"parsed-{name}.json" if folder else None
+
+
+def _seal(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
