@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class Contract:
     reads: tuple[str, ...]
     """Other tables that `rows` checks name; `validate` needs their files."""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of all that decides what is built and whether it passes; wording does not count."""
         columns = [(column.name, column.type) for column in self.columns]
