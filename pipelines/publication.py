@@ -39,6 +39,8 @@ class Publications:
 
     def __init__(self, store: Store):
         self._store = store
+        # A record never changes, and one of many months takes a while to parse.
+        self._known: dict[str, Publication] = {}
 
     def add(self, record: dict[str, Any]) -> Publication:
         """Write the next record; CheckError when another build was first."""
@@ -72,6 +74,11 @@ class Publications:
         return [item.key for item in self._store.list("publications/") if _KEY.fullmatch(item.key)]
 
     def _read(self, key: str) -> Publication:
+        if key not in self._known:
+            self._known[key] = self._parsed(key)
+        return self._known[key]
+
+    def _parsed(self, key: str) -> Publication:
         try:
             record = parse_json(self._store.read(key))
             record["published_at"] = datetime.fromisoformat(record["published_at"])

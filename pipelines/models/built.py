@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pipelines.models.totals import Totals, recorded
@@ -37,20 +37,17 @@ class BuildRecords:
     def __init__(self, store: Store):
         self._store = store
         self._entries: dict[str, dict[str, Any]] = {}
+        self._found: dict[tuple[str, str | None], Built] = {}
 
     def find(self, table: str, period: str | None, fingerprint: str) -> Built | None:
         """The record of a table, or one month of it, made from what `fingerprint` stands for."""
-        if table not in self._entries:
-            self._entries[table] = self._read(table)
-        entry = self._entries[table].get(_entry(period))
-        try:
-            if entry is None or entry["fingerprint"] != fingerprint:
-                return None
-            checks = [CheckResult(**check) for check in entry["checks"]]
-            built = Built(**entry | {"checks": checks, "totals": recorded(entry["totals"])})
-            return replace(built, was_current=True)
-        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-            return None
+        if (table, period) not in self._found:
+            if table not in self._entries:
+                self._entries[table] = self._read(table)
+            if found := _as_built(self._entries[table].get(_entry(period))):
+                self._found[table, period] = found
+        found = self._found.get((table, period))
+        return found if found and found.fingerprint == fingerprint else None
 
     def write(self, built: Sequence[Built]) -> None:
         """Record what one table, or several months of it, came to; the records of its other months stay."""
@@ -60,6 +57,8 @@ class BuildRecords:
         text = json.dumps(entries, default=str, sort_keys=True)
         self._store.write(_key(table), text.encode())
         self._entries[table] = parse_json(text)
+        for made in built:
+            self._found.pop((table, made.period), None)
 
     def _read(self, table: str) -> dict[str, Any]:
         if not self._store.exists(_key(table)):
@@ -77,6 +76,15 @@ def _key(table: str) -> str:
 
 def _entry(period: str | None) -> str:
     return period or "whole"
+
+
+def _as_built(entry: Any) -> Built | None:
+    try:
+        checks = [CheckResult(**check) for check in entry["checks"]]
+        totals = recorded(entry["totals"])
+        return Built(**entry | {"checks": checks, "totals": totals, "was_current": True})
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        return None
 
 
 def _as_json(built: Built) -> dict[str, Any]:

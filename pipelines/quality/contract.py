@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class Contract:
     reads: tuple[str, ...]
     """Other tables that `rows` checks name; `validate` needs their files."""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of all that decides what is built and whether it passes; wording does not count."""
         columns = [(column.name, column.type) for column in self.columns]

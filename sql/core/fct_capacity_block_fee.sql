@@ -5,7 +5,7 @@
 with line as (
     select *, 'line ' || source_file || ' ' || cast(source_row as varchar) as line_id,
         count(*) over (partition by account_id, instance_type, charge_category) as alike_count
-    from fct_apportioned_charge
+    from fct_capacity_block_line
     where line_class = 'block_fee'
 ),
 

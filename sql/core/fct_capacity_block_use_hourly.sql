@@ -31,7 +31,7 @@ billed as (
         line.resource_id,
         line.line_class = 'capacity_unused' as is_unused,
         cast(round(sum(line.usage_quantity) * 3600000) as bigint) as use_ms
-    from fct_apportioned_charge as line
+    from fct_capacity_block_line as line
     left join declared on declared.resource_id = line.resource_id
     left join only_block on only_block.account_id = line.account_id and only_block.instance_type = line.instance_type
     where line.market = 'capacity_block' and line.line_class in ('instance', 'capacity_unused')

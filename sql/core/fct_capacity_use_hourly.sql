@@ -39,14 +39,12 @@ block as (
 on_demand as (
     select
         payer_account_id, account_id, region_id, billing_currency, capacity_reservation_id as reservation_id, 'odcr' as reservation_kind,
-        cast(date_trunc('hour', usage_started_at) as timestamp) as hour_started_at, instance_type, accelerator_family,
-        sum(case when coalesce(bucket, '') = 'capacity_unused' then 0 else coalesce(instance_hours, 0) end) as used_hours,
-        sum(case when coalesce(bucket, '') = 'capacity_unused' then coalesce(instance_hours, 0) else 0 end) as unused_hours,
-        sum(case when coalesce(bucket, '') = 'capacity_unused' then 0 else effective_cost_usd end) as used_cost_usd,
-        sum(case when coalesce(bucket, '') = 'capacity_unused' then effective_cost_usd else 0 end) as unused_cost_usd
-    from fct_charge
-    where capacity_reservation_id is not null and market not in ('capacity_block', 'spot') and instance_hours > 0
-    group by all
+        hour_started_at, instance_type, accelerator_family,
+        sum(used_hours) as used_hours, sum(unused_hours) as unused_hours,
+        sum(used_cost_usd) as used_cost_usd, sum(unused_cost_usd) as unused_cost_usd
+    from fct_on_demand_capacity_hourly
+    group by payer_account_id, account_id, region_id, billing_currency, capacity_reservation_id, hour_started_at, instance_type,
+        accelerator_family
 )
 
 select

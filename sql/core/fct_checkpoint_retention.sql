@@ -5,7 +5,7 @@ with storage as (
         unix_ms(cast(billing_month as timestamp)) as month_started_ms,
         unix_ms(cast(billing_month + interval 1 month as timestamp)) as month_ended_ms,
         sum(stored_gib_months) as stored_gib_months, sum(effective_cost_usd) as effective_cost_usd
-    from fct_charge
+    from fct_charge_sum_monthly
     where storage_bucket_id is not null
     group by billing_month, storage_bucket_id, billing_currency
 ),

@@ -3,7 +3,7 @@
 with used as (
     select payer_account_id, billing_month, billing_currency, coalesce(charge_description, '') as charge_description,
         - sum(billed_cost_usd) as used_usd
-    from fct_charge
+    from fct_charge_sum_monthly
     where effective_rule = 'credit'
     group by payer_account_id, billing_month, billing_currency, coalesce(charge_description, '')
 ),

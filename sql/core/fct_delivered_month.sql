@@ -19,7 +19,7 @@ charge as (
         coalesce(sum(billed_cost_usd) filter (where charge_category = 'Refund'), 0) as refund_billed_cost_usd,
         coalesce(sum(billed_cost_usd) filter (where charge_category = 'Discount'), 0) as discount_billed_cost_usd,
         coalesce(sum(billed_cost_usd) filter (where charge_category = 'Support'), 0) as support_billed_cost_usd
-    from fct_charge
+    from fct_charge_sum_monthly
     group by billing_period, payer_account_id, billing_currency
 )
 

@@ -8,6 +8,6 @@ select
     sum(amortised_cost_usd) as amortised_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
-from fct_charge
+from fct_charge_sum_monthly
 group by payer_account_id, billing_month, billing_currency, billing_entity, charge_category,
     coalesce(charge_type, ''), coalesce(charge_description, '')

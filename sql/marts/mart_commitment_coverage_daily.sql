@@ -14,7 +14,7 @@ with day as (
         sum(eligible_normalized_units) as eligible_normalized_units,
         sum(covered_normalized_units) as covered_normalized_units,
         cast(sum(unpriced_line_count) as bigint) as unpriced_line_count
-    from mart_commitment_coverage_hourly
+    from fct_commitment_coverage_daily
     group by usage_date, payer_account_id, billing_currency, commitment_kind, accelerator_family
 ),
 

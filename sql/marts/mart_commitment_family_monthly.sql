@@ -19,7 +19,7 @@ used as (
         commitment_family(accelerator_family) as accelerator_family,
         sum(amortised_cost_usd) as used_cost_usd,
         known_sum(list_cost_usd) as covered_list_cost_usd
-    from fct_charge
+    from fct_charge_sum_monthly
     where effective_rule in ('savings_plan', 'reservation')
     group by all
 ),

@@ -15,7 +15,7 @@ charge as (
         sum(case when has_run_id_tag then effective_cost_usd else 0 end) as run_id_tagged_cost_usd,
         sum(case when has_owner_tag then effective_cost_usd else 0 end) as owner_tagged_cost_usd,
         sum(case when has_team_tag then effective_cost_usd else 0 end) as team_tagged_cost_usd
-    from fct_charge
+    from fct_charge_sum_monthly
     group by payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency
 ),
 
