@@ -22,8 +22,10 @@ from pipelines.lake import Slice
 from pipelines.models import records
 from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
+from pipelines.models.code import code_digest
 from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.published import view_published
+from pipelines.models.revision import BUILD_CODE
 from pipelines.models.totals import totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.told import first_row
@@ -282,8 +284,8 @@ class Builder:
         return model.key, period if model.grain == "month" else None
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
-        known = f"{_FORM}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n{model.text}{model.code}"
-        seal = hashlib.sha256(known.encode())
+        known = f"{_FORM}{code_digest(*BUILD_CODE)}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n"
+        seal = hashlib.sha256(f"{known}{model.text}{model.code}".encode())
         for name in self.catalog.resting_on(model):
             if name in BILLS:
                 parts = [self.warehouse.bill.fingerprint(name, period)]

@@ -13,8 +13,11 @@ from pipelines.sources.aws_cur import CONVERTER
 from pipelines.sources.run_tracker import READERS
 from pipelines.version import __version__
 
-# The modules whose code makes what the models read: the bill, the raw tables and the arguments.
+# The modules that write and check every table, whatever its model.
+BUILD_CODE = ("pipelines.engine.duckdb", "pipelines.models.totals", "pipelines.quality.validate")
+# The modules whose code makes what the models read, the bill, the raw tables and the arguments, and what builds them.
 INPUT_CODE = (
+    *BUILD_CODE,
     CONVERTER,
     "pipelines.sources.cur_select",
     *run_code(READERS),

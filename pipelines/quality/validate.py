@@ -12,13 +12,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.errors import CheckError, EngineError
 from pipelines.quality.checks import Check, Severity
-from pipelines.quality.contract import Contract
 from pipelines.quality.statements import column_counts, failing_rows, is_query, query_counts
+
+if TYPE_CHECKING:
+    from pipelines.quality.contract import Contract
 
 # Rows of figures kept with a check: enough for the identities of a dozen months.
 FIGURES = 60
