@@ -16,7 +16,7 @@ recent as (
 
 gpu as (
     select usage_date, payer_account_id, billing_currency, commitment_discount_id, sum(amortised_cost_usd) as gpu_used_cost_usd
-    from fct_commitment_use_hourly
+    from fct_commitment_use_daily
     where covering_kind is not null and accelerator_family = 'gpu'
     group by usage_date, payer_account_id, billing_currency, commitment_discount_id
 ),
@@ -24,7 +24,7 @@ gpu as (
 -- Open to a Compute plan and no GPU.
 elsewhere as (
     select usage_date, payer_account_id, billing_currency, sum(list_cost_usd) as open_list_cost_usd
-    from fct_commitment_use_hourly
+    from fct_commitment_use_daily
     where covering_kind is null and accelerator_family <> 'gpu' and commitment_eligibility in ('ec2_instance', 'fargate', 'lambda')
     group by usage_date, payer_account_id, billing_currency
 ),

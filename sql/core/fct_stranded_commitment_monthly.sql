@@ -11,7 +11,7 @@ with named as (
 used as (
     select cast(date_trunc('month', usage_date) as date) as month_date, payer_account_id, billing_currency, commitment_discount_id,
         sum(amortised_cost_usd) as gpu_used_cost_usd
-    from fct_commitment_use_hourly
+    from fct_commitment_use_daily
     where covering_kind is not null and covering_kind <> 'reserved_instance' and accelerator_family = 'gpu'
     group by 1, payer_account_id, billing_currency, commitment_discount_id
 ),
