@@ -6,9 +6,10 @@ import dagster as dg
 
 from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
-from pipelines.defs.steps import ONE_RUN, PATIENCE, POOL, asset_key, months_of, step
+from pipelines.defs.steps import BILL, ONE_RUN, PATIENCE, POOL, asset_key, months_of, step
 from pipelines.models.build import Builder
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
+from pipelines.models.conflicts import refuse_conflicts
 from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import drop_undelivered
 from pipelines.sources.cur_columns import LISTS
@@ -16,7 +17,7 @@ from pipelines.sources.cur_delivery import RawDelivery
 
 
 @dg.multi_asset(
-    name="bill",
+    name=BILL,
     specs=[
         dg.AssetSpec(
             asset_key(listed.table),
@@ -32,8 +33,9 @@ from pipelines.sources.cur_delivery import RawDelivery
     pool=POOL,
 )
 def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-    with step(ledger, "bill") as planned:
+    with step(ledger, BILL) as planned:
         stored = [raw for month in months_of(context, planned) for raw in ledger.builder.warehouse.bill.ingest(month)]
+        refuse_conflicts(ledger.builder, planned)
         refuse_emptied(ledger.builder, planned)
         drop_undelivered(ledger.builder, planned)
     for listed in LISTS:

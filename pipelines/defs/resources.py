@@ -15,13 +15,15 @@ from pipelines.warehouse import Warehouse
 class Ledger:
     """A builder, the plan it follows, and how a run tells whoever waits for it what happened.
 
-    `failures` are the steps that failed and did not succeed since, the first one first.
+    `failures` are the steps that failed and did not succeed since, the first one first. Once the bill `is_refused`, no
+    other step starts.
     """
 
     def __init__(self, builder: Builder):
         self.builder = builder
         self.notify: Callable[[str], None] = lambda what: None
         self.failures: dict[str, Exception] = {}
+        self.is_refused = False
 
     @cached_property
     def plan(self) -> Plan:

@@ -14,6 +14,8 @@ from pipelines.models.publish import Plan
 PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 ONE_RUN = dg.BackfillPolicy.single_run()
 POOL = "warehouse"
+# The step that reads the bill.
+BILL = "bill"
 
 
 @contextmanager
@@ -22,12 +24,15 @@ def step(ledger: Ledger, what: str) -> Iterator[Plan]:
 
     Gives the plan, which the first step looks up before anything is read: what arrives after is for the next run.
     """
+    if ledger.is_refused:
+        raise dg.Failure("The bill was refused, so nothing is built.", allow_retries=False)
     try:
         yield ledger.plan
     except Exception as error:
         ledger.failures[what] = error
         if not isinstance(error, TrainledgerError) or isinstance(error, UnreachableError):
             raise
+        ledger.is_refused = what == BILL
         raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}, allow_retries=False) from error
     ledger.failures.pop(what, None)
     ledger.notify(what)

@@ -23,7 +23,7 @@ import pipelines.proof
 import pipelines.transforms
 from pipelines import house
 from pipelines.errors import UsageError
-from pipelines.models.expressions import expand_calls
+from pipelines.models.expressions import as_text, expanded
 from pipelines.models.given import ARGUMENTS, DELIVERIES
 from pipelines.sources.cur_columns import LISTS
 from pipelines.stated.tables import STATED
@@ -163,7 +163,10 @@ def load_catalog() -> Catalog:
 
 def tables_in(sql: str) -> tuple[str, ...]:
     """The tables a SELECT in DuckDB's dialect reads, in the order met, its own CTEs left out."""
-    tree = sqlglot.parse_one(sql, read="duckdb")
+    return _tables_of(sqlglot.parse_one(sql, read="duckdb"))
+
+
+def _tables_of(tree: exp.Expr) -> tuple[str, ...]:
     ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
     named = (table.name for table in tree.find_all(exp.Table))
     return tuple(dict.fromkeys(name for name in named if name and name not in ctes))
@@ -176,14 +179,15 @@ def _reference(path: Path) -> Model:
 def _sql(layer: str, path: Path) -> Model:
     text = path.read_text(encoding="utf-8")
     header = {found["key"]: found["value"] for found in _HEADER.finditer(text)}
-    sql = expand_calls(text, path)
+    tree = expanded(text, path)
+    inputs = _tables_of(tree)
     return Model(
         layer,
         path.stem,
         "sql",
         path,
-        sql,
-        tables_in(sql),
+        as_text(tree),
+        inputs,
         grain="month" if header.get("partition") == "billing_period" else "whole",
         stored=header.get("stored") != "no",
     )

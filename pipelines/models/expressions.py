@@ -40,11 +40,21 @@ def load_expressions() -> dict[str, Expression]:
 
 def expand_calls(sql: str, path: Path) -> str:
     """The SELECT with every metric and function call replaced by its expression, in DuckDB's dialect."""
+    return as_text(expanded(sql, path))
+
+
+def expanded(sql: str, path: Path) -> exp.Expr:
+    """The same as a tree. UsageError, naming `path`, when it is not one SELECT in DuckDB's dialect."""
     try:
         tree = sqlglot.parse_one(sql, read="duckdb")
     except ParseError as error:
         raise UsageError(f"{path} is not one SELECT in DuckDB's dialect: {str(error).splitlines()[0]}") from None
-    return tree.transform(_expanded).sql(dialect="duckdb", pretty=True, comments=False)
+    return tree.transform(_expanded, copy=False)
+
+
+def as_text(tree: exp.Expr) -> str:
+    """A tree as the text that models are known by."""
+    return tree.sql(dialect="duckdb", pretty=True, comments=False, copy=False)
 
 
 def _load(path: Path) -> Expression:
@@ -71,7 +81,8 @@ def _expanded(node: exp.Expr) -> exp.Expr:
         return part
 
     # An expression may itself call others.
-    return _enclosed(expression.tree.copy().transform(filled).transform(_expanded))
+    body = expression.tree.copy().transform(filled, copy=False)
+    return _enclosed(body.transform(_expanded, copy=False))
 
 
 def _enclosed(node: exp.Expr) -> exp.Expr:

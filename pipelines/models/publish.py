@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pipelines import __version__
 from pipelines.errors import UsageError
 from pipelines.lake import Publication
 from pipelines.models.build import Builder
 from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW, load_catalog
 from pipelines.models.records import COMMITMENT_DOUBTS, RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
-from pipelines.quality.contract import load_contract
+from pipelines.models.revision import code_revision
 from pipelines.quality.validate import CheckResult
 from pipelines.sources.capacity_reservation import reservations_fingerprint
 from pipelines.sources.commitment import commitments_fingerprint
@@ -58,15 +57,6 @@ class Plan:
         return hashlib.sha256(repr((self.inputs, self.damaged)).encode()).hexdigest()[:12]
 
 
-@cache
-def code_revision() -> str:
-    """The version of the product and a digest of every model and contract in it."""
-    seal = hashlib.sha256()
-    for model in load_catalog().ordered:
-        seal.update(f"{model.key}\n{model.text}\n{load_contract(model.key).digest}\n".encode())
-    return f"{__version__}+{seal.hexdigest()[:8]}"
-
-
 def plan(warehouse: Warehouse) -> Plan:
     """Look at every source once (one listing each) and compare with the newest publication."""
     deliveries = [
@@ -82,6 +72,8 @@ def plan(warehouse: Warehouse) -> Plan:
     ]
     inputs: dict[str, object] = {
         "code_revision": code_revision(),
+        # Another version may write the text of a model, by which its tables are known, in another way.
+        "sqlglot": version("sqlglot"),
         "deliveries": deliveries,
         "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
         "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},

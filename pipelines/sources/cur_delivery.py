@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pipelines.sources.cur_columns import CUR, FOCUS, ColumnList, Delivered
 from pipelines.storage import Object
 
 RECORD = "delivery.json"
+# What the files of a delivery mostly share.
+_LAYOUT = ("columns", "tag_keys")
 
 Kind = Literal["cur", "cur2", "focus"]
 
@@ -104,7 +106,14 @@ def column_list(kind: Kind) -> ColumnList:
 
 def save(raw: RawDelivery, folder: Path) -> None:
     """Write the record that marks a delivery as wholly stored; `folder` may still be a temporary one."""
-    record = {"delivery": asdict(raw.delivery), "files": [asdict(file) for file in raw.files]}
+    # Files of a delivery mostly have the same columns and tags, which would be most of the record.
+    layouts: dict[tuple, int] = {}
+    files = []
+    for file in raw.files:
+        layout = layouts.setdefault((file.columns, file.tag_keys), len(layouts))
+        files.append({name: value for name, value in vars(file).items() if name not in _LAYOUT} | {"layout": layout})
+    shared = [{"columns": list(map(vars, columns)), "tag_keys": list(map(vars, tags))} for columns, tags in layouts]
+    record = {"delivery": asdict(raw.delivery), "layouts": shared, "files": files}
     (folder / RECORD).write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
 
 
@@ -115,7 +124,9 @@ def load(folder: Path) -> RawDelivery | None:
         given = record["delivery"]
         objects = tuple(_object(item) for item in given["objects"])
         delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
-        files = tuple(_file(item) for item in record["files"])
+        # An older version wrote a layout with every file.
+        layouts = [_layout(item) for item in record.get("layouts", ())]
+        files = tuple(_file(item, layouts) for item in record["files"])
         is_whole = all((folder / file.name).stat().st_size == file.size for file in files)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
@@ -129,13 +140,15 @@ def _object(item: dict) -> Object:
     return Object(**{**item, "modified_at": datetime.fromisoformat(item["modified_at"])})
 
 
-def _file(item: dict) -> RawFile:
-    return RawFile(
-        **{
-            **item,
-            "billed_total": Decimal(item["billed_total"]),
-            "columns": tuple(Delivered(**column) for column in item["columns"]),
-            "tag_keys": tuple(TagKey(**key) for key in item["tag_keys"]),
-            "warnings": tuple(item["warnings"]),
-        }
-    )
+def _layout(item: dict) -> dict[str, Any]:
+    return {
+        "columns": tuple(Delivered(**column) for column in item["columns"]),
+        "tag_keys": tuple(TagKey(**key) for key in item["tag_keys"]),
+    }
+
+
+def _file(item: dict, layouts: list[dict[str, Any]]) -> RawFile:
+    layout = layouts[item["layout"]] if "layout" in item else _layout(item)
+    own = {name: value for name, value in item.items() if name not in ("layout", *_LAYOUT)}
+    exact = {"billed_total": Decimal(own["billed_total"]), "warnings": tuple(own["warnings"])}
+    return RawFile(**{**own, **layout, **exact})

@@ -11,6 +11,7 @@ from pipelines.commands import open_marts, published_of
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
 from pipelines.models.catalog import GIVEN, Catalog
+from pipelines.models.conflicts import refuse_conflicts
 from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import drop_undelivered, plan, publish
 from pipelines.quality.contract import load_contract
@@ -38,6 +39,7 @@ def build_with(
         planned = plan(builder.warehouse)
         for month in planned.months:
             builder.warehouse.bill.ingest(month)
+        refuse_conflicts(builder, planned)
         refuse_emptied(builder, planned)
         drop_undelivered(builder, planned)
         builder.read_runs()
