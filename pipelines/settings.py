@@ -161,15 +161,17 @@ def _anchored(part: Any, base: Path, key: str = "location") -> Any:
 
 
 def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:
-    named: dict[tuple[str | None, ...], str] = {}
+    read: dict[tuple[str | None, ...], list[BillingSource]] = {}
     for source in billing:
-        place = (source.location.rstrip("/"), source.endpoint_url, source.export)
-        if place in named:
-            raise UsageError(
-                f"{path}: [[billing]] {named[place]} and {source.name} have the same location, so its bill "
-                "would count twice; remove one."
-            )
-        named[place] = source.name
+        others = read.setdefault((source.location.rstrip("/"), source.endpoint_url), [])
+        for other in others:
+            # An entry without `export` reads whichever export lies there.
+            if other.export == source.export or None in (other.export, source.export):
+                raise UsageError(
+                    f"{path}: [[billing]] {other.name} and {source.name} have the same location, so its bill "
+                    "would count twice; remove one, or name the `export` of each."
+                )
+        others.append(source)
 
 
 def schedule_cron() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -50,12 +51,16 @@ class S3Store(Store):
         profile: str | None,
         hurried: bool = False,
     ):
-        self.bucket, _, self.prefix = location.removeprefix("s3://").rstrip("/").partition("/")
-        self.location = f"s3://{self.bucket}/{self.prefix}".rstrip("/")
-        if not self.bucket:
-            raise UsageError(f"{location} names no bucket; write s3://bucket/prefix.")
+        self._place(location)
         self.options = {"endpoint_url": endpoint_url, "region": region, "profile": profile}
         self._s3 = self._client(hurried)
+
+    def at(self, location: str) -> S3Store:
+        """The store of another location, reached in the same way and through the same client."""
+        other = copy(self)
+        vars(other).pop("_region", None)
+        other._place(location)
+        return other
 
     def list(self, prefix: str = "") -> list[Object]:
         if prefix:
@@ -157,6 +162,12 @@ class S3Store(Store):
                 "AWS_ALLOW_HTTP": str(endpoint.startswith("http:")).lower(),
             }
         return options
+
+    def _place(self, location: str) -> None:
+        self.bucket, _, self.prefix = location.removeprefix("s3://").rstrip("/").partition("/")
+        self.location = f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+        if not self.bucket:
+            raise UsageError(f"{location} names no bucket; write s3://bucket/prefix.")
 
     def _at(self, key: str) -> str:
         return f"{self.prefix}/{key}" if self.prefix else key

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pipelines.models.build import Builder
 from pipelines.models.catalog import COMMITMENTS, RESERVATIONS
+from pipelines.models.conflicts import refuse_conflicts
 from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import Plan, drop_undelivered, publish
 from pipelines.publication import Publication
@@ -49,8 +50,10 @@ def refresh(
 
 
 def read_bill(builder: Builder, planned: Plan, months: Sequence[str]) -> list[RawDelivery]:
-    """Bring the deliveries of these months into the raw store; SourceError for a month that lost all its lines."""
+    """Bring the deliveries of these months into the raw store; SourceError for a month
+    of an account that two sources deliver, or one that lost all its lines."""
     delivered = [raw for month in months for raw in builder.warehouse.bill.ingest(month)]
+    refuse_conflicts(builder, planned)
     refuse_emptied(builder, planned)
     drop_undelivered(builder, planned)
     return delivered

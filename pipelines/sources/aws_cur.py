@@ -23,7 +23,7 @@ from pipelines.sources.cur_delivery import Delivery, Kind, RawDelivery, column_l
 from pipelines.sources.cur_file import RawFile
 from pipelines.sources.cur_manifest import Manifest, find_manifests, read_manifests
 from pipelines.sources.cur_select import RawSelect, raw_select
-from pipelines.storage import Object, Store, open_store
+from pipelines.storage import Object, Store, Stores
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,13 +42,13 @@ _CONVERTED_AT_ONCE = 2
 _OF_MANIFEST = 8
 
 
-def list_deliveries(source: BillingSource, raw_root: Path) -> list[Delivery]:
+def list_deliveries(source: BillingSource, raw_root: Path, stores: Stores | None = None) -> list[Delivery]:
     """The current delivery of every billing month of an export, oldest month first.
 
     Costs one listing, plus one read for each manifest that changed since the last call with this `raw_root`.
     Raises SourceError when the export cannot be listed or a manifest cannot be taken at its word.
     """
-    store = _store(source)
+    store = _store(source, stores)
     listing = store.list()
     places = [place for place in find_manifests(listing, store, source.export) if source.reads(place.period)]
     manifests = read_manifests(places, listing, store, raw_root / source.name)
@@ -57,7 +57,13 @@ def list_deliveries(source: BillingSource, raw_root: Path) -> list[Delivery]:
     return sorted(deliveries, key=lambda delivery: delivery.billing_period)
 
 
-def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: Progress | None = None) -> RawDelivery:
+def ingest(
+    delivery: Delivery,
+    source: BillingSource,
+    raw_root: Path,
+    progress: Progress | None = None,
+    stores: Stores | None = None,
+) -> RawDelivery:
     """The delivery in the raw store, whole or not at all; one that is there already is returned as it is.
 
     One that other code has converted is converted again, as long as its files are there.
@@ -68,7 +74,7 @@ def ingest(delivery: Delivery, source: BillingSource, raw_root: Path, progress: 
     stored, converter = load(folder), converter_of(delivery.listed)
     if stored and (stored.converter == converter or delivery.missing):
         return stored
-    store = _store(source)
+    store = _store(source, stores)
     if delivery.missing:
         raise SourceError(
             f"{store.uri(delivery.manifest_key)} names {store.uri(delivery.missing[0])}, which is not there; "
@@ -103,8 +109,9 @@ def detect_kind(columns: Sequence[str]) -> Kind | None:
     return "cur" if any("/" in name for name in names) else None
 
 
-def _store(source: BillingSource) -> Store:
-    return open_store(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+def _store(source: BillingSource, stores: Stores | None) -> Store:
+    stores = stores or Stores()
+    return stores.open(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
 
 
 def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:
@@ -133,8 +140,10 @@ def _as_stored(delivery: Delivery, raw_root: Path) -> Delivery:
     """
     sizes = {item.key: item.size for item in delivery.objects}
     folder = delivery.folder(raw_root)
-    stored = map(load, folder.parent.glob(f"{delivery.fingerprint[:_OF_MANIFEST]}*"))
-    alike = [raw.delivery for raw in stored if raw]
+    of_manifest = delivery.fingerprint[:_OF_MANIFEST]
+    stored = [load(found) for found in folder.parent.glob("*/") if found.name.startswith(of_manifest)]
+    # So few digits of two manifests may be equal by chance.
+    alike = [raw.delivery for raw in stored if raw and raw.delivery.delivery_id == delivery.delivery_id]
     for known in alike:
         if all(sizes.get(item.key, item.size) == item.size for item in known.objects):
             return replace(delivery, fingerprint=known.fingerprint)

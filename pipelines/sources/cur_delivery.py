@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pipelines.errors import SourceError
 from pipelines.parse import parse_json
@@ -19,6 +19,8 @@ from pipelines.storage import Object
 
 RECORD = "delivery.json"
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+# What the files of a delivery mostly share.
+_LAYOUT = ("columns", "tag_keys")
 
 Kind = Literal["cur", "cur2", "focus"]
 
@@ -96,11 +98,14 @@ def column_list(kind: Kind) -> ColumnList:
 
 def save(raw: RawDelivery, folder: Path) -> None:
     """Write the record that marks a delivery as wholly stored; `folder` may still be a temporary one."""
-    record = {
-        "delivery": asdict(raw.delivery),
-        "files": [asdict(file) for file in raw.files],
-        "converter": raw.converter,
-    }
+    # Files of a delivery mostly have the same columns and tags, which would be most of the record.
+    layouts: dict[tuple, int] = {}
+    files = []
+    for file in raw.files:
+        layout = layouts.setdefault((file.columns, file.tag_keys), len(layouts))
+        files.append({name: value for name, value in vars(file).items() if name not in _LAYOUT} | {"layout": layout})
+    shared = [{"columns": list(map(vars, columns)), "tag_keys": list(map(vars, tags))} for columns, tags in layouts]
+    record = {"delivery": asdict(raw.delivery), "layouts": shared, "files": files, "converter": raw.converter}
     (folder / RECORD).write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
 
 
@@ -111,7 +116,9 @@ def load(folder: Path) -> RawDelivery | None:
         given = record["delivery"]
         objects = tuple(_object(item) for item in given["objects"])
         delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
-        files = tuple(_file(item) for item in record["files"])
+        # An older version wrote a layout with every file.
+        layouts = [_layout(item) for item in record.get("layouts", ())]
+        files = tuple(_file(item, layouts) for item in record["files"])
         raw = RawDelivery(delivery, folder, files, str(record.get("converter", "")))
         # Its fingerprint becomes a word of SQL.
         is_ours = _FINGERPRINT.fullmatch(delivery.fingerprint) and delivery.folder(folder.parents[2]) == folder
@@ -128,13 +135,15 @@ def _object(item: dict) -> Object:
     return Object(**{**item, "modified_at": datetime.fromisoformat(item["modified_at"])})
 
 
-def _file(item: dict) -> RawFile:
-    return RawFile(
-        **{
-            **item,
-            "billed_total": Decimal(item["billed_total"]),
-            "columns": tuple(Delivered(**column) for column in item["columns"]),
-            "tag_keys": tuple(TagKey(**key) for key in item["tag_keys"]),
-            "warnings": tuple(item["warnings"]),
-        }
-    )
+def _layout(item: dict) -> dict[str, Any]:
+    return {
+        "columns": tuple(Delivered(**column) for column in item["columns"]),
+        "tag_keys": tuple(TagKey(**key) for key in item["tag_keys"]),
+    }
+
+
+def _file(item: dict, layouts: list[dict[str, Any]]) -> RawFile:
+    layout = layouts[item["layout"]] if "layout" in item else _layout(item)
+    own = {name: value for name, value in item.items() if name not in ("layout", *_LAYOUT)}
+    exact = {"billed_total": Decimal(own["billed_total"]), "warnings": tuple(own["warnings"])}
+    return RawFile(**{**own, **layout, **exact})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -31,6 +32,8 @@ CACHE = "manifests.json"
 _MANIFEST_BYTES = 64 << 20
 # Times that a name may be URL-encoded.
 _MOST_ENCODINGS = 4
+# Reading one waits on the network.
+_READ_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,15 @@ def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: St
     """The manifests, read from the store only where they changed since `cache`, a folder, was written."""
     path = cache / CACHE
     known = _known(path)
-    fresh: dict[str, dict[str, str]] = {}
-    for place in places:
-        kept = known.get(place.object.key)
-        if not isinstance(kept, dict) or kept.get("etag") != place.object.etag or not isinstance(kept.get("text"), str):
-            kept = {"etag": place.object.etag, "text": _text(store, place.object)}
-        fresh[place.object.key] = kept
+    changed = [place.object for place in places if not _is_of(known.get(place.object.key), place.object)]
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        texts = dict(zip(changed, pool.map(lambda item: _text(store, item), changed), strict=True))
+    fresh = {
+        place.object.key: {"etag": place.object.etag, "text": texts[place.object]}
+        if place.object in texts
+        else known[place.object.key]
+        for place in places
+    }
     present = {item.key for item in listing}
     manifests = [_parse(place, fresh[place.object.key]["text"], present, store) for place in places]
     _refuse_shared_files(manifests, store)
@@ -115,6 +121,11 @@ def _known(cache: Path) -> dict[str, Any]:
     except ValueError:
         return {}
     return known if isinstance(known, dict) else {}
+
+
+def _is_of(kept: Any, manifest: Object) -> bool:
+    """Whether the cache has this manifest as it is now."""
+    return isinstance(kept, dict) and kept.get("etag") == manifest.etag and isinstance(kept.get("text"), str)
 
 
 def _text(store: Store, item: Object) -> str:

@@ -12,6 +12,7 @@ from pipelines.paths import below
 from pipelines.sources.aws_cur import Progress, RawDelivery, ingest, list_deliveries
 from pipelines.sources.cur_delivery import Delivery, delivery_folder, load
 from pipelines.sources.raw_bill import RawBill
+from pipelines.storage import Stores
 
 if TYPE_CHECKING:
     from pipelines.settings import Settings
@@ -49,11 +50,14 @@ class PublishedBill(RawBill):
         source = self._sources.get(name)
         if source is None:
             raise SourceError(f"{lost} and no [[billing]] source is called {name}; configure it again.")
-        current = [delivery for delivery in list_deliveries(source, self._raw_root) if delivery.billing_period == month]
+        # Opened now: whoever explains a publication may run for days.
+        stores = Stores()
+        listed = list_deliveries(source, self._raw_root, stores)
+        current = [delivery for delivery in listed if delivery.billing_period == month]
         if not current:
             raise SourceError(f"{lost} and {source.location} delivers the month no more; have it delivered again.")
         if current[0].fingerprint != named["fingerprint"]:
             raise SourceError(
                 f"{lost}, and {current[0].delivery_id} has replaced it; run `trainledger build` and ask again."
             )
-        return ingest(current[0], source, self._raw_root, progress)
+        return ingest(current[0], source, self._raw_root, progress, stores)

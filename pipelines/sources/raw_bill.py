@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Container
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,11 +21,17 @@ from pipelines.sources.aws_cur import (
     raw_select,
 )
 from pipelines.sources.cur_columns import LISTS
+from pipelines.sources.cur_conflicts import refuse_copies
 from pipelines.sources.cur_delivery import load
+from pipelines.storage import Stores
+
+# Listing waits on the network, and a listing of years takes some memory.
+_LISTED_AT_ONCE = 4
 
 if TYPE_CHECKING:
     from pipelines.engine import Engine
     from pipelines.settings import Settings
+    from pipelines.settings_sources import BillingSource
 
 
 class RawBill:
@@ -34,6 +41,7 @@ class RawBill:
         self._raw_root = raw_root
         self._settings = settings
         self._sources = {source.name: source for source in settings.billing}
+        self._stores = Stores()
         self._stored: dict[str, list[RawDelivery]] = {}
         self._selects: dict[tuple[str, str], RawSelect] = {}
 
@@ -43,19 +51,17 @@ class RawBill:
 
         A month whose manifest is gone, as buckets forget old months, stays as it was last delivered here.
         """
-        found = []
-        for source in self._sources.values():
-            listed = {delivery.billing_period: delivery for delivery in list_deliveries(source, self._raw_root)}
-            found += sorted((self._kept(source.name, besides=listed) | listed).items())
-        return [delivery for _, delivery in found]
+        with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
+            return [delivery for found in pool.map(self._delivered, self._sources.values()) for delivery in found]
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
         """Bring what the sources deliver for a month into the raw store; what is there already stays."""
         if period not in self._stored:
+            deliveries = [delivery for delivery in self.deliveries if delivery.billing_period == period]
+            refuse_copies(deliveries, self._sources)
             self._stored[period] = [
-                ingest(delivery, self._sources[delivery.source], self._raw_root, progress)
-                for delivery in self.deliveries
-                if delivery.billing_period == period
+                ingest(delivery, self._sources[delivery.source], self._raw_root, progress, self._stores)
+                for delivery in deliveries
             ]
         return self._stored[period]
 
@@ -85,6 +91,11 @@ class RawBill:
                 if folder != current and current.is_dir():
                     shutil.rmtree(folder, ignore_errors=True)
 
+    def _delivered(self, source: BillingSource) -> list[Delivery]:
+        """The deliveries of one source, oldest month first."""
+        listed = {found.billing_period: found for found in list_deliveries(source, self._raw_root, self._stores)}
+        return [delivery for _, delivery in sorted((self._kept(source.name, besides=listed) | listed).items())]
+
     def _kept(self, source: str, besides: Container[str]) -> dict[str, Delivery]:
         """The delivery in the raw store of each month of a source, months in `besides` left out."""
         months = [month for month in (self._raw_root / source).glob("*/") if month.name not in besides]
@@ -99,6 +110,7 @@ class RawBill:
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
             raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
+        # Every table that rests on the bill asks for it, to know what it is made from.
         if (table, period) not in self._selects:
             delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
             listed = next(listed for listed in LISTS if listed.table == table)

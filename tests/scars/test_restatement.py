@@ -13,7 +13,7 @@ from support.bills import instance_hour, one_attempt, write_config, write_events
 from support.cur_exports import CUR2_LINE, LEGACY_LINE, csv_text, cur2_export, legacy_export, packed
 from support.ledgers import ask, build_warehouse
 
-from pipelines.errors import CheckError, SourceError, UsageError
+from pipelines.errors import SourceError, UsageError
 from pipelines.models.build import Builder
 from pipelines.settings import load_settings
 
@@ -249,9 +249,7 @@ def moved_export(root: Path) -> tuple[Path, Path]:
 def test_an_export_moved_to_another_kind_counts_its_month_of_change_twice(tmp_path: Path) -> None:
     """Both deliver July: refused by both names; with the months told, June and July are each there once."""
     old, new = moved_export(tmp_path)
-    with pytest.raises(
-        CheckError, match=r"month of an account delivered by two sources .*one_source=new, other_source=old"
-    ):
+    with pytest.raises(SourceError, match=r"new and old both deliver 2026-07 .* last_month = \"2026-06\" for old and"):
         build_warehouse(two_sources(tmp_path, old, new))
     config = two_sources(tmp_path, old, new, 'last_month = "2026-06"', 'first_month = "2026-07"')
     rows = ask(

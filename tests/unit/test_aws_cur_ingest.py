@@ -174,6 +174,22 @@ def test_a_file_replaced_under_its_manifest_is_read_again(tmp_path: Path) -> Non
     assert raw.delivery.fingerprint == seals[1]
 
 
+def test_two_manifests_of_like_fingerprints_are_two_deliveries(tmp_path: Path) -> None:
+    """A stored delivery is looked up by 32 bits of its manifest's fingerprint, which another may share by chance."""
+    root = FORMS["cur2 csv.gz"](tmp_path / "bucket")
+    (before,) = stored(root, tmp_path / "raw")
+    files = {"x.csv.gz": packed(csv_text(CUR2_THREE[:1]))}
+    cur2_export(tmp_path / "bucket", files, execution="20260802T000000Z-exec-2")
+    (restated,) = aws_cur.list_deliveries(source(root), tmp_path / "elsewhere")
+    # The delivery before, as if the first digits of its fingerprint were those of the one that replaces it.
+    alike = restated.fingerprint[:8] + before.delivery.fingerprint[8:]
+    folder = before.folder.rename(before.folder.with_name(alike[:16]))
+    record = folder / "delivery.json"
+    record.write_text(record.read_text().replace(before.delivery.fingerprint, alike))
+    (after,) = stored(root, tmp_path / "raw")
+    assert (after.delivery.fingerprint, after.line_count) == (restated.fingerprint, 1)
+
+
 def test_a_restated_month_lies_beside_the_one_before(tmp_path: Path) -> None:
     root = FORMS["cur2 csv.gz"](tmp_path / "bucket")
     (before,) = stored(root, tmp_path / "raw")

@@ -1,0 +1,138 @@
+"""Planning over many payers and months: what it reads, how often, and that unchanged bills cost next to nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
+from support.payers import months_from, write_payers
+
+from pipelines.models.publish import plan
+from pipelines.settings import Settings, load_settings
+from pipelines.sources import raw_bill
+from pipelines.sources.cur_delivery import load
+from pipelines.storage import open_store
+from pipelines.storage_local import LocalStore
+from pipelines.storage_s3 import S3Store
+from pipelines.warehouse import Warehouse
+
+MONTHS = months_from("2025-11", 4)
+PAYERS = 3
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(write_payers(tmp_path, PAYERS, MONTHS))
+
+
+def test_every_month_of_every_payer_is_planned(settings: Settings) -> None:
+    planned = plan(Warehouse(settings))
+    assert planned.months == planned.changed == tuple(MONTHS)
+    found = [(made["source"], made["billing_period"], made["kind"]) for made in planned.inputs["deliveries"]]
+    kinds = {0: "cur2", 1: "cur", 2: "cur2"}
+    assert found == [(f"payer-{number}", month, kinds[number]) for number in range(PAYERS) for month in MONTHS]
+
+
+def test_a_manifest_is_read_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    plain = LocalStore.open
+    monkeypatch.setattr(LocalStore, "open", lambda store, key: read.append(key) or plain(store, key))
+    first = plan(Warehouse(settings))
+    assert len(read) == PAYERS * len(MONTHS)
+    read.clear()
+    assert plan(Warehouse(settings)).inputs == first.inputs and read == []
+
+
+def test_the_bill_is_described_once_a_month(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of some fifty tables asks what its bill is, to know whether it is up to date."""
+    described: list[int] = []
+    plain = raw_bill.raw_select
+    monkeypatch.setattr(raw_bill, "raw_select", lambda raws, *rest: described.append(len(raws)) or plain(raws, *rest))
+    bill = Warehouse(settings).bill
+    seen = {bill.fingerprint("aws_cur_line_item", month) for _ in range(3) for month in MONTHS}
+    assert len(seen) == len(MONTHS) and described == [PAYERS] * len(MONTHS)
+
+
+def test_columns_that_files_share_are_recorded_once(tmp_path: Path) -> None:
+    """A delivery of hundreds of files of hundreds of columns is planned by reading its record."""
+    line = CUR2_LINE | {f"product_attribute_{number}": "x" for number in range(100)}
+    odd = parquet([CUR2_LINE | {"product_operation": "x"}])
+    sizes = []
+    for names in ("ab", "abcdefghijkl"):
+        files = {f"{name}.parquet": parquet([line | {"line_item_resource_id": name}]) for name in names}
+        root = cur2_export(tmp_path / names, {**files, "odd.parquet": odd})
+        (raw,) = stored(root, tmp_path / names / "raw")
+        assert load(raw.folder) == raw
+        assert len({file.columns for file in raw.files}) == 2
+        sizes.append((raw.folder / "delivery.json").stat().st_size)
+    # Each of the ten files more has a key, a size and a total; of a hundred columns it would have 9,000 bytes.
+    assert (sizes[1] - sizes[0]) / 10 < 1000
+
+
+def test_a_record_of_an_older_version_is_still_read(tmp_path: Path) -> None:
+    """It has the columns and tags of every file by the file; what it records need not be fetched again."""
+    line = CUR2_LINE | {"resource_tags_user_owner": "ada"}
+    (raw,) = stored(cur2_export(tmp_path, {"a.csv.gz": packed(csv_text([line]))}), tmp_path / "raw")
+    path = raw.folder / "delivery.json"
+    record = json.loads(path.read_text())
+    (layout,) = record.pop("layouts")
+    assert layout["columns"] and layout["tag_keys"]
+    for file in record["files"]:
+        file.pop("layout")
+        file.update(layout)
+    path.write_text(json.dumps(record))
+    assert load(raw.folder) == raw
+
+
+@pytest.fixture
+def on_s3(settings: Settings, s3_endpoint: str) -> Settings:
+    """The same bills, each payer's in a bucket of its own."""
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
+    sources = []
+    for source in settings.billing:
+        local, bucket = Path(source.location), f"bucket-{source.name}"
+        place = f"s3://{bucket}/{'cur' if local.name == 'ml-cur' else 'cur2'}/{local.name}"
+        client.create_bucket(Bucket=bucket)
+        store = open_store(place, endpoint_url=s3_endpoint)
+        for path in local.rglob("*"):
+            if path.is_file():
+                content = path.read_bytes().replace(b"example-billing", bucket.encode())
+                store.write(
+                    path.relative_to(local).as_posix(), content if path.suffix == ".json" else path.read_bytes()
+                )
+        sources.append(source.model_copy(update={"location": place, "endpoint_url": s3_endpoint}))
+    return settings.model_copy(update={"billing": tuple(sources)})
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The path of every request to S3, `client` for each client that was made."""
+    from botocore.httpsession import URLLib3Session
+
+    sent: list[str] = []
+    send, make = URLLib3Session.send, S3Store._client
+    monkeypatch.setattr(
+        URLLib3Session, "send", lambda self, request: sent.append(request.url.partition("?")[0]) or send(self, request)
+    )
+    monkeypatch.setattr(S3Store, "_client", lambda self, *rest: sent.append("client") or make(self, *rest))
+    yield sent
+
+
+def test_payers_on_s3_share_a_client_and_cost_a_listing_each(on_s3: Settings, requests: list[str]) -> None:
+    first = plan(Warehouse(on_s3))
+    assert sum(path.endswith("Manifest.json") for path in requests) == PAYERS * len(MONTHS)
+    requests.clear()
+    warehouse = Warehouse(on_s3)
+    assert plan(warehouse).inputs == first.inputs
+    assert requests.count("client") == 1
+    assert sorted(path.rpartition("/")[2] for path in requests if path != "client") == [
+        f"bucket-payer-{number}" for number in range(PAYERS)
+    ]
+    # Nor does fetching what was planned make another one.
+    assert [raw.line_count for raw in warehouse.bill.ingest(MONTHS[0])] == [1] * PAYERS
+    assert requests.count("client") == 1
