@@ -80,8 +80,7 @@ def build(settings: Settings, console: Console) -> bool:
         raise SourceError(
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
         )
-    _refresh(settings, console)
-    published = published_of(warehouse)
+    published = _refresh(settings, console) or published_of(warehouse)
     warned = [check for check in published.checks if not check["passed"]]
     for sentence in warnings(warned):
         console.note(sentence)
@@ -92,8 +91,8 @@ def build(settings: Settings, console: Console) -> bool:
     return True
 
 
-def _refresh(settings: Settings, console: Console) -> None:
-    """Run the plan in this process; the first failure of a step is raised."""
+def _refresh(settings: Settings, console: Console) -> Publication | None:
+    """Run the plan in this process; None where there was nothing left to do. The first failure of a step is raised."""
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
     from pipelines.models.refresh import RECORDS, refresh
@@ -103,11 +102,12 @@ def _refresh(settings: Settings, console: Console) -> None:
         builder.warehouse.sweep()
         planned = plan(builder.warehouse)
         # Another build may have ended between this one's look at the sources and its turn.
-        if not planned.is_current:
-            # The bill, the records besides it, and the publication.
-            total = len(builder.steps(planned.months)) + len(RECORDS) + 2
-            with console.steps(total) as progress:
-                refresh(builder, planned, progress.step)
+        if planned.is_current:
+            return None
+        # The bill, the records besides it, and the publication.
+        total = len(builder.steps(planned.months)) + len(RECORDS) + 2
+        with console.steps(total) as progress:
+            return refresh(builder, planned, progress.step)
 
 
 def check(settings: Settings, console: Console) -> None:

@@ -32,6 +32,19 @@ class Slice:
     fingerprint: str
 
 
+@dataclass(frozen=True)
+class _Version:
+    """A version of a table: its number and its files, by name, of all months and of each; -1 before the first."""
+
+    number: int
+    files: list[DataFile]
+    months: Mapping[str | None, list[DataFile]]
+
+    def of(self, period: str | None) -> list[DataFile]:
+        """The files of one month, or all."""
+        return self.files if period is None else self.months.get(period, [])
+
+
 class Lake:
     """The tables of one warehouse. A table is addressed as `layer/name`.
 
@@ -43,7 +56,7 @@ class Lake:
         self._cache = cache
         self._tables = DeltaTables(store)
         self._records = Publications(store)
-        self._newest: dict[str, tuple[int, Mapping[str | None, list[DataFile]]]] = {}
+        self._newest: dict[str, _Version] = {}
         self._listed: dict[str, int] | None = None
         self._still_ours: Callable[[], None] = _no_lock
 
@@ -53,8 +66,8 @@ class Lake:
 
     def files(self, table: str, period: str | None = None, version: int | None = None) -> list[Path]:
         """Local paths of a table's files, of one month or all, in the newest or a given version; by name."""
-        slices = self._slices(table) if version is None else _by_period(self._tables.files(table, version)[1])
-        return [self._local(table, file.name) for file in _of(slices, period)]
+        seen = self._now(table) if version is None else _version(*self._tables.files(table, version))
+        return [self._local(table, file.name) for file in seen.of(period)]
 
     def named_files(self, table: str, names: list[str]) -> list[Path]:
         """Local paths of the files a publication names; needs no Delta log."""
@@ -62,12 +75,12 @@ class Lake:
 
     def fingerprint(self, table: str, period: str | None = None) -> str | None:
         """What the newest slice was made from; None when there is none."""
-        files = self._slices(table).get(period)
+        files = self._now(table).months.get(period)
         return files[0].name.partition("-")[0] if files else None
 
     def is_whole(self, table: str, period: str | None = None) -> bool:
         """Whether every file of the newest slice lies in the warehouse with all its bytes."""
-        return all(self._size(table, file.name) == file.size for file in self._slices(table).get(period, ()))
+        return all(self._size(table, file.name) == file.size for file in self._now(table).months.get(period, ()))
 
     def damaged(self, publication: Publication, only: Collection[str] | None = None) -> list[str]:
         """The files a publication names, or names for `only` these tables, that are gone or have lost bytes."""
@@ -93,19 +106,19 @@ class Lake:
     def contents(self, table: str, period: str | None = None) -> list[str]:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
         # Not by name, which opens with what a file was made from.
-        return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in _of(self._slices(table), period))
+        return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in self._now(table).of(period))
 
     def names(self, table: str) -> dict[str | None, list[str]]:
         """The names of a table's files by month; under None those of a table without months."""
-        return {period: [file.name for file in files] for period, files in self._slices(table).items()}
+        return {period: [file.name for file in files] for period, files in self._now(table).months.items()}
 
     def periods(self, table: str) -> list[str]:
         """The months a table holds."""
-        return sorted(period for period in self._slices(table) if period)
+        return sorted(period for period in self._now(table).months if period)
 
     def versions(self) -> dict[str, int]:
         """The newest version of every table touched by this object."""
-        return {table: version for table, (version, _) in self._newest.items() if version >= 0}
+        return {table: version.number for table, version in self._newest.items() if version.number >= 0}
 
     def commit(self, table: str, staged: list[Path], fingerprint: str, period: str | None) -> int:
         """Move staged files in and replace the table, or one month of it, in one Delta commit.
@@ -120,7 +133,7 @@ class Lake:
         import pyarrow as pa
         from pyarrow import parquet
 
-        kept = {period: {file.name for file in files} for period, files in self._slices(table).items()}
+        kept = {period: {file.name for file in files} for period, files in self._now(table).months.items()}
         changed: list[tuple[Slice, list[str]]] = []
         for part in slices:
             names = _names(part.staged, part.fingerprint)
@@ -132,7 +145,7 @@ class Lake:
             changed.append((part, names))
             kept[part.period] = set()
         if not changed:
-            return self._version(table)
+            return self._now(table).number
         taken = [name for names in kept.values() for name in names] + [name for _, names in changed for name in names]
         if len(set(taken)) < len(taken):
             raise ValueError(f"{table}: two slices may not share a file; give each month its own fingerprint")
@@ -184,17 +197,9 @@ class Lake:
             finally:
                 self._still_ours = _no_lock
 
-    def _slices(self, table: str) -> Mapping[str | None, list[DataFile]]:
-        """The files of the newest version by month; under None those of a table without months."""
-        return self._looked_up(table)[1]
-
-    def _version(self, table: str) -> int:
-        return self._looked_up(table)[0]
-
-    def _looked_up(self, table: str) -> tuple[int, Mapping[str | None, list[DataFile]]]:
+    def _now(self, table: str) -> _Version:
         if table not in self._newest:
-            version, files = self._find(table)
-            self._newest[table] = version, _by_period(files)
+            self._newest[table] = _version(*self._find(table))
         return self._newest[table]
 
     def _find(self, table: str) -> tuple[int, list[DataFile]]:
@@ -204,9 +209,8 @@ class Lake:
         self._still_ours()
         self._newest.pop(table, None)
         months = [period for period in periods if period is not None]
-        version, now = self._tables.replace(table, files, schema, months or None)
-        self._newest[table] = version, _by_period(now)
-        return version
+        self._newest[table] = _version(*self._tables.replace(table, files, schema, months or None))
+        return self._newest[table].number
 
     def _take_in(self, table: str, staged: Path, name: str) -> None:
         self._listed = None
@@ -262,19 +266,12 @@ def _no_lock() -> None:
     """A lake used without its lock has nothing to lose."""
 
 
-def _by_period(files: Iterable[DataFile]) -> dict[str | None, list[DataFile]]:
-    """Files by the month they hold, each month's by name."""
-    found: dict[str | None, list[DataFile]] = {}
-    for file in sorted(files, key=lambda file: file.name):
-        found.setdefault(file.period, []).append(file)
-    return found
-
-
-def _of(slices: Mapping[str | None, list[DataFile]], period: str | None) -> list[DataFile]:
-    """The files of one month, or all, by name."""
-    if period is not None:
-        return slices.get(period, [])
-    return sorted((file for files in slices.values() for file in files), key=lambda file: file.name)
+def _version(number: int, files: Iterable[DataFile]) -> _Version:
+    ordered = sorted(files, key=lambda file: file.name)
+    months: dict[str | None, list[DataFile]] = {}
+    for file in ordered:
+        months.setdefault(file.period, []).append(file)
+    return _Version(number, ordered, months)
 
 
 def _data_key(table: str, name: str) -> str:

@@ -92,6 +92,7 @@ class Catalog:
 
     def __init__(self, models: list[Model]):
         self._models = {model.name: model for model in models}
+        self._resting: dict[str, list[str]] = {}
         if len(self._models) != len(models):
             names = [model.name for model in models]
             twice = next(name for name in names if names.count(name) > 1)
@@ -145,12 +146,14 @@ class Catalog:
 
     def resting_on(self, model: Model) -> list[str]:
         """Everything a change of which changes `model`: its inputs, and those of the views among them."""
-        found: dict[str, None] = {}
-        for name in model.inputs:
-            found[name] = None
-            if name in self and not self[name].stored:
-                found.update(dict.fromkeys(self.resting_on(self[name])))
-        return list(found)
+        if model.name not in self._resting:
+            found: dict[str, None] = {}
+            for name in model.inputs:
+                found[name] = None
+                if name in self and not self[name].stored:
+                    found.update(dict.fromkeys(self.resting_on(self[name])))
+            self._resting[model.name] = list(found)
+        return self._resting[model.name]
 
 
 @cache
