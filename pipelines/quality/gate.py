@@ -77,7 +77,10 @@ class ExpectationsGate:
             assert configuration is not None and configuration.meta is not None
             name = configuration.meta["check"]
             if trouble := _trouble(outcome):
-                raise CheckError(f"The check {name} of {table} cannot be computed ({trouble}); fix it.")
+                raise CheckError(
+                    f"Great Expectations cannot compute the check {name} of {table} ({trouble}); fix it in "
+                    f"expectations/marts/{table}.yml."
+                )
             outcomes[name] = outcome
         return outcomes
 

@@ -107,7 +107,10 @@ def _count(engine: DuckDBEngine, table: str, contract: Contract, check: Check) -
         return next(iter(_counts(engine, table, [check]).values()))
     except EngineError as error:
         reason = str(error).removeprefix("DuckDB: ")
-        raise CheckError(f"The check {check.name} of {contract.table} cannot be computed ({reason}); fix it.") from None
+        raise CheckError(
+            f"The check {check.name} of {contract.table} cannot be computed ({reason}); fix it in "
+            f"expectations/{contract.table}.yml."
+        ) from None
 
 
 def _agreed(table: str, counts: Mapping[str, int], validated: Mapping[str, Validated]) -> dict[str, str]:
@@ -116,7 +119,7 @@ def _agreed(table: str, counts: Mapping[str, int], validated: Mapping[str, Valid
         if count != counts[name]:
             raise CheckError(
                 f"The check {name} of {table} fails for {counts[name]} rows in SQL, for {count} in Great Expectations; "
-                "report it."
+                'report this as a bug. `gate = "none"` under [warehouse] builds without Great Expectations.'
             )
     return {name: expectation for name, (expectation, _) in validated.items()}
 
