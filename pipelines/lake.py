@@ -92,7 +92,7 @@ class Lake:
 
     def contents(self, table: str, period: str | None = None) -> list[str]:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
-        # Not by name, which opens with what a file was made from.
+        # Sorted by digest: a name begins with the fingerprint of the inputs, which may differ for equal rows.
         return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in _of(self._slices(table), period))
 
     def names(self, table: str) -> dict[str | None, list[str]]:
@@ -116,7 +116,7 @@ class Lake:
         return self.commit_slices(table, [Slice(period, tuple(staged), fingerprint)])
 
     def commit_slices(self, table: str, slices: Sequence[Slice]) -> int:
-        """The same for several months of a table, or the whole of it, in one Delta commit."""
+        """`commit` for several months of a table, or the whole of it, in one Delta commit."""
         import pyarrow as pa
         from pyarrow import parquet
 

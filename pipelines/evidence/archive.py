@@ -79,7 +79,7 @@ class Pack:
             return stream.read()
 
     def json(self, name: str) -> Any:
-        """A member that is JSON; CheckError where it is none."""
+        """The content of a JSON member; CheckError where it is not JSON."""
         try:
             return parse_json(self.read(name))
         except ParseError as error:
@@ -94,7 +94,7 @@ class Pack:
         return below(folder, name, error=CheckError, where=f"{self.path}: ", fix="have the pack sent again")
 
     def extract(self, name: str, folder: Path, place: str) -> Path:
-        """Write a member to `place` below `folder`, where nothing may lie yet; CheckError where it cannot lie there."""
+        """Write a member to `place` below `folder`, as a new file; CheckError where that is not possible."""
         path = self.path_below(folder, place)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
