@@ -105,7 +105,7 @@ class Lake:
 
     def contents(self, table: str, period: str | None = None) -> list[str]:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
-        # Not by name, which opens with what a file was made from.
+        # Sorted by digest: a name begins with the fingerprint of the inputs, which may differ for equal rows.
         return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in self._now(table).of(period))
 
     def names(self, table: str) -> dict[str | None, list[str]]:
@@ -129,7 +129,7 @@ class Lake:
         return self.commit_slices(table, [Slice(period, tuple(staged), fingerprint)])
 
     def commit_slices(self, table: str, slices: Sequence[Slice]) -> int:
-        """The same for several months of a table, or the whole of it, in one Delta commit."""
+        """`commit` for several months of a table, or the whole of it, in one Delta commit."""
         import pyarrow as pa
         from pyarrow import parquet
 

@@ -26,7 +26,7 @@ class ParseError(ValueError):
 
 
 def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """The content of a JSON text. ParseError where it is none, or nested more than MOST_LEVELS deep."""
+    """The content of a JSON text. ParseError where it is not JSON, or nested more than MOST_LEVELS deep."""
     try:
         text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
         # Most texts have too few brackets to look at each.
@@ -44,7 +44,7 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
 
 
 def parse_toml(content: bytes) -> dict[str, Any]:
-    """The content of a TOML file. ParseError where it is none, too large, or nested more than MOST_LEVELS deep."""
+    """The content of a TOML file. ParseError where it is not TOML, too large, or nested more than MOST_LEVELS deep."""
     if len(content) > _TOML_BYTES:
         raise ParseError(f"has {len(content):,} bytes where {_TOML_BYTES:,} are the most that is read")
     try:

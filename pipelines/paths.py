@@ -48,7 +48,7 @@ def checked_name(
     where: str = "",
     fix: str = _FIX,
 ) -> str:
-    """The name, as `below` takes it, of what is no local file, such as an S3 object; raises as `below` does."""
+    """The name of something that is not a local file, such as an S3 object, checked as `below` checks names."""
     if reason := unsafe(name):
         raise error(f"{where}{shown(str(name))} is not a path inside {place} ({reason}); {fix}.")
     return name

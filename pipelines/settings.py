@@ -127,7 +127,10 @@ def load_settings(config: Path | None = None) -> Settings:
     try:
         settings = Settings(**content)
     except SettingsError as error:
-        raise UsageError(f"The environment overrides {path} with a value that {error.__cause__}: {error}.") from None
+        raise UsageError(
+            f"The environment overrides {path} with a value that {error.__cause__}: {error}; "
+            "write it as JSON or unset it."
+        ) from None
     except ValidationError as error:
         raise UsageError(first_mistake(error, path, content, os.environ)) from None
     base = path.parent

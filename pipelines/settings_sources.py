@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pipelines.unpack import UNPACK_RATIO
+
 SourceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 # No name of a folder, nor an S3 key, holds control characters.
@@ -38,7 +40,7 @@ class BillingSource(S3Options):
     # Months that had lines and really have none any more; any other one that comes without a line is refused.
     empty_months: tuple[Month, ...] = ()
     # A file that unpacks to more than so many times its size is refused; bills unpack to 10 to 40 times.
-    unpack_ratio: float = Field(default=200, ge=1, allow_inf_nan=False)
+    unpack_ratio: float = Field(default=UNPACK_RATIO, ge=1, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _months_are_in_order(self) -> BillingSource:

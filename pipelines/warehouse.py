@@ -55,7 +55,7 @@ class Warehouse:
     @cached_property
     def bill(self) -> RawBill:
         """The delivered bills of all sources."""
-        # Whoever only reads what was published needs none of it.
+        # Commands that only read a publication do not need it.
         from pipelines.sources.raw_bill import RawBill
 
         return RawBill(self.work / "raw", self.settings)

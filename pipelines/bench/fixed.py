@@ -1,4 +1,4 @@
-"""What the product costs whatever the bill: start-up, a small build by stage, and growth with the number of months."""
+"""The fixed cost, whatever the bill: start-up, a small build by stage, and growth with the number of months."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def stages(config: Path, started: float) -> dict[str, float]:
-    """Processor seconds by stage; `other` is what no stage holds."""
+    """Processor seconds by stage; `other` is what belongs to no stage."""
     seconds: dict[str, float] = defaultdict(float)
     with _into(seconds, "start-up and plan", started):
         builder, planned = _opened(config)

@@ -1,4 +1,4 @@
-"""What sources deliver, as assets: the bill, the runs, and what is told beside them."""
+"""What sources deliver, as assets: the bill, the runs, and the records of the other sources."""
 
 from collections.abc import Collection, Iterator, Mapping
 

@@ -14,11 +14,11 @@ import polars as pl
 class Engine(ABC):
     """A place where SELECTs in DuckDB's dialect run over named views.
 
-    Data rests in files; an engine holds nothing but views, so that closing one loses nothing.
+    All data is in files and an engine has only views, so closing one loses nothing.
     """
 
     follows: bool
-    """Whether a view shows what the views it reads are replaced with; else it is named anew after them."""
+    """Whether a view shows the new rows once a view that it reads is replaced; if not, it must be created again."""
 
     @abstractmethod
     def view(self, name: str, files: Sequence[Path]) -> None:

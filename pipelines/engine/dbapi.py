@@ -1,7 +1,7 @@
 """DuckDB as a DB-API module, for libraries that reach a database through SQLAlchemy.
 
 A cursor fetches when it executes: Great Expectations closes a connection before it reads the result, and DuckDB 2
-refuses further work on a connection whose result is unread. So whoever asks must bound the rows of the answer.
+refuses further work on a connection whose result is unread. So every query must bound the rows of its result.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def quoted(name: str | Path) -> str:
 
 
 def _identifier(name: str) -> str:
-    """A SQL identifier. Whoever writes a file chooses the names of its columns."""
+    """A SQL identifier, quoted: the names of columns come from delivered files and may contain anything."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -105,7 +105,7 @@ class DuckDBEngine(Engine):
         self._relations[name] = relation
 
     def view_sql(self, name: str, sql: str) -> None:
-        # Of views of the same text nothing is new.
+        # A view of the same text is the same view.
         if self._views.get(name) == sql:
             return
         self._relations.pop(name, None)
@@ -117,7 +117,7 @@ class DuckDBEngine(Engine):
         self._views[name] = sql
 
     def types(self, relation: str) -> dict[str, str]:
-        """DuckDB's type of each column of a view, or of whatever else can be selected from."""
+        """DuckDB's type of each column of a view, or of any other relation."""
         return {str(row[0]): str(row[1]) for row in self._run(f"describe select * from {relation}")}
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ class DuckDBEngine(Engine):
         self.connection.close()
 
     def _reads(self, name: str, relation: str, files: Sequence[Path]) -> bool:
-        """Whether a view reads just these files already; they are counted as input."""
+        """Whether a view already reads exactly these files, whose bytes are counted as input either way."""
         is_known = self._relations.get(name) == relation
         if not is_known:
             self._files += files

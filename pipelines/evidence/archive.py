@@ -17,6 +17,7 @@ from pipelines.errors import CheckError, UsageError, shown
 from pipelines.parse import ParseError, parse_json
 from pipelines.paths import below, unsafe
 from pipelines.storage import fresh_file
+from pipelines.unpack import UNPACK_RATIO, most_bytes
 
 MANIFEST = "manifest.json"
 FORMAT = "trainledger evidence pack"
@@ -24,8 +25,6 @@ FORM = 1
 # What cannot be opened, is not what its length says, or is packed in a way we do not read.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 _MANIFEST_BYTES = 64 << 20
-# Tables and logs pack some 30 times. What packs better than this and is not small is nothing that we wrote.
-_UNPACK_RATIO, _HARMLESS_BYTES = 200, 64 << 20
 
 
 def write_archive(out: Path, about: Mapping[str, Any], members: Mapping[str, bytes | Path]) -> str:
@@ -80,7 +79,7 @@ class Pack:
             return stream.read()
 
     def json(self, name: str) -> Any:
-        """A member that is JSON; CheckError where it is none."""
+        """The content of a JSON member; CheckError where it is not JSON."""
         try:
             return parse_json(self.read(name))
         except ParseError as error:
@@ -95,7 +94,7 @@ class Pack:
         return below(folder, name, error=CheckError, where=f"{self.path}: ", fix="have the pack sent again")
 
     def extract(self, name: str, folder: Path, place: str) -> Path:
-        """Write a member to `place` below `folder`, where nothing may lie yet; CheckError where it cannot lie there."""
+        """Write a member to `place` below `folder`, as a new file; CheckError where that is not possible."""
         path = self.path_below(folder, place)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,8 +125,8 @@ class Pack:
                 yield f"{shown(name)} is not a name of a member"
             elif not there[name]:
                 yield f"{name} is missing"
-            elif self._size(name) > max(_UNPACK_RATIO * self._zip.getinfo(name).compress_size, _HARMLESS_BYTES):
-                yield f"{name} unpacks to more than {_UNPACK_RATIO} times its bytes"
+            elif self._size(name) > most_bytes(self._zip.getinfo(name).compress_size):
+                yield f"{name} unpacks to more than {UNPACK_RATIO} times its bytes"
             elif self._size(name) != size or self._digest(name) != seal:
                 yield f"{name} is not what was packed"
         yield from (f"{shown(name)} was added" for name in there if name not in self.members and name != MANIFEST)

@@ -18,7 +18,7 @@ _SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
 def house_members() -> dict[str, bytes]:
     """Each model's text (SQL with metrics and functions in place of their calls), each list and each contract.
 
-    What transforms reach by their imports lies below `models/code/`.
+    Modules that transforms import are below `models/code/`.
     """
     ordered = load_catalog().ordered
     models = {f"models/{m.key}.{_SUFFIX[m.kind]}": m.text.rstrip().encode() + b"\n" for m in ordered}

@@ -11,9 +11,9 @@ from pipelines.evidence.inputs import INPUTS, bill_folder
 from pipelines.evidence.pack import BEFORE, CHECKS, MARTS, PUBLICATION, README, record_member
 from pipelines.evidence.reports import REPORTS
 from pipelines.evidence.run_logs import log_member
-from pipelines.lake import Publication
+from pipelines.house import known_reports
 from pipelines.models.catalog import PUBLISHED, load_catalog
-from pipelines.reports.render import known_reports
+from pipelines.publication import Publication
 from pipelines.sources.cur_delivery import RECORD
 
 # A pack holds files of the publication before and no record of it; data files are named by digests.

@@ -127,7 +127,7 @@ def name(
 
 
 def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
-    """Show what `ask`, a function of the module `asked` and the marts, gives, and all it rests on."""
+    """Show the figure that `ask` returns and everything behind it; `ask` takes the module `asked` and the marts."""
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
     settings = settings_of(config)

@@ -35,7 +35,7 @@ from pipelines.warehouse import Warehouse
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.
 _FORM = 3
-# Months of one table are committed together up to this many bytes: a killed build makes no more of them again.
+# Months of one table are committed together up to this many bytes: a killed build repeats no more than these.
 _BATCH_BYTES = 64 << 20
 
 
@@ -178,7 +178,7 @@ class Builder:
         """Make a table's rows, in the types and the order of its contract, as one Parquet file."""
         engine = self._engine
         if not engine.follows:
-            # Named anew for every table: what a view reads may have been replaced since.
+            # Its views are created again for every table: what they read may have been replaced since.
             del self._engine
             engine = self._engine
         seen: set[str] = set()

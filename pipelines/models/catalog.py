@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -132,17 +132,6 @@ class Catalog:
         for name in sorted(self._models):
             visit(name, ())
         return list(done.values())
-
-    def shown(self, names: Iterable[str], files: Callable[[Model], Sequence[Path]]) -> dict[str, Sequence[Path] | str]:
-        """What shows each table: `files` of a stored one, the SELECT of a view; what a view reads comes before it."""
-        found: dict[str, Sequence[Path] | str] = {}
-        for name in names:
-            model = self[name]
-            if model.stored:
-                found.setdefault(name, files(model))
-            else:
-                found = found | self.shown(model.inputs, files) | {name: model.text}
-        return found
 
     def resting_on(self, model: Model) -> list[str]:
         """Everything a change of which changes `model`: its inputs, and those of the views among them."""

@@ -1,8 +1,8 @@
 """A digest of the code that makes something: a module of ours and every module it reaches by its imports.
 
 The imports are read from the text of the modules, those inside functions as well; nothing is imported for it. An
-import under TYPE_CHECKING never runs and does not count. A module found by a name that is put together at run time is
-not reached: whoever imports it so gives its name here.
+import under TYPE_CHECKING never runs and does not count. A module that is imported by a name computed at run time is
+not found: its importer must pass that name to `code_digest` as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keeps `marts.duckdb`, the disposable copy of the published marts for DuckDB and BI clients.
 
-A build replaces in it what changed: a mart, or the months of one that is kept by month. A record beside it names the
-files it was made from; where the record is missing, or the copy was changed since, all of it is written again.
+A build replaces in it what changed: a mart, or the months of one that is kept by month. A record next to it names
+the files it was made from; where the record is missing, or the copy was changed since, all of it is written again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA = "mart"
 _RECORD = f".{DATABASE}.json"
 # The months of a mart, each with the names of its files; under an empty text those of one without months.
 Slices = dict[str, list[str]]
-# Replaced again and again a copy holds gaps: past this multiple of its size as first written it is written anew.
+# Replacing rows leaves gaps: past this multiple of its size as first written, a copy is written again as a whole.
 _MOST_GROWTH = 2
 
 
@@ -101,12 +101,12 @@ def _change(warehouse: Warehouse, copy: Path, before: Mapping[str, Slices], want
         key, known = catalog[name].key, before.get(name, {})
         changed = [month for month in {**known, **slices} if known.get(month) != slices.get(month)]
         kept = [file for month, files in slices.items() if month not in changed for file in files]
-        # What is copied is read, and so found to be damaged; what stays must be what was published as well.
+        # A damaged file that is copied fails to be read; the files behind rows that stay are compared here.
         for file in lake.altered(key, kept):
             raise CheckError(
                 f"{file} does not hold what was published; remove it and run `trainledger build`, which makes it again."
             )
-        # Without a month that stays its columns may be others as well.
+        # Where no month stays, the columns may have changed too.
         has_months = len(changed) < len(slices) and "" not in {**known, **slices} and "billing_period" in _columns(key)
         if changed and has_months:
             months[name] = {month: lake.named_files(key, slices.get(month, [])) for month in changed}
@@ -120,7 +120,7 @@ def _columns(key: str) -> set[str]:
 
 
 def _record_of(copy: Path) -> dict[str, Any] | None:
-    """What a copy was made from; None where that is not known of the copy as it is now."""
+    """The record of a copy; None where it is missing, damaged, or of another state of the copy."""
     try:
         record = parse_json(copy.with_name(_RECORD).read_text(encoding="utf-8"))
         return record if record["copy"] == _state(copy) and record["slices"] and record["written_bytes"] else None

@@ -18,13 +18,13 @@ from pipelines.settings_file import cache_folder
 
 
 def kept(part: str, key: str) -> Any:
-    """The value of a part as it was kept under this key; None where there is none."""
+    """The value of a part that was kept under this key, or None."""
     entry = _parts().get(part)
     return entry[1] if entry and entry[0] == key else None
 
 
 def keep(part: str, key: str, value: Any) -> None:
-    """Keep the value of a part, made of what JSON has, in place of what was kept before."""
+    """Keep the value of a part, which must be valid as JSON, and drop the one kept before."""
     _parts()[part] = [key, value]
     if not (path := _path()):
         return

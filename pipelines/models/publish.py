@@ -17,7 +17,7 @@ from pipelines.sources.proof_registration import registrations_fingerprint
 from pipelines.sources.run_tracker import runs_fingerprint
 from pipelines.warehouse import Warehouse
 
-# Most builds find nothing new and end with their plan, which does without.
+# Most builds find nothing new and end with their plan, which needs no builder.
 if TYPE_CHECKING:
     from pipelines.models.build import Builder
 

@@ -1,6 +1,6 @@
 """Runs a build: everything the sources deliver, then every table, inputs first, then the publication.
 
-The command line, Dagster, `verify` and the tests take their steps from here.
+The command line, Dagster and the tests take their steps from here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipelines.models.publish import Plan, drop_undelivered, publish
 from pipelines.publication import Publication
 from pipelines.sources.cur_delivery import RawDelivery
 
-# Sources besides the bill, by what the step is called; each gives the rows of its raw tables.
+# Sources besides the bill, by the name of the step; each returns the row counts of its raw tables.
 RECORDS: Mapping[str, Callable[[Builder], Mapping[str, int]]] = {
     "training runs": Builder.read_runs,
     "reservations": lambda builder: {RESERVATIONS: builder.read_reservations()},
@@ -24,7 +24,7 @@ RECORDS: Mapping[str, Callable[[Builder], Mapping[str, int]]] = {
 }
 
 Report = Callable[[str, str], None]
-"""Is given what each step was, and of which month, when it is done."""
+"""Called with the name of each step when it is done, and with its month or an empty text."""
 
 
 def refresh(

@@ -1,4 +1,4 @@
-"""What code a publication was made by: the version, the models and what makes their inputs, in one short text."""
+"""The code that made a publication, as one short text: the version, the models and what makes their inputs."""
 
 from __future__ import annotations
 

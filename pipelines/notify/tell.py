@@ -112,7 +112,7 @@ class _Teller:
         }
 
     def _page(self, kind: str, month: str) -> bytes:
-        # Few messages have one, and the libraries of charts are slow to import.
+        # Few messages have a page, and the libraries for charts are slow to import.
         from pipelines.reports.pdf import render_pdf
         from pipelines.reports.render import facts_of
 

@@ -95,7 +95,7 @@ def _parsed() -> dict[str, Any]:
         known = {}
         for path in sorted(house.EXPECTATIONS.glob("*/*.yml")):
             table = path.relative_to(house.EXPECTATIONS).with_suffix("").as_posix()
-            # Whoever loads that one learns what is wrong with it.
+            # The error is raised when that contract is loaded.
             with suppress(UsageError):
                 known[table] = _record(_contract(table, house.EXPECTATIONS))
         keep("contracts", key, known)

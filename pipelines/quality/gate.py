@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
 
 GX_SEVERITIES = {"error": "critical", "warn": "warning"}
-# Great Expectations compares numbers as DOUBLE, in which the decimals of an amount this large are still apart.
+# Great Expectations compares numbers as DOUBLE, which keeps the ten decimals of an amount up to this size apart.
 _APART = 100_000
 _VERDICT_ONLY = {"result_format": "BOOLEAN_ONLY"}
 
@@ -41,8 +41,10 @@ class ExpectationsGate:
         self._engine = engine
 
     def __call__(self, table: str, checks: Sequence[Check]) -> dict[str, Validated]:
-        """What each check came to, by its name. Most checks promise no nulls and hold: as one they take a fourth of
-        the time. CheckError where an expectation cannot be computed."""
+        """The result of each check, by its name. CheckError where an expectation cannot be computed.
+
+        Most checks promise that a column has no nulls, and most pass: validated as one they take a fourth of the time.
+        """
         filled = [check for check in checks if check.kind == "not_null" and check.severity == "error"]
         outcomes = self.outcomes(table, [check for check in checks if check not in filled] + _nowhere_null(filled))
         together = outcomes.pop(_NOWHERE_NULL, None)
@@ -50,7 +52,7 @@ class ExpectationsGate:
             outcomes |= dict.fromkeys((check.name for check in filled), together)
         else:
             outcomes |= self.outcomes(table, filled)
-        # The rows are counted of what fails only: it takes more queries.
+        # Failing rows take more queries to count, so only those of failed checks are counted.
         failed = [check for check in checks if not outcomes[check.name].success]
         outcomes |= self.outcomes(table, failed, {"result_format": "BASIC"})
         return {name: _validated(outcome) for name, outcome in outcomes.items()}
@@ -77,7 +79,10 @@ class ExpectationsGate:
             assert configuration is not None and configuration.meta is not None
             name = configuration.meta["check"]
             if trouble := _trouble(outcome):
-                raise CheckError(f"The check {name} of {table} cannot be computed ({trouble}); fix it.")
+                raise CheckError(
+                    f"Great Expectations cannot compute the check {name} of {table} ({trouble}); fix it in "
+                    f"expectations/marts/{table}.yml."
+                )
             outcomes[name] = outcome
         return outcomes
 
@@ -137,7 +142,7 @@ _NOWHERE_NULL = "nowhere_null"
 
 
 def _nowhere_null(checks: Sequence[Check]) -> list[Check]:
-    """One check that holds where all these `not_null` checks do; none where there are none."""
+    """One check that passes if all these `not_null` checks do; an empty list if there are no such checks."""
     if not checks:
         return []
     columns = [column for check in checks for column in check.columns]
@@ -163,7 +168,7 @@ def _expectation(check: Check) -> Expectation:
 
 
 def _bound(value: Any) -> Any:
-    """Dates and times travel as text, which every SQL dialect compares with a time alike."""
+    """Dates and times as text, which every SQL dialect compares with a time in the same way."""
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 

@@ -61,7 +61,7 @@ def query_of(check: Check) -> str:
 
 
 def _condition(check: Check) -> str:
-    """What a row that fails a check of one column has; null fails `not_null` only."""
+    """The condition that selects the rows that fail a check of one column; null fails `not_null` only."""
     column = f'"{check.columns[0]}"'
     if check.kind == "not_null":
         return f"{column} is null"

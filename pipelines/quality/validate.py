@@ -1,8 +1,8 @@
 """Checks a table against its contract before anybody can see it.
 
 The table is a view of an engine, as are the other tables that its `rows` checks read (`contract.reads`). The checks
-are compiled to SQL; of the public marts Great Expectations gives the verdict, where it is the gate. Only checks that
-fail are run again, to show rows.
+are compiled to SQL. Where there is a gate, as Great Expectations is for the public marts, it has to count the same
+failing rows. Only checks that fail are run again, to show rows.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _counts(engine: DuckDBEngine, table: str, checks: Sequence[Check]) -> dict[s
     queries = [check for check in checks if is_query(check)]
     (row,) = engine.rows(column_counts([check for check in checks if not is_query(check)], table))
     row_count = row.pop("row_count")
-    # Of no row every key is unique; a query may find that some rows are missing.
+    # Every key of an empty table is unique, but a query may find that rows are missing.
     asked = queries if row_count else [check for check in queries if check.kind == "rows"]
     statements = [asked] if asked and row_count <= _LARGE else [[check] for check in asked]
     counted = [found for part in statements for found in engine.rows(query_counts(part, table))]
@@ -107,16 +107,19 @@ def _count(engine: DuckDBEngine, table: str, contract: Contract, check: Check) -
         return next(iter(_counts(engine, table, [check]).values()))
     except EngineError as error:
         reason = str(error).removeprefix("DuckDB: ")
-        raise CheckError(f"The check {check.name} of {contract.table} cannot be computed ({reason}); fix it.") from None
+        raise CheckError(
+            f"The check {check.name} of {contract.table} cannot be computed ({reason}); fix it in "
+            f"expectations/{contract.table}.yml."
+        ) from None
 
 
 def _agreed(table: str, counts: Mapping[str, int], validated: Mapping[str, Validated]) -> dict[str, str]:
-    """The expectation of each check that was validated; CheckError where one counts other failing rows than we do."""
+    """The expectation of each validated check; CheckError where the gate counts another number of failing rows."""
     for name, (_, count) in validated.items():
         if count != counts[name]:
             raise CheckError(
                 f"The check {name} of {table} fails for {counts[name]} rows in SQL, for {count} in Great Expectations; "
-                "report it."
+                'report this as a bug. `gate = "none"` under [warehouse] builds without Great Expectations.'
             )
     return {name: expectation for name, (expectation, _) in validated.items()}
 
@@ -135,7 +138,7 @@ def _figures(engine: DuckDBEngine, table: str, check: Check) -> list[dict[str, A
 
 
 def _differing_columns(engine: DuckDBEngine, table: str, contract: Contract) -> list[dict[str, Any]]:
-    """Columns that the table and the contract do not have alike."""
+    """Columns whose name or type differs between the table and the contract."""
     found = engine.types(table)
     wanted = {column.name: column.type for column in contract.columns}
     return [

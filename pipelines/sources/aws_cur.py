@@ -161,7 +161,7 @@ def _store_files(
     before: RawDelivery | None,
     progress: Progress | None,
 ) -> tuple[RawFile, ...]:
-    # Only a new delivery pays for what reads csv and Parquet.
+    # The libraries that read csv and Parquet are imported for new deliveries only.
     from pipelines.sources.cur_convert import convert_file, is_parquet, with_repeats
     from pipelines.sources.cur_unpack import Allowance
 
@@ -231,7 +231,7 @@ def _move(temporary: Path, folder: Path, converter: str) -> None:
         if stored and stored.converter == converter:
             # Another build has stored the same delivery meanwhile: the same bytes.
             return
-        # Damaged, or converted by other code. Moved away first: whoever opens it finds the old one or the new one.
+        # Damaged, or converted by other code. Moved away first: a reader finds the old folder or the new one.
         old = folder.with_name(f".{folder.name}.old.{os.getpid()}.tmp")
         folder.rename(old)
         temporary.rename(folder)

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from pipelines.errors import SourceError
 from pipelines.paths import unsafe
+from pipelines.unpack import most_bytes
 
 PARQUET, GZIP, ZIP = b"PAR1", b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 # A header of a thousand columns is some 50 KB.
 _HEAD_BYTES = 4 << 20
-# What a small file may always unpack to: a bill of a few equal lines packs better than any large one.
-_HARMLESS_BYTES = 64 << 20
 
 
 class _Counted(io.RawIOBase):
@@ -49,7 +48,7 @@ class Allowance:
 
     def check(self, unpacked_bytes: int) -> None:
         """Refuse, by a SourceError, what unpacks to more."""
-        if unpacked_bytes > max(self.ratio * self.size, _HARMLESS_BYTES):
+        if unpacked_bytes > most_bytes(self.size, self.ratio):
             raise SourceError(
                 f"{self.where} unpacks to more than {self.ratio:g} times its {self.size:,} bytes; have it delivered "
                 "again, or raise unpack_ratio of its [[billing]] entry if the bill really is that large."

@@ -20,6 +20,7 @@ from pipelines.errors import SourceError
 from pipelines.sources.run_event import Event, Wrong, parse_event
 from pipelines.sources.run_event_fields import FIELDS
 from pipelines.storage import Object, Store
+from pipelines.unpack import UNPACK_RATIO, most_bytes
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 # What every frame begins with: who, when (ms since 1970 UTC), and the place a message can name.
@@ -36,8 +37,6 @@ _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
 _CHUNK_BYTES = 1 << 20
 _LINE_BYTES = 16 << 20
-# Events pack some 30 times. What packs better than this and is not small is no log.
-_UNPACK_RATIO, _HARMLESS_BYTES = 200, 64 << 20
 _AHEAD_BYTES = 64 << 20
 _FLUSH_ROWS = 8_000
 
@@ -186,9 +185,9 @@ def _split(stream: BinaryIO, where: str, size: int) -> Iterator[tuple[bytes, boo
     unpacked = 0
     while chunk := stream.read(_CHUNK_BYTES):
         unpacked += len(chunk)
-        if unpacked > max(_UNPACK_RATIO * size, _HARMLESS_BYTES):
+        if unpacked > most_bytes(size):
             raise SourceError(
-                f"{where} unpacks to more than {_UNPACK_RATIO} times its {size:,} bytes; check what wrote it, or "
+                f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; check what wrote it, or "
                 "unpack it to .jsonl."
             )
         if is_first:

@@ -15,12 +15,12 @@ from support.commands import run_command
 from support.small_company import Company
 from support.spoiled import Said
 
-from pipelines.commands import open_marts, published_of
+from pipelines.marts import open_marts
 from pipelines.privacy import Privacy, Pseudonyms
 from pipelines.reports.printed import page_of
 from pipelines.reports.render import answered, facts_of
 from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse import Warehouse, published_of
 
 Captured = pytest.CaptureFixture[str]
 KEY, OTHER_KEY = "k" * 32, "another-key-of-thirty-two-characters"

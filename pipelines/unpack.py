@@ -1,0 +1,13 @@
+"""How much a packed file may unpack to: a limit for every reader of files that others packed."""
+
+from __future__ import annotations
+
+# Bills, tables and logs pack some 30 times.
+UNPACK_RATIO = 200
+# What a small file may always unpack to: a few equal lines pack better than any large file.
+_HARMLESS_BYTES = 64 << 20
+
+
+def most_bytes(packed_bytes: int, ratio: float = UNPACK_RATIO) -> float:
+    """The bytes that a file of `packed_bytes` may unpack to: `ratio` times as many, and 64 MiB in any case."""
+    return max(ratio * packed_bytes, _HARMLESS_BYTES)
