@@ -26,6 +26,7 @@ from pipelines.models.code import code_digest
 from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.published import view_published
 from pipelines.models.revision import BUILD_CODE
+from pipelines.models.statement import written_select
 from pipelines.models.totals import totals_of
 from pipelines.quality.contract import Contract, load_contract
 from pipelines.quality.told import first_row
@@ -179,6 +180,7 @@ class Builder:
         engine = self._engine
         if not engine.follows:
             # Its views are created again for every table: what they read may have been replaced since.
+            engine.close()
             del self._engine
             engine = self._engine
         seen: set[str] = set()
@@ -190,9 +192,8 @@ class Builder:
             self._frame(model, engine).write_parquet(made)
             engine.view("made", [made])
             source = "select * from made"
-        columns = ", ".join(f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in contract.columns)
-        order = ", ".join(f'"{name}"' for name in contract.key or [c.name for c in contract.columns])
-        engine.write(f"select {columns} from ({source}) as made_rows order by {order}", staged)
+        columns = [(column.name, column.type) for column in contract.columns]
+        engine.write(written_select(columns, contract.key, source), staged)
         made.unlink(missing_ok=True)
 
     def check(self, name: str) -> list[CheckResult]:

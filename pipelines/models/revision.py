@@ -14,7 +14,12 @@ from pipelines.sources.run_tracker import READERS
 from pipelines.version import __version__
 
 # The modules that write and check every table, whatever its model.
-BUILD_CODE = ("pipelines.engine.duckdb", "pipelines.models.totals", "pipelines.quality.validate")
+BUILD_CODE = (
+    "pipelines.engine.duckdb",
+    "pipelines.models.statement",
+    "pipelines.models.totals",
+    "pipelines.quality.validate",
+)
 # The modules whose code makes what the models read, the bill, the raw tables and the arguments, and what builds them.
 INPUT_CODE = (
     *BUILD_CODE,
