@@ -40,7 +40,7 @@ class Publications:
     def __init__(self, store: Store):
         self._store = store
         # A record never changes, and one of many months takes a while to parse.
-        self._known: dict[str, Publication] = {}
+        self._newest: tuple[str, Publication] | None = None
 
     def add(self, record: dict[str, Any]) -> Publication:
         """Write the next record; CheckError when another build was first."""
@@ -58,7 +58,11 @@ class Publications:
     def newest(self) -> Publication | None:
         """The last one; None before the first."""
         keys = self._keys()
-        return self._read(keys[-1]) if keys else None
+        if not keys:
+            return None
+        if self._newest is None or self._newest[0] != keys[-1]:
+            self._newest = keys[-1], self._read(keys[-1])
+        return self._newest[1]
 
     def all(self) -> list[Publication]:
         """Every one."""
@@ -74,11 +78,6 @@ class Publications:
         return [item.key for item in self._store.list("publications/") if _KEY.fullmatch(item.key)]
 
     def _read(self, key: str) -> Publication:
-        if key not in self._known:
-            self._known[key] = self._parsed(key)
-        return self._known[key]
-
-    def _parsed(self, key: str) -> Publication:
         try:
             record = parse_json(self._store.read(key))
             record["published_at"] = datetime.fromisoformat(record["published_at"])

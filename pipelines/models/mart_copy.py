@@ -25,8 +25,8 @@ SCHEMA = "mart"
 _RECORD = f".{DATABASE}.json"
 # The months of a mart, each with the names of its files; under an empty text those of one without months.
 Slices = dict[str, list[str]]
-# Replacing rows leaves gaps: past this multiple of its size as first written, a copy is written again as a whole.
-_MOST_GROWTH = 2
+# Rows that are replaced leave gaps: a copy larger than twice its first size and this many bytes is written anew.
+_SPARE_BYTES = 64 << 20
 
 
 def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
@@ -48,8 +48,8 @@ def stage_copy(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) ->
     fresh = warehouse.staging / DATABASE
     fresh.parent.mkdir(parents=True, exist_ok=True)
     wanted = _slices(warehouse, tables)
-    before = _record_of(place)
-    if before and place.stat().st_size <= _MOST_GROWTH * before["written_bytes"]:
+    before = _record_of(warehouse)
+    if before and place.stat().st_size <= 2 * before["written_bytes"] + _SPARE_BYTES:
         shutil.copyfile(place, fresh)
         _change(warehouse, fresh, before["slices"], wanted)
         written_bytes = before["written_bytes"]
@@ -58,7 +58,7 @@ def stage_copy(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) ->
 
         write_database(fresh, SCHEMA, mart_files(warehouse, tables))
         written_bytes = fresh.stat().st_size
-    record = {"slices": wanted, "written_bytes": written_bytes}
+    record = {"slices": wanted, "written_bytes": written_bytes, "pseudonyms": warehouse.pseudonyms.seal}
     fresh.with_name(_RECORD).write_text(json.dumps(record), encoding="utf-8")
     return fresh
 
@@ -119,11 +119,14 @@ def _columns(key: str) -> set[str]:
     return {column.name for column in load_contract(key).columns}
 
 
-def _record_of(copy: Path) -> dict[str, Any] | None:
-    """The record of a copy; None where it is missing, damaged, or of another state of the copy."""
+def _record_of(warehouse: Warehouse) -> dict[str, Any] | None:
+    """What the copy was made from; None where that is not known of the copy as it is now."""
+    copy = warehouse.work / DATABASE
     try:
         record = parse_json(copy.with_name(_RECORD).read_text(encoding="utf-8"))
-        return record if record["copy"] == _state(copy) and record["slices"] and record["written_bytes"] else None
+        # The gaps of a copy still hold the rows that were replaced: none of them may name who is a pseudonym now.
+        is_usable = record["copy"] == _state(copy) and record["pseudonyms"] == warehouse.pseudonyms.seal
+        return record if is_usable and record["slices"] and record["written_bytes"] else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
 

@@ -11,7 +11,7 @@ import pytest
 import sqlglot
 
 from pipelines import house
-from pipelines.models.catalog import GIVEN, LAYERS, MADE_UP, load_catalog
+from pipelines.models.catalog import BILLS, GIVEN, LAYERS, MADE_UP, load_catalog
 from pipelines.models.expressions import load_expressions
 from pipelines.quality.contract import load_columns, load_contract
 
@@ -127,6 +127,18 @@ def test_checks_read_only_what_is_built_before(model) -> None:
     collect(model.name)
     views = {view.name for view in MODELS if not view.stored and below.issuperset(catalog.resting_on(view))}
     assert set(load_contract(model.key).reads) <= below | views
+
+
+@pytest.mark.parametrize("model", [m for m in MODELS if m.stored and m.grain == "month"], ids=lambda model: model.key)
+def test_a_month_is_made_without_the_other_months(model) -> None:
+    """Only then is it enough to build the months that were delivered again."""
+    catalog = load_catalog()
+
+    def rests_on_the_bill(name: str) -> bool:
+        return name in BILLS or (name in catalog and any(map(rests_on_the_bill, catalog[name].inputs)))
+
+    above = [catalog[name] for name in catalog.resting_on(model) if name in catalog]
+    assert [m.name for m in above if m.stored and m.grain == "whole" and rests_on_the_bill(m.name)] == []
 
 
 def test_every_contract_has_its_table() -> None:

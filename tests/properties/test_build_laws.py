@@ -1,4 +1,7 @@
-"""Building twice is building once: the same input gives the same files, wherever and however often it is built."""
+"""Building twice is building once: the same input gives the same files, wherever and however often it is built.
+
+A month delivered again makes its own months of the tables alone.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,25 @@ import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.ledgers import build_warehouse
 from support.random_ledgers import FIRST, HOURS, at
+from support.small_company import AUGUST, Company
 
 from pipelines.models.build import Builder
-
-pytestmark = pytest.mark.slow
+from pipelines.models.catalog import load_catalog
+from pipelines.settings import load_settings
+from pipelines.warehouse import Warehouse
 
 JULY = "2026-07"
 JUNE = "2026-06"
 LASTS = at(HOURS * 3_600_000) - FIRST
+# The parts by month of what tables over all months add up.
+PARTS = (
+    "core/fct_capacity_block_line",
+    "core/fct_charge_sum_monthly",
+    "core/fct_commitment_coverage_daily",
+    "core/fct_commitment_use_daily",
+    "core/fct_ledger_part_daily",
+    "core/fct_on_demand_capacity_hourly",
+)
 
 
 def deliver(root: Path, rate: str, execution: str) -> Path:
@@ -49,6 +63,8 @@ def current(builder: Builder, month: str | None = None) -> dict[str, list[str]]:
     """Names of the files each table holds now, of one month or all."""
     # Which deliveries there were is history, and does not return.
     history = ("fct_restatement", "mart_restatement", "fct_restated_figure", "mart_restated_figure")
+    # Savings are shown with what restatements moved of them.
+    history += ("mart_savings_monthly",)
     kept = [m for m in builder.catalog.ordered if m.stored and m.name not in history]
     models = [m for m in kept if month is None or m.grain == "month"]
     return {m.key: [file.name for file in builder.lake.files(m.key, month)] for m in models}
@@ -64,6 +80,7 @@ def once(root: Path) -> Builder:
     return build_warehouse(deliver(root, "55.04", "20260801T000000Z-first"))
 
 
+@pytest.mark.slow
 def test_building_again_writes_no_file_and_no_version(root: Path, once: Builder) -> None:
     before, versions, log = files(once), once.lake.versions(), commits(root)
     again = build_warehouse(root / "trainledger.toml")
@@ -77,11 +94,13 @@ def commits(root: Path) -> list[str]:
     return sorted(str(path) for path in (root / "warehouse" / "tables").rglob("_delta_log/*.json"))
 
 
+@pytest.mark.slow
 def test_building_elsewhere_gives_the_same_bytes(once: Builder, tmp_path: Path) -> None:
     twin = build_warehouse(deliver(tmp_path, "55.04", "20260801T000000Z-first"))
     assert files(twin) == files(once)
 
 
+@pytest.mark.slow
 def test_restating_a_month_leaves_the_other_and_returns(root: Path, once: Builder) -> None:
     before, june, july = current(once), current(once, JUNE), current(once, JULY)
     restated = build_warehouse(deliver(root, "49.536", "20260802T000000Z-second"))
@@ -89,3 +108,25 @@ def test_restating_a_month_leaves_the_other_and_returns(root: Path, once: Builde
     assert current(restated, JULY) != july
     # Back to the first delivery: the very files of the first build.
     assert current(build_warehouse(deliver(root, "55.04", "20260801T000000Z-first"))) == before
+
+
+def test_a_restated_month_makes_its_own_months_alone(built_company: Company, tmp_path: Path) -> None:
+    company = built_company.copy(tmp_path)
+    monthly = [model.key for model in load_catalog().ordered if model.stored and model.grain == "month"]
+    assert set(PARTS) < set(monthly)
+    lake = Warehouse(load_settings(company.config)).lake
+    before = {key: lake.names(key) for key in monthly}
+    # The months of a first build are one commit each table.
+    assert {key: lake.versions()[key] for key in monthly} == dict.fromkeys(monthly, 0)
+    company.deliver(JULY, "50.00")
+    restated = build_warehouse(company.config).lake
+    after = {key: restated.names(key) for key in monthly}
+    assert {key: names[AUGUST] for key, names in after.items()} == {key: n[AUGUST] for key, n in before.items()}
+    for key in PARTS:
+        # No month is made twice, and what has no line of July's is made of nothing else.
+        assert restated.versions()[key] == 1
+        assert after[key][JULY] != before[key][JULY]
+    assert restated.contents("core/fct_capacity_block_line", JULY) == lake.contents(
+        "core/fct_capacity_block_line", JULY
+    )
+    assert restated.contents("core/fct_ledger_part_daily", JULY) != lake.contents("core/fct_ledger_part_daily", JULY)
