@@ -13,6 +13,7 @@ import pytest
 from support.packs import RUNS, as_parquet, members, refused, rewritten
 
 from pipelines.errors import CheckError, UsageError
+from pipelines.evidence.pack import restated_marts
 
 Captured = pytest.CaptureFixture[str]
 
@@ -132,6 +133,28 @@ def test_a_manifest_that_no_pack_has_is_refused_by_its_key(pack: Path, key: str,
     error = refused(rewritten(pack, change, sealed=True))
     assert isinstance(error, CheckError)
     assert f"rewritten.zip: {key!r} of manifest.json is {'missing' if value is None else ascii(value)}" in str(error)
+
+
+def test_no_mart_of_the_first_publication_is_exempt(pack: Path) -> None:
+    """Publication 1 rests on no earlier one, so every mart and report can be compared."""
+
+    def change(held: dict[str, bytes]) -> None:
+        manifest = json.loads(held["manifest.json"])
+        held["manifest.json"] = json.dumps({**manifest, "not_recomputed": restated_marts()}).encode()
+
+    assert "'not_recomputed' of manifest.json" in str(refused(rewritten(pack, change, sealed=True)))
+
+
+def test_the_digests_of_bills_are_those_of_the_bills_in_the_pack(pack: Path, capsys: Captured) -> None:
+    """An auditor compares them with the bucket: a genuine digest may not stand next to invented lines."""
+
+    def change(held: dict[str, bytes]) -> None:
+        inputs = json.loads(held["inputs.json"])
+        inputs["deliveries"][0]["files"][0]["kept_sha256"] = "0" * 64
+        held["inputs.json"] = json.dumps(inputs).encode()
+
+    assert "is not what its inputs give: 1 difference" in str(refused(rewritten(pack, change, sealed=True)))
+    assert "kept_sha256" in capsys.readouterr().out
 
 
 @pytest.mark.slow
