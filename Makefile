@@ -68,7 +68,7 @@ $(VENV)/.dev: $(BIN)/uv pyproject.toml
 # A tracking server for the tests to read from, in an environment of its own as users have it.
 .mlflow/.server: $(BIN)/uv
 	$(BIN)/uv venv --quiet --python $(BIN)/python .mlflow
-	$(BIN)/uv pip install --quiet --python .mlflow/bin/python mlflow==3.17.2
+	$(BIN)/uv pip install --quiet --compile-bytecode --python .mlflow/bin/python mlflow==3.17.2
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.dev

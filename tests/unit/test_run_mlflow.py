@@ -46,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _wait(url: str, process: subprocess.Popen) -> None:
-    for _ in range(240):
+    for _ in range(720):
         assert process.poll() is None, "the server did not start"
         try:
             with urllib.request.urlopen(url, timeout=2):
