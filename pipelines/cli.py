@@ -14,18 +14,18 @@ from typing import Annotated
 
 import typer
 
+from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.compare.command import compare
-from pipelines.console import Console
+from pipelines.config.file import DEMO_FOLDER
+from pipelines.config.options import AsOf, Config, settings_of
 from pipelines.dashboard.command import dashboard
 from pipelines.doctor.command import doctor
-from pipelines.errors import TrainledgerError, UsageError
 from pipelines.evidence.command import verify
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
 from pipelines.notify.command import notify
-from pipelines.options import AsOf, Config, settings_of
+from pipelines.present.console import Console
 from pipelines.prices.command import reprice
-from pipelines.settings_file import DEMO_FOLDER
 
 app = typer.Typer(
     name="trainledger",
@@ -121,7 +121,7 @@ def report(
     page = out or Path("report.html" if kind == "training_cost" else f"{kind}.html")
     commands.report(settings, page, console, as_of, kind, month)
     if pdf:
-        from pipelines.reports.pdf import write_pdf
+        from pipelines.present.pdf import write_pdf
 
         write_pdf(settings, pdf, console, as_of, kind, month)
     if pack:

@@ -7,28 +7,28 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pipelines.errors import CheckError, EngineError, SourceError, UsageError
-from pipelines.marts import open_marts
-from pipelines.warehouse import Warehouse, published_of
+from pipelines.base.errors import CheckError, EngineError, SourceError, UsageError
+from pipelines.models.marts import open_marts
+from pipelines.warehouse.warehouse import Warehouse, published_of
 
 # Each command imports what it runs on: most run on little.
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipelines.console import Console
+    from pipelines.config.settings import Settings
     from pipelines.engine.duckdb import DuckDBEngine
-    from pipelines.publication import Publication
-    from pipelines.settings import Settings
+    from pipelines.present.console import Console
+    from pipelines.warehouse.publication import Publication
 
 Form = Literal["table", "json", "csv"]
 
 
 def demo(out: Path, console: Console) -> None:
     """Write the demo's bucket and runs below `out` once, build them and render the report."""
+    from pipelines.config.settings import load_settings
     from pipelines.demo import write_demo
     from pipelines.models.mart_copy import DATABASE
-    from pipelines.reports.figures import say_three_figures
-    from pipelines.settings import load_settings
+    from pipelines.present.figures import say_three_figures
 
     if not (out / "trainledger.toml").is_file():
         console.note(f"Generating a bill and training runs in {out} …")
@@ -54,8 +54,8 @@ def build(settings: Settings, console: Console) -> bool:
         raise UsageError("The configuration names no bill; add a [[billing]] source (README, 'Your own bill').")
     from pipelines.models.mart_copy import is_copied, write_copy
     from pipelines.models.publish import plan
-    from pipelines.privacy import has_another_key
-    from pipelines.quality.told import warnings
+    from pipelines.present.warnings import warnings
+    from pipelines.warehouse.pseudonyms import has_another_key
 
     warehouse = Warehouse(settings)
     planned = plan(warehouse)
@@ -115,7 +115,7 @@ def check(settings: Settings, console: Console) -> None:
     import polars as pl
 
     from pipelines.models.build import Builder
-    from pipelines.quality.told import doubts, first_row
+    from pipelines.present.warnings import doubts, first_row
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
@@ -156,7 +156,7 @@ def report(
     month: str | None = None,
 ) -> None:
     """Render a report of the current publication, or of the one that was on a date, to `out`."""
-    from pipelines.reports.page import put, report_page
+    from pipelines.present.page import put, report_page
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
@@ -169,7 +169,7 @@ def query(settings: Settings, sql: str | None, form: Form, console: Console, as_
     """Answer a SELECT over the published marts, those of now or of a date, or list them."""
     import polars as pl
 
-    from pipelines.spreadsheet import csv_text
+    from pipelines.present.csv_text import csv_text
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
@@ -200,7 +200,7 @@ def _mart_list(engine: DuckDBEngine, published: Publication) -> pl.DataFrame:
     import polars as pl
 
     from pipelines.models.catalog import load_catalog
-    from pipelines.quality.contract import load_contract
+    from pipelines.models.contract import load_contract
 
     names = [model.name for model in load_catalog().layer("marts") if model.key in published.tables]
     counts = [engine.query(f"select count(*) from {name}").item() for name in names]

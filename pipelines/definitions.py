@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dagster as dg
 
+from pipelines.config.settings import schedule_cron, tells_somebody
 from pipelines.defs.assets import ASSETS
 from pipelines.defs.jobs import REFRESH, refresh_schedule
 from pipelines.defs.resources import ledger_resource
 from pipelines.defs.sensors import notify_sensor
-from pipelines.settings import schedule_cron, tells_somebody
 
 
 def assemble(ledger: object = ledger_resource, cron: str | None = None, tells: bool | None = None) -> dg.Definitions:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.bench.measure import median, task
 from pipelines.bench.report import Figures, Run, Target, where
-from pipelines.console import Console
+from pipelines.present.console import Console
 
 MONTHS = (*(f"2025-{month:02d}" for month in range(7, 13)), *(f"2026-{month:02d}" for month in range(1, 8)))
 LINES_PER_ACCOUNT, FEWEST_ACCOUNTS = 200, 50
@@ -89,10 +89,10 @@ def sweep(place: Path) -> None:
 
 
 def _build(place: Path, names: Collection[str]) -> None:
+    from pipelines.config.settings import load_settings
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
-    from pipelines.settings import load_settings
-    from pipelines.warehouse import Warehouse
+    from pipelines.warehouse.warehouse import Warehouse
 
     builder = Builder(Warehouse(load_settings(place / "trainledger.toml")))
     with builder.lake.lock():

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.base.errors import UsageError
 from pipelines.bench.file import bench_file
 from pipelines.bench.runs import COMPANY, Shape
 from pipelines.demo.events import event_files
 from pipelines.demo.export import Delivery
 from pipelines.demo.lines import month_end
 from pipelines.demo.scenario import Account
-from pipelines.errors import UsageError
 
 LINES_PER_FILE, ROW_GROUP = 1_000_000, 131_072
 FEWEST_LINES = 10_000

@@ -58,8 +58,8 @@ def stages(config: Path, started: float) -> dict[str, float]:
 
 def floors(config: Path) -> dict[str, float]:
     """Processor seconds of the bare SELECTs and of the checks, over what a build has committed."""
-    from pipelines.quality.contract import load_contract
-    from pipelines.quality.validate import validate
+    from pipelines.models.contract import load_contract
+    from pipelines.models.validate import validate
 
     seconds: dict[str, float] = defaultdict(float)
     builder, planned = _opened(config)
@@ -76,10 +76,10 @@ def floors(config: Path) -> dict[str, float]:
 
 
 def _opened(config: Path) -> tuple[Any, Any]:
+    from pipelines.config.settings import load_settings
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
-    from pipelines.settings import load_settings
-    from pipelines.warehouse import Warehouse
+    from pipelines.warehouse.warehouse import Warehouse
 
     builder = Builder(Warehouse(load_settings(config)))
     return builder, plan(builder.warehouse)

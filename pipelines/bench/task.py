@@ -103,7 +103,7 @@ def restate(place: Path, lines: int) -> None:
 def bare_scan(place: Path, lines: int) -> None:
     """Read and aggregate every column that a build reads of the bill, the plain way."""
     from pipelines.engine.duckdb import DuckDBEngine
-    from pipelines.sources.cur_columns import tag_containers
+    from pipelines.ingest.billing.columns import tag_containers
 
     files = sorted(current_delivery(place)[1].glob("*.parquet"))
     present = set(pq.read_schema(files[0]).names)
@@ -120,8 +120,8 @@ def bare_scan(place: Path, lines: int) -> None:
 
 def ingest_csv(place: Path, lines: int) -> None:
     """The legacy report into the raw store."""
-    from pipelines.settings import BillingSource
-    from pipelines.sources.aws_cur import ingest, list_deliveries
+    from pipelines.config.settings import BillingSource
+    from pipelines.ingest.billing.exports import ingest, list_deliveries
 
     source, raw = BillingSource(name="legacy", location=str(place / CSV)), place / "raw"
     shutil.rmtree(raw, ignore_errors=True)
@@ -145,9 +145,9 @@ def current_delivery(place: Path) -> tuple[str, Path]:
 
 def _needed() -> Iterator[tuple[str, str]]:
     """The columns some model of the bill names, and those that tell repeated lines, each with an aggregate of it."""
+    from pipelines.ingest.billing.columns import CUR, MONEY
+    from pipelines.ingest.billing.repeats import IDENTITY
     from pipelines.models.catalog import load_catalog
-    from pipelines.sources.cur_columns import CUR, MONEY
-    from pipelines.sources.cur_repeats import IDENTITY
 
     reading = [model.text for model in load_catalog().ordered if CUR.table in model.inputs]
     words = set(re.findall(r"\w+", " ".join(reading)))

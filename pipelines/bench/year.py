@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipelines.bench.measure import task, timed
 from pipelines.bench.report import Run, Target
-from pipelines.console import Console
+from pipelines.present.console import Console
 
 KINDS = ("training_cost", "savings", "commitments")
 SECONDS, MEGABYTES = 30, 10

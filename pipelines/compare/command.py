@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pipelines.console import Console
-from pipelines.errors import UsageError
-from pipelines.options import AsOf, Config, settings_of
+from pipelines.base.errors import UsageError
+from pipelines.config.options import AsOf, Config, settings_of
+from pipelines.present.console import Console
 
 Workload = Annotated[
     str | None, typer.Argument(help="A workload_id, or a part only one has; without it all that are compared.")
@@ -31,11 +31,11 @@ def compare(
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
     settings = settings_of(config)
-    from pipelines.compare.asked import lean_of, rows_of
-    from pipelines.compare.shown import show
-    from pipelines.marts import open_marts
-    from pipelines.spreadsheet import csv_text
-    from pipelines.warehouse import Warehouse, published_of
+    from pipelines.compare.query import lean_of, rows_of
+    from pipelines.compare.tables import show
+    from pipelines.models.marts import open_marts
+    from pipelines.present.csv_text import csv_text
+    from pipelines.warehouse.warehouse import Warehouse, published_of
 
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse, as_of)) as marts:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pipelines.console import Console
-from pipelines.errors import UsageError
-from pipelines.options import AsOf, Config, settings_of
+from pipelines.base.errors import UsageError
+from pipelines.config.options import AsOf, Config, settings_of
+from pipelines.present.console import Console
 
 PORT = 8321
 
@@ -38,7 +38,7 @@ def dashboard(
         raise UsageError("--as-of goes with --export; a served page looks back by the date in its head.")
     settings = settings_of(config)
     from pipelines.dashboard.reader import Reader
-    from pipelines.warehouse import Warehouse
+    from pipelines.warehouse.warehouse import Warehouse
 
     console = Console()
     reader = Reader(Warehouse(settings))

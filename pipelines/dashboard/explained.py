@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from pipelines.dashboard import asked as words
-from pipelines.dashboard.asked import NotFoundError
+from pipelines.base.errors import UsageError
+from pipelines.dashboard import query as words
+from pipelines.dashboard.query import NotFoundError
 from pipelines.dashboard.reader import Volume
-from pipelines.errors import UsageError
-from pipelines.explain.asked import Asked, ask_day, ask_invoice, ask_month, ask_run, chosen
 from pipelines.explain.lines import behind
 from pipelines.explain.names import look_up
-from pipelines.explain.shown import agreed, show
+from pipelines.explain.query import Asked, ask_day, ask_invoice, ask_month, ask_run, chosen
+from pipelines.explain.tables import agreed, show
 
 _KINDS = ("run", "day", "month", "invoice", "name")
 _OPTIONS = ("bucket", "account", "payer", "category", "service", "family", "currency")

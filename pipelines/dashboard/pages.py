@@ -8,18 +8,18 @@ from typing import Any
 
 import jinja2
 
-from pipelines.buckets import BUCKETS
-from pipelines.dashboard import asked as words
+from pipelines.base.errors import TrainledgerError
+from pipelines.dashboard import query as words
 from pipelines.dashboard.explained import explain_page
 from pipelines.dashboard.links import PAGES, Links, command
 from pipelines.dashboard.reader import Reader, Volume
 from pipelines.dashboard.runs import run_page, runs_page
-from pipelines.errors import TrainledgerError
 from pipelines.exports.dictionary import lineage_told, marts_told
-from pipelines.reports import app_charts, charts
-from pipelines.reports.formats import minuses
-from pipelines.reports.heat import heat_map
-from pipelines.reports.render import facts_of, failed_checks, templates
+from pipelines.present import app_charts, charts
+from pipelines.present.buckets import BUCKETS
+from pipelines.present.formats import minuses
+from pipelines.present.heat import heat_map
+from pipelines.present.render import facts_of, failed_checks, templates
 
 Asked = Mapping[str, str]
 Told = dict[str, Any]

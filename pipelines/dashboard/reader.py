@@ -12,14 +12,14 @@ from typing import Any
 
 import yaml
 
-from pipelines import house
+from pipelines.base import resources
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.marts import open_marts
-from pipelines.publication import Publication
-from pipelines.reports.render import Row, answers
-from pipelines.warehouse import Warehouse, published_of
+from pipelines.models.marts import open_marts
+from pipelines.present.render import Row, answers
+from pipelines.warehouse.publication import Publication
+from pipelines.warehouse.warehouse import Warehouse, published_of
 
-APP = house.DASHBOARDS / "app"
+APP = resources.DASHBOARDS / "app"
 # Each open one holds memory; more than these are seldom read side by side.
 _KEPT = 3
 # Drawings and explanations kept of each, some tens of kilobytes apiece.
@@ -94,5 +94,5 @@ class Reader:
 
 def text_of(name: str) -> str:
     """A file of `dashboards/app/`, as it is sent to a browser."""
-    shared = (house.DASHBOARDS / "page.css").read_text(encoding="utf-8") if name == "app.css" else ""
+    shared = (resources.DASHBOARDS / "page.css").read_text(encoding="utf-8") if name == "app.css" else ""
     return shared + Path(APP / name).read_text(encoding="utf-8")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.dashboard import asked as words
-from pipelines.dashboard.asked import NotFoundError
+from pipelines.base.errors import shown
+from pipelines.dashboard import query as words
+from pipelines.dashboard.query import NotFoundError
 from pipelines.dashboard.reader import Volume
-from pipelines.errors import shown
 
 PAGE_ROWS, MOST_ROWS = 50, 2000
 BASES = {"effective": "", "list": "list_", "billed": "billed_"}

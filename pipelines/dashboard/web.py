@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from pipelines.dashboard.asked import NotFoundError
+from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.dashboard.pages import KNOWN, mistake, render
+from pipelines.dashboard.query import NotFoundError
 from pipelines.dashboard.reader import Reader, text_of
-from pipelines.errors import TrainledgerError, UsageError
 
 # Nothing is fetched from anywhere else, nothing runs that is not a file of ours, and no other page shows this one.
 _HEADERS = {

@@ -12,12 +12,12 @@ from pipelines.defs.steps import ONE_RUN, POOL, asset_key, months_of, step
 from pipelines.models.build import FailedChecks
 from pipelines.models.built import Built
 from pipelines.models.catalog import MADE_UP, Model, load_catalog
+from pipelines.models.checks import Severity
+from pipelines.models.contract import Contract, load_contract
 from pipelines.models.publish import publish
 from pipelines.models.revision import code_revision
 from pipelines.models.totals import added
-from pipelines.quality.checks import Severity
-from pipelines.quality.contract import Contract, load_contract
-from pipelines.quality.validate import CheckResult
+from pipelines.models.validate import CheckResult
 
 # What Dagster calls the checks of each severity.
 CHECKS: dict[str, Severity] = {"contract": "error", "contract_warnings": "warn"}

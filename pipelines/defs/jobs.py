@@ -2,10 +2,10 @@
 
 import dagster as dg
 
+from pipelines.config.settings import load_settings
 from pipelines.defs.partitions import month_range_tags
 from pipelines.models.publish import plan
-from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.warehouse import Warehouse
 
 RUN_KEY = "dagster/run_key"
 UNFINISHED = [

@@ -7,10 +7,10 @@ import dagster as dg
 from pipelines.defs.partitions import BILLING_MONTHS
 from pipelines.defs.resources import Ledger
 from pipelines.defs.steps import ONE_RUN, PATIENCE, POOL, asset_key, months_of, step
+from pipelines.ingest.billing.columns import LISTS
+from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
 from pipelines.models.refresh import RECORDS, read_bill
-from pipelines.sources.cur_columns import LISTS
-from pipelines.sources.cur_delivery import RawDelivery
 
 
 @dg.multi_asset(

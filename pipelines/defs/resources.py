@@ -6,10 +6,10 @@ from functools import cached_property
 
 import dagster as dg
 
+from pipelines.config.settings import Settings, load_settings
 from pipelines.models.build import Builder
 from pipelines.models.publish import Plan, plan
-from pipelines.settings import Settings, load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.warehouse import Warehouse
 
 
 class Ledger:

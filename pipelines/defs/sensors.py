@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from pipelines.config.settings import load_settings
 from pipelines.defs.jobs import REFRESH
 from pipelines.notify.news import News
-from pipelines.notify.tell import tell
-from pipelines.settings import load_settings
+from pipelines.notify.send import tell
 
 # A failure of days ago is no news to a sensor that was just switched on.
 _RECENT = timedelta(days=2)

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import dagster as dg
 
+from pipelines.base.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.defs.resources import Ledger
-from pipelines.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.models.catalog import GIVEN, load_catalog
 from pipelines.models.publish import Plan
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from pipelines.config.settings import BillingSource
 from pipelines.doctor.finding import Finding, code_of, denied, is_denied
-from pipelines.settings import BillingSource
-from pipelines.sources.cur_tags import bare
+from pipelines.ingest.billing.tags import bare
 
 DEFINITION, ACTIVATION = "export definition", "tags activated"
 # Billing has its home in this region, whichever the bucket is in.

@@ -9,13 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pipelines.base.errors import TrainledgerError
+from pipelines.config.settings import BillingSource
 from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
-from pipelines.errors import TrainledgerError
-from pipelines.settings import BillingSource
-from pipelines.sources.aws_cur import Delivery, RawDelivery, ingest, list_deliveries
-from pipelines.sources.cur_delivery import load
-from pipelines.sources.cur_options import CAPACITY, NET, SPLIT, Seen, TagUse, see
-from pipelines.storage import open_store
+from pipelines.ingest.billing.delivery import load
+from pipelines.ingest.billing.exports import Delivery, RawDelivery, ingest, list_deliveries
+from pipelines.ingest.billing.options import CAPACITY, NET, SPLIT, Seen, TagUse, see
+from pipelines.warehouse.storage import open_store
 
 KINDS = {"cur": "legacy CUR", "cur2": "CUR 2.0", "focus": "FOCUS"}
 # In a FOCUS export no line tells what the export was set to.

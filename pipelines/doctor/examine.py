@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from pipelines.config.settings import BillingSource, Settings
 from pipelines.doctor.aws import ACTIVATION, DEFINITION, AwsExam
 from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding
@@ -16,8 +17,7 @@ from pipelines.doctor.places import (
     examine_runs,
     examine_warehouse,
 )
-from pipelines.settings import BillingSource, Settings
-from pipelines.warehouse import work_folder
+from pipelines.warehouse.warehouse import work_folder
 
 
 def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.errors import SourceError, TrainledgerError, UsageError
+from pipelines.base.errors import SourceError, TrainledgerError, UsageError
 
 Status = Literal["ok", "warn", "fail", "not checked"]
 # Words by which AWS and what speaks its language refuse for want of a permission.

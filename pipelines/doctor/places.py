@@ -9,18 +9,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pipelines.address import redacted
+from pipelines.base.address import redacted
+from pipelines.base.errors import TrainledgerError
+from pipelines.config.settings import CommitmentSource, ProofSource, ReservationSource, RunSource, Warehouse
 from pipelines.doctor.aws import may_describe_capacity
 from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
-from pipelines.errors import TrainledgerError
-from pipelines.publication import Publications
-from pipelines.settings import CommitmentSource, ProofSource, ReservationSource, RunSource, Warehouse
-from pipelines.sources.capacity_reservation import read_reservations
-from pipelines.sources.capacity_reservation_file import reservation_files
-from pipelines.sources.commitment import read_commitments
-from pipelines.sources.proof_registration import REGISTRATION, read_registrations
-from pipelines.sources.run_tracker import runs_fingerprint
-from pipelines.storage import Store, open_store
+from pipelines.ingest.inventory.commitments import read_commitments
+from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
+from pipelines.ingest.inventory.reservation_file import reservation_files
+from pipelines.ingest.inventory.reservations import read_reservations
+from pipelines.ingest.runs.tracker import runs_fingerprint
+from pipelines.warehouse.publication import Publications
+from pipelines.warehouse.storage import Store, open_store
 
 
 def examine_runs(source: RunSource) -> Iterator[Finding]:

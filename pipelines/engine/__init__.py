@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.base import Engine
 
 if TYPE_CHECKING:
-    from pipelines.settings import Warehouse
+    from pipelines.config.settings import Warehouse
 
 __all__ = ["Engine", "open_engine"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from pipelines.errors import EngineError, SourceError, TrainledgerError
+from pipelines.base.errors import EngineError, SourceError, TrainledgerError
 
 # The words were at fault, or the machine: no file needs to be looked at.
 _NOT_OF_A_FILE = (

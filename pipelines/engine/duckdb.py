@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from pipelines.base.errors import EngineError
 from pipelines.engine.base import Engine
 from pipelines.engine.damage import explained
-from pipelines.errors import EngineError
 
 # Row groups of this many rows keep the writer's buffers small at any number of lines.
 ROW_GROUP_ROWS = 122_880

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 from sqlglot.errors import SqlglotError
 
+from pipelines.base.errors import EngineError
 from pipelines.engine.base import Engine
 from pipelines.engine.spark_sql import spark_sql, view_name
-from pipelines.errors import EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

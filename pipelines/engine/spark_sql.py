@@ -10,7 +10,7 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
-from pipelines.errors import EngineError
+from pipelines.base.errors import EngineError
 
 # Counts the borders of a unit between two moments, as DuckDB does; Spark counts the whole units.
 _DATE_DIFF = "TIMESTAMPDIFF({unit}, DATE_TRUNC('{unit}', :since), DATE_TRUNC('{unit}', :until))"

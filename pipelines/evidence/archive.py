@@ -13,11 +13,11 @@ from pathlib import Path
 from stat import S_IFMT, S_IFREG
 from typing import Any, BinaryIO
 
-from pipelines.errors import CheckError, UsageError, shown
-from pipelines.parse import ParseError, parse_json
-from pipelines.paths import below, unsafe
-from pipelines.storage import fresh_file
-from pipelines.unpack import UNPACK_RATIO, most_bytes
+from pipelines.base.errors import CheckError, UsageError, shown
+from pipelines.base.limits import UNPACK_RATIO, most_bytes
+from pipelines.base.parse import ParseError, parse_json
+from pipelines.base.paths import below, unsafe
+from pipelines.warehouse.storage import fresh_file
 
 MANIFEST = "manifest.json"
 FORMAT = "trainledger evidence pack"

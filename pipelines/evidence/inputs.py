@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.address import redacted
-from pipelines.errors import SourceError
+from pipelines.base.address import redacted
+from pipelines.base.errors import SourceError
+from pipelines.config.settings import BillingSource, Settings
 from pipelines.evidence.archive import digest_of
-from pipelines.lake import Publication
-from pipelines.settings import BillingSource, Settings
-from pipelines.sources.cur_delivery import RECORD, RawDelivery, delivery_folder
-from pipelines.storage import Store, open_store
-from pipelines.warehouse import Warehouse
+from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
+from pipelines.warehouse.lake import Publication
+from pipelines.warehouse.storage import Store, open_store
+from pipelines.warehouse.warehouse import Warehouse
 
 INPUTS = "inputs.json"
 # Where a bundle keeps the delivered bills: the layout of the raw store.

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pipelines.base.resources import known_reports
 from pipelines.evidence.archive import Pack
-from pipelines.evidence.house_files import LOCK, house_members
 from pipelines.evidence.inputs import INPUTS, bill_folder
+from pipelines.evidence.model_files import LOCK, house_members
 from pipelines.evidence.pack import BEFORE, CHECKS, MARTS, PUBLICATION, README, record_member
 from pipelines.evidence.reports import REPORTS
 from pipelines.evidence.run_logs import log_member
-from pipelines.house import known_reports
+from pipelines.ingest.billing.delivery import RECORD
 from pipelines.models.catalog import PUBLISHED, load_catalog
-from pipelines.publication import Publication
-from pipelines.sources.cur_delivery import RECORD
+from pipelines.warehouse.publication import Publication
 
 # A pack holds files of the publication before and no record of it; data files are named by digests.
 _BEFORE = re.compile(rf"{BEFORE}/({'|'.join(PUBLISHED.values())})/[0-9a-f]{{16}}-[0-9a-f]{{16}}\.parquet")

@@ -9,20 +9,20 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.console import Console
-from pipelines.errors import SourceError, UsageError
+from pipelines.base.errors import SourceError, UsageError
+from pipelines.config.settings import Settings
 from pipelines.evidence.archive import as_json, write_archive
-from pipelines.evidence.house_files import code_digest, house_members, lock_members
 from pipelines.evidence.inputs import INPUTS, bundled, told_inputs
+from pipelines.evidence.model_files import code_digest, house_members, lock_members
 from pipelines.evidence.reports import report_members
 from pipelines.evidence.run_logs import log_members, run_logs, told_runs
-from pipelines.lake import Publication
-from pipelines.marts import mart_files, open_marts
 from pipelines.models.catalog import PUBLISHED, load_catalog
+from pipelines.models.marts import mart_files, open_marts
 from pipelines.models.revision import code_revision, has_our_models
-from pipelines.settings import Settings
-from pipelines.spreadsheet import csv_text
-from pipelines.warehouse import Warehouse, published_of
+from pipelines.present.console import Console
+from pipelines.present.csv_text import csv_text
+from pipelines.warehouse.lake import Publication
+from pipelines.warehouse.warehouse import Warehouse, published_of
 
 PUBLICATION, CHECKS = "publication.json", "checks.csv"
 # The folders of a pack: marts, the records of the sources as we wrote them, what was published before.

@@ -8,23 +8,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pipelines.console import Console
-from pipelines.errors import CheckError, SourceError
+from pipelines.base.errors import CheckError, SourceError
+from pipelines.config.decisions import Decisions
+from pipelines.config.policy import Policy
+from pipelines.config.settings import Settings
+from pipelines.config.settings import Warehouse as Place
+from pipelines.config.terms import Terms
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, recorded_sources, refuse_changed
 from pipelines.evidence.pack import BEFORE, PUBLICATION, record_member
-from pipelines.lake import Publication
+from pipelines.ingest.billing.delivery import RECORD, load
+from pipelines.ingest.billing.published import PublishedBill
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
 from pipelines.models.catalog import WRITTEN_RAW
-from pipelines.policy import Policy
-from pipelines.settings import Settings
-from pipelines.settings import Warehouse as Place
-from pipelines.sources.cur_delivery import RECORD, load
-from pipelines.sources.published_bill import PublishedBill
-from pipelines.stated.decisions import Decisions
-from pipelines.stated.terms import Terms
-from pipelines.warehouse import Warehouse
+from pipelines.present.console import Console
+from pipelines.warehouse.lake import Publication
+from pipelines.warehouse.warehouse import Warehouse
 
 _PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/\d{4}-\d{2}/[0-9a-f]{64}")
 

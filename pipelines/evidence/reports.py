@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
+from pipelines.base.errors import CheckError
+from pipelines.base.resources import known_reports
 from pipelines.engine import Engine
-from pipelines.errors import CheckError
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
-from pipelines.house import known_reports
-from pipelines.publication import Publication
-from pipelines.reports.page import report_page
-from pipelines.reports.pdf import pdf_beside
-from pipelines.reports.render import facts_of
+from pipelines.present.page import report_page
+from pipelines.present.pdf import pdf_beside
+from pipelines.present.render import facts_of
+from pipelines.warehouse.publication import Publication
 
 REPORTS = "reports"
 # The report of what Great Expectations returned, which packs of earlier publications may lack.

@@ -10,13 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.address import redacted
-from pipelines.errors import shown
+from pipelines.base.address import redacted
+from pipelines.base.errors import shown
+from pipelines.config.settings import RunSource, Settings
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import INPUTS
-from pipelines.lake import Publication
-from pipelines.settings import RunSource, Settings
-from pipelines.sources.run_tracker import open_run_store, read_all, runs_fingerprint
+from pipelines.ingest.runs.tracker import open_run_store, read_all, runs_fingerprint
+from pipelines.warehouse.lake import Publication
 
 RUNS = "runs"
 # Kinds that are folders of logs; the others are asked, or are folders of checkpoints.

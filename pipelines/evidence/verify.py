@@ -9,14 +9,14 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from pipelines.console import Console
+from pipelines.base.errors import CheckError, UsageError, shown
+from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import CheckError, UsageError, shown
 from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
-from pipelines.evidence.house_files import code_digest, house_members
 from pipelines.evidence.inputs import INPUTS, bill_folder
 from pipelines.evidence.members import unnamed
+from pipelines.evidence.model_files import code_digest, house_members
 from pipelines.evidence.pack import BEFORE, MARTS, RECORDS, restated_marts
 from pipelines.evidence.rebuild import published_in, rebuild
 from pipelines.evidence.reports import other_reports
@@ -24,11 +24,11 @@ from pipelines.evidence.run_logs import read_again
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
 from pipelines.models.catalog import load_catalog
+from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
-from pipelines.publication import Publication
-from pipelines.quality.contract import load_contract
-from pipelines.settings import Settings
-from pipelines.spreadsheet import csv_text
+from pipelines.present.console import Console
+from pipelines.present.csv_text import csv_text
+from pipelines.warehouse.publication import Publication
 
 SHOWN = 20
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from pipelines.console import Console
-from pipelines.errors import UsageError
-from pipelines.options import Config, settings_of
+from pipelines.base.errors import UsageError
+from pipelines.config.options import Config, settings_of
+from pipelines.present.console import Console
 
 
 class _OrName(TyperGroup):
@@ -131,15 +131,15 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
     settings = settings_of(config)
-    from pipelines.explain import asked
+    from pipelines.explain import query as asked
     from pipelines.explain.exact import as_json as json_of
     from pipelines.explain.exact import write_csv
     from pipelines.explain.layout import folded
     from pipelines.explain.lines import behind
-    from pipelines.explain.shown import agreed, show
+    from pipelines.explain.tables import agreed, show
     from pipelines.explain.terminal import Terminal
-    from pipelines.marts import open_marts
-    from pipelines.warehouse import Warehouse, published_of
+    from pipelines.models.marts import open_marts
+    from pipelines.warehouse.warehouse import Warehouse, published_of
 
     console, warehouse = Console(), Warehouse(settings)
     if settings.privacy.pseudonyms:

@@ -6,9 +6,9 @@ import json
 import sys
 from typing import Any
 
-from pipelines.explain.asked import RECONCILIATION
 from pipelines.explain.lines import Explanation
-from pipelines.spreadsheet import csv_text
+from pipelines.explain.query import RECONCILIATION
+from pipelines.present.csv_text import csv_text
 
 
 def as_json(explanation: Explanation) -> str:

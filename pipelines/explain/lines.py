@@ -12,15 +12,15 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.base.errors import CheckError
+from pipelines.base.paths import below
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import CheckError
-from pipelines.explain.asked import BASES, RECONCILIATION, Asked, Level
-from pipelines.lake import Publication
+from pipelines.explain.query import BASES, RECONCILIATION, Asked, Level
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
-from pipelines.paths import below
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.lake import Publication
+from pipelines.warehouse.warehouse import Warehouse
 
 LINES = "fct_ledger_line"
 LEDGER = "fct_ledger_daily"

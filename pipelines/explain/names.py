@@ -14,16 +14,16 @@ import polars as pl
 import sqlglot
 from sqlglot import exp
 
-from pipelines import house
-from pipelines.buckets import BUCKETS
-from pipelines.console import Console
-from pipelines.errors import UsageError, shown
-from pipelines.explain.asked import near
+from pipelines.base import resources
+from pipelines.base.errors import UsageError, shown
 from pipelines.explain.layout import folded
+from pipelines.explain.query import near
 from pipelines.models.catalog import GIVEN, Model, load_catalog
+from pipelines.models.contract import Column, load_columns, load_contract
 from pipelines.models.expressions import Expression, load_expressions
-from pipelines.quality.contract import Column, load_columns, load_contract
-from pipelines.spreadsheet import csv_text
+from pipelines.present.buckets import BUCKETS
+from pipelines.present.console import Console
+from pipelines.present.csv_text import csv_text
 
 _NOTE = re.compile(r"^--\s?(.*)$", re.MULTILINE)
 _HEADER = re.compile(r"(unit|over|args|partition|stored):")
@@ -145,7 +145,7 @@ def _expression(name: str, expression: Expression) -> Named:
         is_a="a metric" if is_metric else "a function",
         meaning=" ".join(note for note in notes if not _HEADER.match(note) and note not in changed),
         unit=told.get("unit"),
-        file=str(expression.path.relative_to(house.HOUSE)),
+        file=str(expression.path.relative_to(resources.ROOT)),
         formula="\n".join(line for line in text.splitlines() if not line.startswith("--")),
         facts=facts,
         made=_made(name),
@@ -169,7 +169,7 @@ def _table(model: Model) -> Named:
     if not model.stored:
         facts["kept"] = "not kept, computed where it is read"
     columns = [{"name": c.name, "type": c.type, "unit": c.unit, "meaning": c.meaning} for c in contract.columns]
-    file = str(model.path.relative_to(house.HOUSE)) if model.path.is_relative_to(house.HOUSE) else model.path.name
+    file = str(model.path.relative_to(resources.ROOT)) if model.path.is_relative_to(resources.ROOT) else model.path.name
     return Named(model.key, "a table", contract.description, file=file, facts=facts, columns=columns)
 
 

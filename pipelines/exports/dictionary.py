@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from pipelines import house
+from pipelines.base import resources
 from pipelines.explain.names import column_origins
 from pipelines.models.catalog import GIVEN, MADE_UP, Model, load_catalog
-from pipelines.quality.contract import load_contract
+from pipelines.models.contract import load_contract
 
 _MADE = "<!-- Written by `trainledger export dictionary`; change the models or their contracts instead. -->"
 # Nearest to the reader first.
@@ -78,7 +78,7 @@ def lineage_told() -> list[dict[str, Any]]:
 
 
 def _table_told(model: Model) -> dict[str, Any]:
-    path = model.path.relative_to(house.HOUSE) if model.path.is_relative_to(house.HOUSE) else model.path.name
+    path = model.path.relative_to(resources.ROOT) if model.path.is_relative_to(resources.ROOT) else model.path.name
     return {
         "name": model.name,
         "is_stored": model.stored,

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from pipelines.console import Console
+from pipelines.base.errors import UsageError
+from pipelines.base.paths import below
+from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import UsageError
-from pipelines.lake import Publication
 from pipelines.models.build import Builder
-from pipelines.paths import below
-from pipelines.quality.contract import Column, load_contract
-from pipelines.settings import Settings
-from pipelines.spreadsheet import FORMULA
-from pipelines.warehouse import Warehouse, published_of
+from pipelines.models.contract import Column, load_contract
+from pipelines.present.console import Console
+from pipelines.present.csv_text import FORMULA
+from pipelines.warehouse.lake import Publication
+from pipelines.warehouse.warehouse import Warehouse, published_of
 
 # What cost and usage reports become, and what came as FOCUS.
 CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")

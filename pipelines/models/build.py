@@ -15,24 +15,24 @@ from pathlib import Path
 
 import polars as pl
 
+from pipelines.base.errors import CheckError
 from pipelines.engine import Engine, open_engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import CheckError
-from pipelines.lake import Slice
 from pipelines.models import records
+from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
 from pipelines.models.code import code_digest
-from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
-from pipelines.models.published import view_published
+from pipelines.models.contract import Contract, load_contract
+from pipelines.models.declared import STATED, stated_select
+from pipelines.models.published_tables import view_published
 from pipelines.models.revision import BUILD_CODE
 from pipelines.models.statement import written_select
 from pipelines.models.totals import totals_of
-from pipelines.quality.contract import Contract, load_contract
-from pipelines.quality.told import first_row
-from pipelines.quality.validate import CheckResult, Gate, validate
-from pipelines.stated.tables import STATED, stated_select
-from pipelines.warehouse import Warehouse
+from pipelines.models.validate import CheckResult, Gate, validate
+from pipelines.present.warnings import first_row
+from pipelines.warehouse.lake import Slice
+from pipelines.warehouse.warehouse import Warehouse
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.
 _FORM = 3
@@ -227,7 +227,7 @@ class Builder:
     def _gate(self) -> Gate | None:
         if self.warehouse.settings.warehouse.gate == "none":
             return None
-        from pipelines.quality.gate import ExpectationsGate
+        from pipelines.models.gate import ExpectationsGate
 
         return ExpectationsGate(self._checker)
 

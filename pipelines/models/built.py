@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.base.parse import parse_json
 from pipelines.models.totals import Totals, recorded
-from pipelines.parse import parse_json
-from pipelines.quality.validate import CheckResult
-from pipelines.storage import Store
+from pipelines.models.validate import CheckResult
+from pipelines.warehouse.storage import Store
 
 
 @dataclass(frozen=True)

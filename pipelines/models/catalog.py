@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pipelines.transforms
-from pipelines import house
-from pipelines.errors import UsageError
+from pipelines.base import resources
+from pipelines.base.errors import UsageError
+from pipelines.ingest.billing.columns import LISTS
+from pipelines.models.arguments import ARGUMENTS, DELIVERIES
 from pipelines.models.code import code_digest
-from pipelines.models.given import ARGUMENTS, DELIVERIES
+from pipelines.models.declared import STATED
 from pipelines.models.parse_cache import digest_of, keep, kept
-from pipelines.sources.cur_columns import LISTS
-from pipelines.stated.tables import STATED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -151,19 +151,19 @@ def load_catalog() -> Catalog:
     transforms = sorted(Path(pipelines.transforms.__path__[0]).glob("*.py"))
     names = [path.stem for path in transforms if path.stem.startswith(_TABLES)]
     code = {name: code_digest(module_of(name)) for name in names}
-    parts = (digest_of(house.SQL, "*.sql"), sorted(code.items()), code_digest(__name__), version("sqlglot"))
+    parts = (digest_of(resources.SQL, "*.sql"), sorted(code.items()), code_digest(__name__), version("sqlglot"))
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     parsed: dict[str, Any] | None = kept("models", key)
     if parsed is None:
-        layers = [(layer, path) for layer in LAYERS[1:] for path in sorted((house.SQL / layer).glob("*.sql"))]
+        layers = [(layer, path) for layer in LAYERS[1:] for path in sorted((resources.SQL / layer).glob("*.sql"))]
         parsed = {
             "sql": [[layer, path.stem, *_parsed(path)] for layer, path in layers],
             "transforms": [[name, importlib.import_module(module_of(name)).INPUTS] for name in names],
         }
         keep("models", key, parsed)
-    models = [_reference(path) for path in sorted(house.REFERENCE.glob("*.csv"))]
+    models = [_reference(path) for path in sorted(resources.REFERENCE.glob("*.csv"))]
     models += [
-        Model(layer, name, "sql", house.SQL / layer / f"{name}.sql", text, tuple(inputs), grain, stored)
+        Model(layer, name, "sql", resources.SQL / layer / f"{name}.sql", text, tuple(inputs), grain, stored)
         for layer, name, text, inputs, grain, stored in parsed["sql"]
     ]
     models += [_transform(name, inputs, code[name]) for name, inputs in parsed["transforms"]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from pipelines.errors import SourceError
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.conflicts import shared_accounts
 from pipelines.models.build import Builder
 from pipelines.models.publish import Plan
-from pipelines.sources.cur_conflicts import shared_accounts
 
 
 def refuse_conflicts(builder: Builder, planned: Plan) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipelines.errors import SourceError
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
 from pipelines.models.publish import Plan
-from pipelines.sources.cur_delivery import RawDelivery
 
 _HAD = """
     select billing_currency, cast(sum(line_count) as bigint) as line_count, sum(billed_cost_usd) as billed

@@ -15,8 +15,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from pipelines import house
-from pipelines.errors import UsageError
+from pipelines.base import resources
+from pipelines.base.errors import UsageError
 
 _ARGS = re.compile(r"^--\s*args:\s*(.+)$", re.MULTILINE)
 
@@ -34,7 +34,7 @@ class Expression:
 @cache
 def load_expressions() -> dict[str, Expression]:
     """Every metric and function by name."""
-    paths = [*(house.SQL / "metrics").glob("*.sql"), *(house.SQL / "functions").glob("*.sql")]
+    paths = [*(resources.SQL / "metrics").glob("*.sql"), *(resources.SQL / "functions").glob("*.sql")]
     return {path.stem: _load(path) for path in sorted(paths)}
 
 

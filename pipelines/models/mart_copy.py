@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import CheckError, UsageError
-from pipelines.marts import mart_files
+from pipelines.base.errors import CheckError, UsageError
+from pipelines.base.parse import parse_json
 from pipelines.models.catalog import load_catalog
-from pipelines.parse import parse_json
-from pipelines.publication import Publication
-from pipelines.quality.contract import load_contract
-from pipelines.warehouse import Warehouse
+from pipelines.models.contract import load_contract
+from pipelines.models.marts import mart_files
+from pipelines.warehouse.publication import Publication
+from pipelines.warehouse.warehouse import Warehouse
 
 DATABASE = "marts.duckdb"
 SCHEMA = "mart"

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipelines import house
-from pipelines.settings_file import cache_folder
+from pipelines.base import resources
+from pipelines.config.file import cache_folder
 
 
 def kept(part: str, key: str) -> Any:
@@ -65,7 +65,7 @@ def _parts() -> dict[str, list[Any]]:
 def _path() -> Path | None:
     folder = cache_folder()
     # Another checkout or version has other files.
-    name = hashlib.sha256(str(house.HOUSE).encode()).hexdigest()[:16]
+    name = hashlib.sha256(str(resources.ROOT).encode()).hexdigest()[:16]
     return folder / f"parsed-{name}.json" if folder else None
 
 

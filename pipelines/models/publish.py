@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.lake import Publication
+from pipelines.ingest.inventory.commitments import commitments_fingerprint
+from pipelines.ingest.inventory.registrations import registrations_fingerprint
+from pipelines.ingest.inventory.reservations import reservations_fingerprint
+from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW
 from pipelines.models.records import COMMITMENT_DOUBTS, RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
 from pipelines.models.revision import code_revision
-from pipelines.sources.capacity_reservation import reservations_fingerprint
-from pipelines.sources.commitment import commitments_fingerprint
-from pipelines.sources.proof_registration import registrations_fingerprint
-from pipelines.sources.run_tracker import runs_fingerprint
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.lake import Publication
+from pipelines.warehouse.warehouse import Warehouse
 
 # Most builds find nothing new and end with their plan, which needs no builder.
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
 
 def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, object]]:
     """What the sources delivered and we read with a doubt, as warnings beside the checks."""
-    from pipelines.quality.validate import CheckResult
+    from pipelines.models.validate import CheckResult
 
     found: list[tuple[str, str | None, Sequence[str]]] = [
         (f"raw/{table}", month, sentences)

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import polars as pl
 
-from pipelines import house
+from pipelines.base import resources
+from pipelines.base.parse import parse_json
+from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
+from pipelines.ingest.inventory.registrations import read_registrations, registrations_fingerprint
+from pipelines.ingest.inventory.reservations import read_reservations, reservations_fingerprint
+from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
 from pipelines.models.code import code_digest
-from pipelines.parse import parse_json
-from pipelines.sources.capacity_reservation import read_reservations, reservations_fingerprint
-from pipelines.sources.commitment import commitments_fingerprint, read_commitments
-from pipelines.sources.proof_registration import read_registrations, registrations_fingerprint
-from pipelines.sources.run_tracker import READERS, read_all, runs_fingerprint
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.warehouse import Warehouse
 
 # Where the sentences about what was read with a doubt are kept.
 RUN_DOUBTS = "checks/raw/tracker.json"
@@ -26,12 +26,12 @@ REGISTRATION_DOUBTS = "checks/raw/proof.json"
 COMMITMENT_DOUBTS = f"checks/raw/{COMMITMENTS}.json"
 
 # The modules whose code makes the raw tables; of runs, one more for each kind of source (READERS).
-RUN_CODE = "pipelines.sources.run_tracker"
-RESERVATION_CODE = "pipelines.sources.capacity_reservation"
-REGISTRATION_CODE = "pipelines.sources.proof_registration"
-COMMITMENT_CODE = "pipelines.sources.commitment"
+RUN_CODE = "pipelines.ingest.runs.tracker"
+RESERVATION_CODE = "pipelines.ingest.inventory.reservations"
+REGISTRATION_CODE = "pipelines.ingest.inventory.registrations"
+COMMITMENT_CODE = "pipelines.ingest.inventory.commitments"
 # The list that instance types of reservations are looked up in.
-_INSTANCE_TYPES = house.REFERENCE / "ref_instance_type.csv"
+_INSTANCE_TYPES = resources.REFERENCE / "ref_instance_type.csv"
 
 Read = Callable[[], tuple[dict[str, pl.DataFrame], list[str]]]
 

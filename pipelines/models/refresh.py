@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
 from pipelines.models.catalog import COMMITMENTS, RESERVATIONS
 from pipelines.models.conflicts import refuse_conflicts
 from pipelines.models.emptied import refuse_emptied
 from pipelines.models.publish import Plan, drop_undelivered, publish
-from pipelines.publication import Publication
-from pipelines.sources.cur_delivery import RawDelivery
+from pipelines.warehouse.publication import Publication
 
 # Sources besides the bill, by the name of the step; each returns the row counts of its raw tables.
 RECORDS: Mapping[str, Callable[[Builder], Mapping[str, int]]] = {

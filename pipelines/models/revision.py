@@ -5,33 +5,33 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 
+from pipelines.base.version import __version__
+from pipelines.ingest.billing.exports import CONVERTER
+from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import load_catalog
 from pipelines.models.code import code_digest
+from pipelines.models.contract import load_contract
 from pipelines.models.records import COMMITMENT_CODE, REGISTRATION_CODE, RESERVATION_CODE, run_code
-from pipelines.quality.contract import load_contract
-from pipelines.sources.aws_cur import CONVERTER
-from pipelines.sources.run_tracker import READERS
-from pipelines.version import __version__
 
 # The modules that write and check every table, whatever its model.
 BUILD_CODE = (
     "pipelines.engine.duckdb",
     "pipelines.models.statement",
     "pipelines.models.totals",
-    "pipelines.quality.validate",
+    "pipelines.models.validate",
 )
 # The modules whose code makes what the models read, the bill, the raw tables and the arguments, and what builds them.
 INPUT_CODE = (
     *BUILD_CODE,
     CONVERTER,
-    "pipelines.sources.cur_select",
+    "pipelines.ingest.billing.select",
     *run_code(READERS),
     RESERVATION_CODE,
     REGISTRATION_CODE,
     COMMITMENT_CODE,
-    "pipelines.models.given",
-    "pipelines.stated.tables",
-    "pipelines.privacy",
+    "pipelines.models.arguments",
+    "pipelines.models.declared",
+    "pipelines.warehouse.pseudonyms",
 )
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pipelines.console import Console
-from pipelines.options import Config, settings_of
+from pipelines.config.options import Config, settings_of
+from pipelines.present.console import Console
 
 
 def notify(
@@ -16,8 +16,8 @@ def notify(
 ) -> None:
     """Tell Slack and mail what the newest publication has to tell and they have not heard."""
     settings = settings_of(config)
-    from pipelines.notify.tell import tell
-    from pipelines.warehouse import Warehouse, published_of
+    from pipelines.notify.send import tell
+    from pipelines.warehouse.warehouse import Warehouse, published_of
 
     console = Console()
     told = tell(settings, console.say, dry_run=dry_run)

@@ -11,9 +11,9 @@ from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 
-from pipelines.errors import SourceError, UnreachableError, UsageError
+from pipelines.base.errors import SourceError, UnreachableError, UsageError
+from pipelines.config.notify import MailChannel
 from pipelines.notify.news import Notice
-from pipelines.settings_notify import MailChannel
 
 TRIES = 3
 _TIMEOUT = 30

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from pipelines.config.notify import Notify, Topic
 from pipelines.engine import Engine
-from pipelines.publication import Publication
-from pipelines.quality.told import first_row
-from pipelines.reports.formats import money, month, percent
-from pipelines.settings_notify import Notify, Topic
+from pipelines.present.formats import money, month, percent
+from pipelines.present.warnings import first_row
+from pipelines.warehouse.publication import Publication
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from pipelines.base.parse import parse_json
 from pipelines.notify.news import News
-from pipelines.parse import parse_json
-from pipelines.storage import Store
+from pipelines.warehouse.storage import Store
 
 State = Literal["open", "claimed", "told"]
 # Whoever claimed it and is not done after so long was killed.

@@ -8,8 +8,8 @@ from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from pipelines.errors import SourceError, UnreachableError, UsageError
-from pipelines.settings_notify import SlackChannel
+from pipelines.base.errors import SourceError, UnreachableError, UsageError
+from pipelines.config.notify import SlackChannel
 
 TRIES = 3
 _TIMEOUT = 30

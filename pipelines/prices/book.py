@@ -9,10 +9,10 @@ from difflib import get_close_matches
 
 import polars as pl
 
-from pipelines import house
+from pipelines.analysis.repricing import price_of_what
+from pipelines.base import resources
+from pipelines.base.errors import UsageError
 from pipelines.engine import Engine
-from pipelines.errors import UsageError
-from pipelines.proof.repricing import price_of_what
 
 OFFERS = ("on_demand", "capacity_block", "reserved")
 # Pages that tell the rate of a block or of a reservation do not tell the region.
@@ -123,8 +123,8 @@ class PriceBook:
 
 def reviewed_book() -> PriceBook:
     """The reviewed list alone, as it comes with this installation."""
-    listed = pl.read_csv(house.REFERENCE / "ref_list_price.csv", infer_schema=False)
-    machines = pl.read_csv(house.REFERENCE / "ref_instance_type.csv", infer_schema=False)
+    listed = pl.read_csv(resources.REFERENCE / "ref_list_price.csv", infer_schema=False)
+    machines = pl.read_csv(resources.REFERENCE / "ref_instance_type.csv", infer_schema=False)
     return PriceBook(
         listed.join(machines.drop("source", "as_of"), on="instance_type", how="left").with_columns(
             pl.col("from_date").str.to_date(),

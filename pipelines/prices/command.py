@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from pipelines.console import Console
-from pipelines.errors import UsageError
-from pipelines.options import Config, settings_of
+from pipelines.base.errors import UsageError
+from pipelines.config.options import Config, settings_of
+from pipelines.present.console import Console
 
 Number = Annotated[str | None, typer.Option(help="USD an hour of the whole instance the claim was made with.")]
 
@@ -74,10 +74,10 @@ def reprice(
 
 def _own(config: Path | None, workload: str, at: date, offer: str, region: str):  # type: ignore[no-untyped-def]
     settings = settings_of(config)
-    from pipelines.marts import open_marts
+    from pipelines.models.marts import open_marts
     from pipelines.prices.book import published_book
     from pipelines.prices.reprice import reprice_workload
-    from pipelines.warehouse import Warehouse, published_of
+    from pipelines.warehouse.warehouse import Warehouse, published_of
 
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse)) as marts:
@@ -142,8 +142,8 @@ def _usd(option: str, text: str) -> Decimal:
 
 
 def _print(found, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
-    from pipelines.prices.shown import as_rows, frame_of, show
-    from pipelines.spreadsheet import csv_text
+    from pipelines.present.csv_text import csv_text
+    from pipelines.prices.tables import as_rows, frame_of, show
 
     if as_json:
         sys.stdout.write(json.dumps(as_rows(found), indent=1, default=str) + "\n")

@@ -10,11 +10,11 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.analysis.repricing import break_even_gpu_price, repriced_saving
+from pipelines.base.errors import CheckError, UsageError
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
-from pipelines.errors import CheckError, UsageError
 from pipelines.prices.book import Price, PriceBook
-from pipelines.proof.repricing import break_even_gpu_price, repriced_saving
 
 SIDES = ("gpu", "trainium")
 _PAIR = ("workload_id", "gpu_instance_type", "trainium_instance_type", "billing_currency")

@@ -6,8 +6,8 @@ import csv
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from pipelines.errors import CheckError, UsageError
-from pipelines.proof.published_price import PublishedPrice, reconcile
+from pipelines.analysis.published_price import PublishedPrice, reconcile
+from pipelines.base.errors import CheckError, UsageError
 
 COLUMNS = ("name", "units_per_second", "price_per_hour_usd", "printed_usd_per_million")
 

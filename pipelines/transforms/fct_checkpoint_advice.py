@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof import checkpoint_interval as rules
+from pipelines.analysis import checkpoint_interval as rules
 
 INPUTS = (
     "fct_run",

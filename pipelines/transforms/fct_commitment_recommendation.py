@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipelines.commitments import baseline
+from pipelines.analysis import commitment_baseline as baseline
 
 INPUTS = ("fct_commitment_demand_hourly", "fct_commitment_rate", "fct_commitment_expiry")
 # What each kind covers (ref_commitment_eligibility), and whether it is bound to a family in a region.

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.comparison import Taken, take
-from pipelines.proof.matched import MEASURES, Run
-from pipelines.proof.registration import registrations_by_workload
+from pipelines.analysis.comparison import Taken, take
+from pipelines.analysis.matched import MEASURES, Run
+from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms.run_pair import pairs_of
 
 INPUTS = ("fct_run_unit_cost", "stg_proof__registration", "stg_proof__run")

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.decomposition import Part, decompose
+from pipelines.analysis.decomposition import Part, decompose
 
 INPUTS = ("fct_silicon_comparison", "fct_compared_run", "fct_run_unit", "dim_list_price")
 OPERATIONS = "operations"

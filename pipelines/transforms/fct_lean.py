@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.lean import RESULT, SPIKE, Finding, Rule, rules_of
+from pipelines.analysis.recommendation import RESULT, SPIKE, Finding, Rule, rules_of
 from pipelines.transforms import workload_case
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.workload_case import WorkloadCase, workload_cases

@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.comparison import Context, compare
-from pipelines.proof.matched import Run
-from pipelines.proof.registration import registrations_by_workload
+from pipelines.analysis.comparison import Context, compare
+from pipelines.analysis.matched import Run
+from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms.run_pair import BASES, pairs_of
 
 INPUTS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.break_even import payback_probability, runs_to_break_even
+from pipelines.analysis.break_even import payback_probability, runs_to_break_even
 from pipelines.transforms import port_case
 from pipelines.transforms.port_case import CURRENCY, KINDS, MONTH_DAYS, PortCase, port_cases
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipelines.proof.break_even import tornado
+from pipelines.analysis.break_even import tornado
 from pipelines.transforms import port_case
 from pipelines.transforms.port_case import CURRENCY, port_cases
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.far_off import FarOff, far_off
+from pipelines.analysis.far_off import FarOff, far_off
 
 INPUTS = ("mart_run_cost", "mart_team_cost_monthly", "fct_watched_cost_daily")
 # What a run is measured by: the first of these that its records measure.

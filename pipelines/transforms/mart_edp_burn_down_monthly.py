@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.commitments.forecast import FEWEST_MONTHS, Ahead, months_ahead
+from pipelines.analysis.forecast import FEWEST_MONTHS, Ahead, months_ahead
 
 INPUTS = ("stated_agreement", "stated_agreement_period", "fct_term_spend_monthly")
 _MONEY = pl.Decimal(38, 10)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.lean import to_tell
+from pipelines.analysis.recommendation import to_tell
 from pipelines.transforms import workload_case
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCase, monthly_cost, workload_cases

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.estimate import clustered
-from pipelines.proof.verdict import RUN_FLOOR
+from pipelines.analysis.estimate import clustered
+from pipelines.analysis.verdict import RUN_FLOOR
 from pipelines.transforms.port_case import best_pair
 from pipelines.transforms.run_pair import BASES
 

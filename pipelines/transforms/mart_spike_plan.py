@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.lean import SPIKE, to_tell
-from pipelines.proof.matched import Side, one_side
-from pipelines.proof.spike import costs_of_a_run, deciding_saving, runs_to_do
+from pipelines.analysis.matched import Side, one_side
+from pipelines.analysis.pilot import costs_of_a_run, deciding_saving, runs_to_do
+from pipelines.analysis.recommendation import SPIKE, to_tell
 from pipelines.transforms import workload_case
 from pipelines.transforms.port_case import BASIS, CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase, workload_cases

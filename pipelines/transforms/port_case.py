@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.break_even import Case
+from pipelines.analysis.break_even import Case
 
 # Ports are stated in it, so only bills in it are held against them.
 CURRENCY = "USD"

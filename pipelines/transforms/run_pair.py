@@ -7,7 +7,7 @@ from itertools import groupby, product
 
 import polars as pl
 
-from pipelines.proof.matched import Run
+from pipelines.analysis.matched import Run
 
 BASES = ("effective", "list", "billed")
 

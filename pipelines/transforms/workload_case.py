@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.proof.break_even import runs_to_break_even
-from pipelines.proof.lean import Decision, Finding, Inputs, Measured, Rule, arithmetic, decide, weigh
+from pipelines.analysis.break_even import runs_to_break_even
+from pipelines.analysis.recommendation import Decision, Finding, Inputs, Measured, Rule, arithmetic, decide, weigh
 from pipelines.transforms import port_case
 from pipelines.transforms.port_case import (
     CURRENCY,

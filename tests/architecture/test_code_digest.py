@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.ingest.billing.columns import LISTS
+from pipelines.ingest.billing.exports import CONVERTER
+from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import PROOF_TABLES, RAW_TABLES, load_catalog, module_of
 from pipelines.models.code import code_digest, modules_reached
 from pipelines.models.records import COMMITMENT_CODE, REGISTRATION_CODE, RESERVATION_CODE, RUN_CODE, run_code
 from pipelines.models.revision import BUILD_CODE, INPUT_CODE
-from pipelines.sources.aws_cur import CONVERTER
-from pipelines.sources.cur_columns import LISTS
-from pipelines.sources.run_tracker import READERS
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "pipelines").rglob("*.py"))
@@ -37,13 +37,13 @@ TABLES = {
 }
 ROOTS = sorted({root for roots in TABLES.values() for root in roots})
 # Read off by hand, for Python's finder follows imports under TYPE_CHECKING too.
-ENGINE = {"pipelines", "pipelines.engine", "pipelines.errors"} | {
+ENGINE = {"pipelines", "pipelines.engine", "pipelines.base.errors"} | {
     f"pipelines.engine.{name}" for name in ("base", "damage", "duckdb", "spark", "spark_sql")
 }
 BUILDERS = {
     "pipelines.engine.duckdb": set[str](),
     "pipelines.models.totals": {"pipelines.models", "pipelines.models.totals"},
-    "pipelines.quality.validate": {f"pipelines.quality{name}" for name in ("", ".checks", ".statements", ".validate")},
+    "pipelines.models.validate": {f"pipelines.quality{name}" for name in ("", ".checks", ".statements", ".validate")},
 }
 # Of each module in turn, in a process of its own: what is loaded once it is imported.
 LOADED = """
@@ -120,14 +120,14 @@ def test_an_edit_of_a_module_rebuilds_just_the_tables_it_makes(
 @pytest.mark.parametrize(
     ("module", "tables"),
     [
-        ("pipelines.commitments.baseline", {"core/fct_commitment_recommendation"}),
-        ("pipelines.proof.checkpoint_interval", {"core/fct_checkpoint_advice"}),
-        ("pipelines.sources.cur_values", {"raw/aws_cur_line_item", "raw/aws_focus_line_item"}),
-        ("pipelines.sources.run_wandb", {f"raw/{name} of wandb" for name in RAW_TABLES}),
-        ("pipelines.sources.commitment_api", {"raw/aws_commitment"}),
-        ("pipelines.console", set()),
-        ("pipelines.settings", set()),
-        ("pipelines.version", set()),
+        ("pipelines.analysis.commitment_baseline", {"core/fct_commitment_recommendation"}),
+        ("pipelines.analysis.checkpoint_interval", {"core/fct_checkpoint_advice"}),
+        ("pipelines.ingest.billing.values", {"raw/aws_cur_line_item", "raw/aws_focus_line_item"}),
+        ("pipelines.ingest.runs.wandb", {f"raw/{name} of wandb" for name in RAW_TABLES}),
+        ("pipelines.ingest.inventory.commitment_api", {"raw/aws_commitment"}),
+        ("pipelines.present.console", set()),
+        ("pipelines.config.settings", set()),
+        ("pipelines.base.version", set()),
     ],
 )
 def test_a_module_makes_these_tables(module: str, tables: set[str]) -> None:

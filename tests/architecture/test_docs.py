@@ -6,13 +6,13 @@ import re
 import tomllib
 from pathlib import Path
 
+from pipelines.config.settings import RunSource, Settings
 from pipelines.exports.dictionary import pages
-from pipelines.quality.contract import load_contract
-from pipelines.settings import RunSource, Settings
-from pipelines.sources.capacity_reservation import SCHEMA
-from pipelines.sources.run_event_fields import FIELDS
-from pipelines.sources.run_merge import NEARNESS
-from pipelines.sources.run_tracker import READERS
+from pipelines.ingest.inventory.reservations import SCHEMA
+from pipelines.ingest.runs.event_fields import FIELDS
+from pipelines.ingest.runs.merge import NEARNESS
+from pipelines.ingest.runs.tracker import READERS
+from pipelines.models.contract import load_contract
 
 ROOT = Path(__file__).resolve().parents[2]
 

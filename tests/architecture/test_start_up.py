@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.small_company import Company
 
-from pipelines.settings import load_settings
+from pipelines.config.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {

@@ -179,8 +179,8 @@ def test_an_endpoint_that_is_no_address(ledger: Ledger, s3_endpoint: str) -> Non
 
 
 def test_a_build_beside_another(ledger: Ledger) -> None:
-    from pipelines.settings import load_settings
-    from pipelines.warehouse import Warehouse
+    from pipelines.config.settings import load_settings
+    from pipelines.warehouse.warehouse import Warehouse
 
     with Warehouse(load_settings(ledger.config)).lake.lock():
         assert re.search(r"warehouse is being built by process \d+ on .*; wait for it to end", ledger.refused(2))
@@ -312,7 +312,7 @@ def test_a_moment_that_is_none(ledger: Ledger, moment: str) -> None:
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(ledger: Ledger) -> None:
-    from pipelines.errors import UsageError
+    from pipelines.base.errors import UsageError
 
     for arguments in (["--debug", "query", "selec 1"], ["query", "selec 1", "--debug"]):
         with pytest.raises(UsageError):

@@ -10,8 +10,8 @@ import pytest
 from support.bills import instance_hour
 from support.spoiled import HOURS, MONTH, Ledger, run_events
 
-from pipelines.errors import UsageError
-from pipelines.settings import load_settings
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import load_settings
 
 BASELINE = """name = "llama8b"
 version = 1

@@ -12,7 +12,7 @@ from support.cur_exports import csv_text, packed, stored
 from support.focus_exports import focus_export, focus_lines, focus_parquet
 from support.spoiled import Ledger
 
-from pipelines.sources.cur_columns import snake
+from pipelines.ingest.billing.columns import snake
 
 JUNE = "2026-06"
 FILE = r"focus/data/billing_period=2026-06/\S+/f-00001\.csv\.gz"

@@ -9,9 +9,9 @@ import pytest
 from support.bills import instance_hour, write_config, write_export
 from support.ledgers import build_warehouse
 
-from pipelines.errors import SourceError
-from pipelines.settings import ProofSource
-from pipelines.sources.proof_registration import REGISTRATION, RUN, read_registrations
+from pipelines.base.errors import SourceError
+from pipelines.config.settings import ProofSource
+from pipelines.ingest.inventory.registrations import REGISTRATION, RUN, read_registrations
 
 GOOD = """
 [[registration]]

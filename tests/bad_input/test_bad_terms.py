@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import UsageError
-from pipelines.settings import load_settings
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import load_settings
 
 PERIOD = '[[terms.agreements.periods]]\nfirst_month = "2026-01"\nlast_month = "2026-12"\ncommitment_usd = "1000.00"\n'
 AGREEMENT = '[[terms.agreements]]\nname = "edp"\n'

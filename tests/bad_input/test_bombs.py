@@ -26,8 +26,8 @@ from support.cur_exports import (
 )
 from support.spoiled import Ledger
 
-from pipelines.errors import SourceError
-from pipelines.sources import aws_cur
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing import exports
 
 MIB = 1 << 20
 HEADER, LINE = csv_text([LEGACY_LINE]).splitlines(keepends=True)
@@ -58,11 +58,11 @@ def test_a_gibibyte_in_a_megabyte_is_refused_in_little_memory(tmp_path: Path) ->
     assert len(content) < 2 * MIB
     root = legacy_export(tmp_path, {"a-1.csv.gz": content})
     program = (
-        "import resource, sys; from pathlib import Path; from pipelines.settings import BillingSource; "
-        "from pipelines.sources import aws_cur; given = BillingSource(name='payer', location=sys.argv[1]); "
-        "raw = Path(sys.argv[2]); (found,) = aws_cur.list_deliveries(given, raw)\n"
+        "import resource, sys; from pathlib import Path; from pipelines.config.settings import BillingSource; "
+        "from pipelines.ingest.billing import exports; given = BillingSource(name='payer', location=sys.argv[1]); "
+        "raw = Path(sys.argv[2]); (found,) = exports.list_deliveries(given, raw)\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "try: aws_cur.ingest(found, given, raw)\n"
+        "try: exports.ingest(found, given, raw)\n"
         "except Exception as error: print(type(error).__name__, error)\n"
         "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)"
     )
@@ -84,8 +84,8 @@ def test_the_ratio_is_the_readers_to_choose(tmp_path: Path) -> None:
     root = legacy_export(tmp_path, {"a-1.csv.gz": long_bill(80)})
     assert "unpacks to more than 200 times its" in refusal(root, tmp_path / "raw")
     given = source(root).model_copy(update={"unpack_ratio": 2000})
-    (found,) = aws_cur.list_deliveries(given, tmp_path / "raw")
-    raw = aws_cur.ingest(found, given, tmp_path / "raw")
+    (found,) = exports.list_deliveries(given, tmp_path / "raw")
+    raw = exports.ingest(found, given, tmp_path / "raw")
     assert raw.line_count == 5 * (16 * MIB // len(LONG))
 
 

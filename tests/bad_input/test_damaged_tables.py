@@ -14,9 +14,9 @@ from support.ledgers import build_with
 from support.reader import copied
 from support.spoiled import COST_OF_THE_RUN, HOURS, Ledger
 
-from pipelines.errors import SourceError
+from pipelines.base.errors import SourceError
+from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
-from pipelines.settings import load_settings
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ import pytest
 from support.cur_exports import CUR2_LINE, LEGACY_LINE, csv_text, cur2_export, legacy_export, packed, source, stored
 from support.spoiled import MONTH, Ledger
 
-from pipelines.errors import SourceError
-from pipelines.sources import aws_cur
-from pipelines.storage import open_store
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing import exports
+from pipelines.warehouse.storage import open_store
 
 FILES = {"ml-cur2-00001.csv.gz": packed(csv_text([CUR2_LINE]))}
 OURS = "s3://example-billing/cur2/ml-cur2"
@@ -219,7 +219,7 @@ def test_a_copy_under_another_name_keeps_to_itself(tmp_path: Path) -> None:
     beside.parent.mkdir(parents=True)
     beside.write_bytes(b"not to be read")
     named(root, f"s3://elsewhere/Prefix/ml-cur2/{PLACE}/20260801T000000Z-exec-1/ml-cur2-00001.csv.gz")
-    (found,) = aws_cur.list_deliveries(source(root), tmp_path / "raw")
+    (found,) = exports.list_deliveries(source(root), tmp_path / "raw")
     assert [item.key for item in found.objects] == [f"{PLACE}/20260801T000000Z-exec-1/ml-cur2-00001.csv.gz"]
 
 

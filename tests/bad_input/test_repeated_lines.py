@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
 
-from pipelines.errors import SourceError
+from pipelines.base.errors import SourceError
 
 HOUR = "2026-07-01T00:00:00Z/2026-07-01T01:00:00Z"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import UsageError
-from pipelines.settings import load_settings
-from pipelines.storage import fresh_file
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import load_settings
+from pipelines.warehouse.storage import fresh_file
 
 PERIOD = (
     '[[terms.agreements]]\nname = "EDP"\nperiods = [{first_month = "%s", last_month = "%s", commitment_usd = "1"}]\n'

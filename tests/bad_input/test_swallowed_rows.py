@@ -10,7 +10,7 @@ import pytest
 from support.cur_exports import CUR2_LINE, bill, csv_text, cur2_export, packed, stored
 from support.spoiled import Ledger
 
-from pipelines.errors import SourceError
+from pipelines.base.errors import SourceError
 
 BILL = r"export-00001\.csv\.gz"
 

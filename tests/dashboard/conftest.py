@@ -13,12 +13,12 @@ from support.ledgers import build_warehouse
 from support.site import FIRST, HOSTILE, HOSTILE_TEAM, SECOND, Site, deliver, told
 from support.small_company import Company, found
 
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import load_settings
 from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import serve
-from pipelines.errors import UsageError
-from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture(scope="session")

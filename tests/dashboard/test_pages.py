@@ -16,12 +16,12 @@ from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, told
 from support.small_company import JULY, Company, found
 from support.stories import build_story
 
+from pipelines.config.settings import load_settings
 from pipelines.dashboard.links import PAGES
 from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
-from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.warehouse import Warehouse
 
 # What an attacker would put where a word is expected.
 ATTACKS = (

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.definitions import assemble, defs
 from pipelines.models.catalog import BILLS, COMMITMENTS, MADE_UP, PROOF_TABLES, RAW_TABLES, RESERVATIONS, load_catalog
-from pipelines.quality.contract import load_contract
+from pipelines.models.contract import load_contract
 
 KEYS = Path(__file__).with_name("asset_keys.txt")
 MODELS = load_catalog().ordered

@@ -15,12 +15,12 @@ from support.mailboxes import Mailbox, Webhook, smtp_server, webhook_server
 from support.small_company import AUGUST, JULY, Company
 from support.stories import build_story
 
+from pipelines.base.errors import UnreachableError
+from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble
 from pipelines.defs.partitions import month_range_tags
 from pipelines.defs.resources import open_ledger
 from pipelines.defs.sensors import notify_sensor
-from pipelines.errors import UnreachableError
-from pipelines.settings import load_settings
 
 STORY = Path(__file__).parents[1] / "golden" / "a_dear_run_and_three_budgets"
 # As Slack writes them; the last part is what opens the channel.

@@ -11,11 +11,11 @@ from edge_decisions import decisions
 from edge_focus import write_focus_bill
 from edge_runs import write_runs
 from edge_terms import TERMS
-from reference_house import House
+from reference_resources import House
 from support.bills import write_config
 
+from pipelines.config.settings import Warehouse
 from pipelines.engine import Engine, open_engine
-from pipelines.settings import Warehouse
 
 # A block's window that starts and ends in the middle of hours, some of them billed.
 HELD = """reservation_id,reservation_kind,instance_type,started_at,ended_at

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.base.errors import EngineError, SourceError
 from pipelines.engine import Engine
-from pipelines.errors import EngineError, SourceError
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from polars.testing import assert_frame_equal
-from reference_house import House
+from reference_resources import House
 
 from pipelines.models.catalog import load_catalog
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
+from pipelines.base.errors import EngineError
 from pipelines.engine import Engine
-from pipelines.errors import EngineError
 
 
 @pytest.mark.parametrize(

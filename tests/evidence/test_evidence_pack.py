@@ -13,8 +13,8 @@ import pytest
 from support.packs import RUNS, members, pack_of
 from support.small_company import Company
 
-from pipelines import house
-from pipelines.address import redacted
+from pipelines.base import resources
+from pipelines.base.address import redacted
 from pipelines.models.catalog import load_catalog
 
 
@@ -30,8 +30,8 @@ def test_a_pack_holds_all_that_its_figures_rest_on(company: Company, pack: Path)
         assert f"expectations/{model.key}.yml" in held
     for model in load_catalog().layer("marts"):
         assert {f"marts/{model.name}.parquet", f"marts/{model.name}.csv"} <= set(held)
-    assert held["models/reference/ref_region.csv"] == (house.REFERENCE / "ref_region.csv").read_bytes()
-    assert held["requirements.lock"] == (house.HOUSE / "requirements.lock").read_bytes()
+    assert held["models/reference/ref_region.csv"] == (resources.REFERENCE / "ref_region.csv").read_bytes()
+    assert held["requirements.lock"] == (resources.ROOT / "requirements.lock").read_bytes()
     runs = pl.read_parquet(io.BytesIO(held[RUNS])).sort("run_id")
     assert runs["effective_cost_usd"].to_list() == [Decimal("110.08"), Decimal("86.00")]
     for kind in ("training_cost", "savings", "commitments", "expectations"):

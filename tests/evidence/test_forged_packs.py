@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from support.packs import RUNS, as_parquet, members, refused, rewritten
 
-from pipelines.errors import CheckError, UsageError
+from pipelines.base.errors import CheckError, UsageError
 from pipelines.evidence.pack import restated_marts
 
 Captured = pytest.CaptureFixture[str]

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from support.packs import members, refused, rewritten
 
-from pipelines.errors import CheckError
+from pipelines.base.errors import CheckError
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.run_logs import read_again
-from pipelines.sources.cur_delivery import load
+from pipelines.ingest.billing.delivery import load
 
 Members = dict[str, bytes]
 

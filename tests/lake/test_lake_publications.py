@@ -9,7 +9,7 @@ import pytest
 from support.lake_builds import WHOLE
 from support.lake_places import RECORD, Place
 
-from pipelines.errors import CheckError, SourceError
+from pipelines.base.errors import CheckError, SourceError
 
 
 def test_publications_are_numbered_and_stay(place: Place) -> None:
@@ -40,7 +40,7 @@ def test_the_publication_known_at_a_time(folder: Place) -> None:
 def test_a_publication_of_another_build_is_not_overwritten(folder: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     lake, other = folder.lake(), folder.lake()
     first = lake.publish(RECORD)
-    from pipelines.storage_local import LocalStore
+    from pipelines.warehouse.storage_local import LocalStore
 
     plain = LocalStore.list
     monkeypatch.setattr(LocalStore, "list", lambda self, prefix="": [])

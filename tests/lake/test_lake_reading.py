@@ -10,7 +10,7 @@ import pytest
 from support.lake_builds import MONTHLY, WHOLE, seal, staged
 from support.lake_places import Place, builds, commit
 
-from pipelines.errors import SourceError
+from pipelines.base.errors import SourceError
 
 
 def test_others_read_the_tables(place: Place, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_file_that_went_missing_is_named(place: Place, tmp_path: Path) -> None
     lake = place.lake()
     commit(lake, tmp_path, 1, None)
     (name,) = [path.name for path in lake.files(WHOLE)]
-    from pipelines.storage import open_store
+    from pipelines.warehouse.storage import open_store
 
     open_store(place.location, endpoint_url=place.endpoint).delete(f"tables/{WHOLE}/{name}")
     with pytest.raises(SourceError, match=name):
@@ -91,7 +91,7 @@ def test_a_look_at_many_tables_opens_each_once(folder: Place, tmp_path: Path, mo
 
 
 def test_a_file_is_downloaded_once(s3: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipelines.storage_s3 import S3Store
+    from pipelines.warehouse.storage_s3 import S3Store
 
     commit(s3.lake(), tmp_path, 1, None)
     downloads: list[str] = []

@@ -14,10 +14,10 @@ from support.ledgers import build_warehouse
 from support.random_ledgers import FIRST, HOURS, at
 from support.small_company import AUGUST, Company
 
+from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
 from pipelines.models.catalog import load_catalog
-from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.warehouse import Warehouse
 
 JULY = "2026-07"
 JUNE = "2026-06"

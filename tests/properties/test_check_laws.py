@@ -20,13 +20,13 @@ from support.ledgers import build_warehouse, open_tables
 
 from pipelines.demo import write_demo
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.lake import Lake
+from pipelines.models import gate as gates
 from pipelines.models.catalog import Model, load_catalog
-from pipelines.quality import gate as gates
-from pipelines.quality.contract import Contract, load_contract
-from pipelines.quality.gate import ExpectationsGate
-from pipelines.quality.statements import is_query
-from pipelines.quality.validate import validate
+from pipelines.models.contract import Contract, load_contract
+from pipelines.models.gate import ExpectationsGate
+from pipelines.models.statements import is_query
+from pipelines.models.validate import validate
+from pipelines.warehouse.lake import Lake
 
 STORED = [model for model in load_catalog().ordered if model.stored]
 # Great Expectations fetches this many rows of a query at most; of a column as many as it is asked for.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.proof.decomposition import Part, decompose
+from pipelines.analysis.decomposition import Part, decompose
 
 NAMES = ("silicon_price", "rate", "operations", "convergence", "price_change")
 costs = st.decimals("0", "1e9", places=6)

@@ -14,7 +14,7 @@ from support.focus_exports import as_focus, focus_lines, normalised
 from support.lab import LINE, Lab
 from support.random_ledgers import MONTH, Stay, any_line, any_stays, tracker
 
-from pipelines.sources.cur_columns import CUR, FOCUS, ColumnList
+from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords, read_runs
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import RunRecords, read_runs
 
 Story = list[dict[str, Any]]
 # Few names and few moments, so that ties, repeats and near misses are common.

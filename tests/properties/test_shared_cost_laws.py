@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.lab import Lab
 from support.random_ledgers import HOUR_MS, MONTH, Stay, any_bill, any_stays, hour, machine_line, tracker
 
-from pipelines.policy import Policy
+from pipelines.config.policy import Policy
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.commands import run_command
 
-from pipelines.proof.published_price import PublishedPrice, reconcile
+from pipelines.analysis.published_price import PublishedPrice, reconcile
 
 
 def rows(*told: tuple[str, str, str, str]) -> list[PublishedPrice]:

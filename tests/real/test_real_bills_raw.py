@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from support.cur_exports import bill, legacy_export, source, stored
 
-from pipelines.errors import SourceError
-from pipelines.settings import STANDARD_TAGS
-from pipelines.sources import aws_cur
-from pipelines.sources.aws_cur import RawDelivery
+from pipelines.base.errors import SourceError
+from pipelines.config.settings import STANDARD_TAGS
+from pipelines.ingest.billing import exports
+from pipelines.ingest.billing.exports import RawDelivery
 
 WORKSHOP = {
     "20181001-20181101": "Oct2018-WorkshopCUR-00001.snappy.parquet",
@@ -132,7 +132,7 @@ def test_nise_says_what_is_odd_in_it(nise: list[RawDelivery], nise_lines: list) 
     words = sum(line["pricing/publicOnDemandCost"] == "convertible" for _, line in nise_lines)
     (warning,) = (warning for raw in nise for warning in raw.warnings)
     assert f": {words} values of pricing/publicOnDemandCost" in warning and "'convertible'" in warning
-    twins = [said for said in aws_cur.raw_select(nise, STANDARD_TAGS).warnings if "user:Run_ID and user:run_id" in said]
+    twins = [said for said in exports.raw_select(nise, STANDARD_TAGS).warnings if "user:Run_ID and user:run_id" in said]
     assert len(twins) == len(nise)
 
 
@@ -309,7 +309,7 @@ def test_ice_manifests_without_files_are_empty_months(billing: Path, tmp_path: P
     month = tmp_path / "ice/20191201-20200101"
     month.mkdir(parents=True)
     (month / "ice-Manifest.json").write_text(manifest)
-    (delivery,) = aws_cur.list_deliveries(source(tmp_path / "ice"), tmp_path / "raw")
+    (delivery,) = exports.list_deliveries(source(tmp_path / "ice"), tmp_path / "raw")
     assert (delivery.kind, delivery.objects, delivery.billing_period) == ("cur", (), "2019-12")
 
 
@@ -318,7 +318,7 @@ def test_spark_reads_the_same_bill(nise: list[RawDelivery]) -> None:
     from pipelines.engine.spark import SparkEngine
 
     everything = "select * from aws_cur_line_item order by source_file, source_row"
-    shown = aws_cur.raw_select(nise, STANDARD_TAGS)
+    shown = exports.raw_select(nise, STANDARD_TAGS)
     with SparkEngine() as engine:
         for name, files in shown.views.items():
             engine.scan_files(name, files)

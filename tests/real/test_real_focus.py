@@ -17,7 +17,7 @@ from support.cur_exports import packed, stored
 from support.focus_exports import focus_export
 from support.ledgers import ask, ask_published, build_warehouse
 
-from pipelines.errors import SourceError
+from pipelines.base.errors import SourceError
 from pipelines.models.build import Builder
 
 Line = dict[str, str]

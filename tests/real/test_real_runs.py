@@ -9,8 +9,8 @@ from shutil import copy
 import polars as pl
 import pytest
 
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords, read_runs
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import RunRecords, read_runs
 
 
 def read(kind: str, folder: Path) -> RunRecords:

@@ -14,8 +14,8 @@ import pytest
 from support.imds import metadata_service
 from support.records import rows
 
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords, read_runs
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import RunRecords, read_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "recorder"))

@@ -16,7 +16,7 @@ from support.small_company import Company
 from support.stories import build_story
 
 from pipelines.models.build import FailedChecks
-from pipelines.quality.contract import load_contract
+from pipelines.models.contract import load_contract
 
 HOUR_MS = 3_600_000
 

@@ -10,7 +10,7 @@ import pytest
 from support.lab import Lab
 from support.random_ledgers import HOUR_MS, MONTH, Stay, hour, machine_line, tracker
 
-from pipelines.policy import Policy
+from pipelines.config.policy import Policy
 
 Line = dict[str, str]
 PLAN = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1"}

@@ -16,14 +16,15 @@ from support.bills import instance_hour, write_config, write_events, write_expor
 from support.ledgers import ask_published, build_warehouse
 from support.spoiled import run_events
 
-from pipelines import commands, house
-from pipelines.console import Console
+from pipelines import commands
+from pipelines.base import resources
 from pipelines.models.build import FailedChecks
 from pipelines.models.catalog import load_catalog
+from pipelines.models.contract import load_contract
 from pipelines.models.expressions import expand_calls
 from pipelines.models.totals import added
-from pipelines.quality.contract import load_contract
-from pipelines.reports.charts import ledger_chart
+from pipelines.present.charts import ledger_chart
+from pipelines.present.console import Console
 
 MONTH = "2026-07"
 KRONE = {"line_item_currency_code": "NOK"}
@@ -115,7 +116,7 @@ def money_queries() -> Iterator[tuple[str, str]]:
         for check in load_contract(model.key).checks:
             if check.kind == "rows":
                 yield f"{model.key}: {check.name}", check.query.format(batch="batch")
-    for path in sorted(house.DASHBOARDS.glob("*/report.yml")):
+    for path in sorted(resources.DASHBOARDS.glob("*/report.yml")):
         for name, sql in yaml.safe_load(path.read_text(encoding="utf-8"))["queries"].items():
             yield f"{path.parent.name}: {name}", expand_calls(sql, path)
 

@@ -10,7 +10,7 @@ from typing import Any
 from support.focus_exports import focus_lines, normalised
 from support.lab import Lab
 
-from pipelines.sources.cur_columns import FOCUS
+from pipelines.ingest.billing.columns import FOCUS
 
 MONTH = "2026-07"
 HOUR = {"ChargePeriodStart": f"{MONTH}-14 10:00:00", "ChargePeriodEnd": f"{MONTH}-14 11:00:00"}

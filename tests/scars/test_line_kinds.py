@@ -15,11 +15,11 @@ from support.odd_lines import JOB, ask, line
 from support.random_ledgers import BLOCK, Stay
 from support.trackers import failing_rows, staged
 
-from pipelines import house
+from pipelines.base import resources
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
-from pipelines.quality.contract import load_contract
-from pipelines.quality.validate import validate
+from pipelines.models.contract import load_contract
+from pipelines.models.validate import validate
 
 HOUR_MS = 3_600_000
 # Usage type, its resource, operation, product code; accelerators an hour of it has.
@@ -166,7 +166,7 @@ def test_a_lookup_with_a_row_twice(tmp_path: Path, name: str) -> None:
 
 def test_a_machine_family_with_two_accelerator_families() -> None:
     """T17: dedicated hosts are looked up by machine family, which must say one thing."""
-    with (house.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
+    with (resources.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
         told = {(row["instance_type"].split(".")[0], row["accelerator_family"]) for row in csv.DictReader(file)}
     assert [name for name, count in Counter(family for family, _ in told).items() if count > 1] == []
 
@@ -248,7 +248,7 @@ def test_a_run_on_an_accelerator_nobody_has_listed(tmp_path: Path) -> None:
 
 def test_every_family_of_the_fact_sheet_is_listed() -> None:
     """T22: all accelerator families of facts aws-billing 5 stand in the list, with their chips."""
-    with (house.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
+    with (resources.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
         chips = {
             row["instance_type"]: (row["accelerator_family"], int(row["accelerator_count"]))
             for row in csv.DictReader(file)

@@ -13,9 +13,9 @@ from support.bills import instance_hour, one_attempt, write_config, write_events
 from support.cur_exports import CUR2_LINE, LEGACY_LINE, csv_text, cur2_export, legacy_export, packed
 from support.ledgers import ask, build_warehouse
 
-from pipelines.errors import SourceError, UsageError
+from pipelines.base.errors import SourceError, UsageError
+from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
-from pipelines.settings import load_settings
 
 # Each builds a ledger, often more than once.
 pytestmark = pytest.mark.slow

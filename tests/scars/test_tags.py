@@ -21,9 +21,9 @@ from support.cur_exports import (
 )
 from support.ledgers import ask, build_warehouse, build_with
 
-from pipelines.settings import load_settings
-from pipelines.sources.aws_cur import RawDelivery, raw_select
-from pipelines.sources.cur_tags import bare
+from pipelines.config.settings import load_settings
+from pipelines.ingest.billing.exports import RawDelivery, raw_select
+from pipelines.ingest.billing.tags import bare
 
 TAGS = {"run_id": ("run_id",), "owner": ("owner",), "team": ("team",)}
 TEAM = "select tag_team from aws_cur_line_item order by source_row"

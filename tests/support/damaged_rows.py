@@ -13,8 +13,8 @@ import polars as pl
 import sqlglot
 from sqlglot import exp
 
-from pipelines.quality.checks import Check
-from pipelines.quality.contract import Contract
+from pipelines.models.checks import Check
+from pipelines.models.contract import Contract
 
 Row = dict[str, Any]
 

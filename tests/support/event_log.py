@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords, read_runs
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import RunRecords, read_runs
 
 # The ten lines of design.md section 2, word for word.
 DESIGN = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.sources.cur_columns import FOCUS, snake
+from pipelines.ingest.billing.columns import FOCUS, snake
 from support.bills import ORDINARY_LINE, next_month
 from support.cur_exports import MAP, csv_text, packed, parquet, write
 

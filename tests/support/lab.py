@@ -10,7 +10,14 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.config.policy import Policy
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.ingest.billing.columns import CUR, LISTS, ColumnList
+from pipelines.ingest.inventory.commitments import SCHEMA as COMMITMENT_SCHEMA
+from pipelines.ingest.inventory.registrations import SCHEMAS as PROOF_SCHEMAS
+from pipelines.ingest.inventory.reservations import SCHEMA as RESERVATION_SCHEMA
+from pipelines.ingest.runs.tracker import SCHEMAS
+from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.catalog import (
     BILLS,
     COMMITMENTS,
@@ -21,14 +28,7 @@ from pipelines.models.catalog import (
     Model,
     load_catalog,
 )
-from pipelines.models.given import ARGUMENTS, DELIVERIES, argument_select, delivery_select
-from pipelines.policy import Policy
-from pipelines.quality.contract import load_contract
-from pipelines.sources.capacity_reservation import SCHEMA as RESERVATION_SCHEMA
-from pipelines.sources.commitment import SCHEMA as COMMITMENT_SCHEMA
-from pipelines.sources.cur_columns import CUR, LISTS, ColumnList
-from pipelines.sources.proof_registration import SCHEMAS as PROOF_SCHEMAS
-from pipelines.sources.run_tracker import SCHEMAS
+from pipelines.models.contract import load_contract
 
 TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
 OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipelines.lake import Lake
+from pipelines.warehouse.lake import Lake
 from support.lake_builds import MONTHLY, WHOLE, open_lake, seal, staged
 
 TESTS = Path(__file__).resolve().parents[1]

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import polars as pl
 
+from pipelines.config.settings import Settings, load_settings
 from pipelines.engine import Engine
-from pipelines.marts import open_marts
 from pipelines.models.build import Builder
 from pipelines.models.catalog import GIVEN
+from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
 from pipelines.models.refresh import refresh
-from pipelines.settings import Settings, load_settings
-from pipelines.warehouse import Warehouse, published_of
+from pipelines.warehouse.warehouse import Warehouse, published_of
 
 
 def build_warehouse(config: Path, only: Collection[str] = ()) -> Builder:

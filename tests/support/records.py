@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import RunRecords
 
 
 def source(kind: str, location: Path | str, **more: Any) -> RunSource:

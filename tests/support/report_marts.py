@@ -13,8 +13,8 @@ import polars as pl
 
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.quality.contract import load_contract
-from pipelines.reports.render import ReportFacts, render_report
+from pipelines.models.contract import load_contract
+from pipelines.present.render import ReportFacts, render_report
 
 TYPES = {
     "VARCHAR": pl.String,

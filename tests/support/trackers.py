@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines import house
+from pipelines.base import resources
+from pipelines.config.settings import RunSource
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.ingest.runs.tracker import read_runs
 from pipelines.models.catalog import load_catalog
-from pipelines.quality.contract import load_contract
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import read_runs
+from pipelines.models.contract import load_contract
 from support.bills import write_events
 
 
@@ -23,7 +23,7 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
     for table, frame in read_runs(RunSource(name="jobs", location=str(runs))).tables.items():
         frame.write_parquet(root / f"{table}.parquet")
         engine.view(table, [root / f"{table}.parquet"])
-    types = house.REFERENCE / "ref_instance_type.csv"
+    types = resources.REFERENCE / "ref_instance_type.csv"
     typed = "select * replace (cast(accelerator_count as bigint) as accelerator_count)"
     engine.view_sql("ref_instance_type", f"{typed} from read_csv('{types}', all_varchar = true)")
     for model in load_catalog().ordered:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipelines.settings import RunSource
+from pipelines.config.settings import RunSource
 
 
 def day(clock: str) -> str:

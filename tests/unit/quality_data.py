@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.quality.contract import Contract, load_contract
-from pipelines.quality.gate import ExpectationsGate
-from pipelines.quality.validate import CheckResult, validate
+from pipelines.models.contract import Contract, load_contract
+from pipelines.models.gate import ExpectationsGate
+from pipelines.models.validate import CheckResult, validate
 
 COLUMNS = """
 run_id: {type: VARCHAR, meaning: Name of the run.}

@@ -14,9 +14,9 @@ from support.ledgers import build_warehouse
 from support.small_company import AUGUST, Company
 
 from pipelines import commands
-from pipelines.console import Console
-from pipelines.errors import UsageError
-from pipelines.settings import Settings, load_settings
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import Settings, load_settings
+from pipelines.present.console import Console
 
 COST = "select sum(effective_cost_usd) as cost from mart_run_cost"
 Captured = pytest.CaptureFixture[str]

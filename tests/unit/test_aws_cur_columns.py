@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.sources.cur_columns import CUR, LISTS, ColumnList, Delivered, Source, snake, tag_containers
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.columns import CUR, LISTS, ColumnList, Delivered, Source, snake, tag_containers
 
 REQUIRED = [column.name for column in CUR.columns if column.required]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, source, stored
 
+from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.settings import Settings
-from pipelines.sources import aws_cur
-from pipelines.sources.cur_columns import CUR
-from pipelines.sources.published_bill import PublishedBill
-from pipelines.sources.raw_bill import RawBill
-from pipelines.storage_local import LocalStore
+from pipelines.ingest.billing import exports
+from pipelines.ingest.billing.columns import CUR
+from pipelines.ingest.billing.published import PublishedBill
+from pipelines.ingest.billing.raw import RawBill
+from pipelines.warehouse.storage_local import LocalStore
 
 JULY, AUGUST = "2026-07", "2026-08"
 FILES = {"a-1.csv.gz": packed(csv_text([CUR2_LINE])), "a-2.snappy.parquet": parquet([CUR2_LINE] * 2)}
@@ -42,8 +42,8 @@ def raw_bill(export: Path, tmp_path: Path) -> RawBill:
 
 
 def other_code(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(aws_cur, "code_digest", lambda *modules: "of other code")
-    return aws_cur.converter_of(CUR)
+    monkeypatch.setattr(exports, "code_digest", lambda *modules: "of other code")
+    return exports.converter_of(CUR)
 
 
 def test_a_csv_is_converted_again_and_parquet_is_not_fetched_twice(

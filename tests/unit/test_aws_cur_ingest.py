@@ -25,8 +25,8 @@ from support.cur_exports import (
     zipped,
 )
 
-from pipelines.errors import SourceError
-from pipelines.sources import aws_cur
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing import exports
 
 COST = "lineItem/UnblendedCost"
 THREE = [{**LEGACY_LINE, COST: cost} for cost in ("1.25", "2.5", "0.00000000005")]
@@ -180,7 +180,7 @@ def test_two_manifests_of_like_fingerprints_are_two_deliveries(tmp_path: Path) -
     (before,) = stored(root, tmp_path / "raw")
     files = {"x.csv.gz": packed(csv_text(CUR2_THREE[:1]))}
     cur2_export(tmp_path / "bucket", files, execution="20260802T000000Z-exec-2")
-    (restated,) = aws_cur.list_deliveries(source(root), tmp_path / "elsewhere")
+    (restated,) = exports.list_deliveries(source(root), tmp_path / "elsewhere")
     # The delivery before, as if the first digits of its fingerprint were those of the one that replaces it.
     alike = restated.fingerprint[:8] + before.delivery.fingerprint[8:]
     folder = before.folder.rename(before.folder.with_name(alike[:16]))
@@ -205,7 +205,7 @@ def test_a_restated_month_lies_beside_the_one_before(tmp_path: Path) -> None:
 
 def test_a_killed_ingest_leaves_nothing_that_counts(tmp_path: Path) -> None:
     root = FORMS["cur2 parquet"](tmp_path / "bucket")
-    (delivery,) = aws_cur.list_deliveries(source(root), tmp_path / "raw")
+    (delivery,) = exports.list_deliveries(source(root), tmp_path / "raw")
     folder = delivery.folder(tmp_path / "raw")
     # A process id that no process can have.
     left = folder.with_name(f".{folder.name}.{2**22 + 1}.tmp")
@@ -213,15 +213,15 @@ def test_a_killed_ingest_leaves_nothing_that_counts(tmp_path: Path) -> None:
     (left / "part-1.parquet").write_bytes(b"half a fi")
     alive = folder.with_name(f".other.{os.getppid()}.tmp")
     alive.mkdir()
-    assert aws_cur.ingest(delivery, source(root), tmp_path / "raw").line_count == 3
+    assert exports.ingest(delivery, source(root), tmp_path / "raw").line_count == 3
     assert not left.exists() and alive.exists()
 
 
 def test_progress_ends_at_all_bytes(tmp_path: Path) -> None:
     root = FORMS["two files"](tmp_path)
-    (delivery,) = aws_cur.list_deliveries(source(root), tmp_path / "raw")
+    (delivery,) = exports.list_deliveries(source(root), tmp_path / "raw")
     heard: list[tuple[int, int, str]] = []
-    aws_cur.ingest(delivery, source(root), tmp_path / "raw", lambda *said: heard.append(said))
+    exports.ingest(delivery, source(root), tmp_path / "raw", lambda *said: heard.append(said))
     total = sum(item.size for item in delivery.objects)
     assert heard[-1] == (total, total, "payer 2026-07")
     assert [done for done, _, _ in heard] == sorted(done for done, _, _ in heard)

@@ -17,8 +17,8 @@ from support.cur_exports import (
     write,
 )
 
-from pipelines.errors import SourceError
-from pipelines.sources.aws_cur import Delivery, detect_kind, list_deliveries
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.exports import Delivery, detect_kind, list_deliveries
 
 LEGACY = {"ml-cur-1.csv.gz": packed(csv_text([LEGACY_LINE]))}
 CUR2 = {"ml-cur2-00001.csv.gz": packed(csv_text([CUR2_LINE]))}

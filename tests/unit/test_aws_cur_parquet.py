@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.cur_exports import CUR2_LINE, bill, cur2_export, parquet, stored
 
-from pipelines.errors import SourceError
+from pipelines.base.errors import SourceError
 
 CUR2_THREE = [{**CUR2_LINE, "line_item_unblended_cost": cost} for cost in ("1.25", "2.5", "0.00000000005")]
 

@@ -19,9 +19,9 @@ from support.cur_exports import (
     stored,
 )
 
-from pipelines.errors import SourceError
-from pipelines.sources import aws_cur
-from pipelines.storage import open_store
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing import exports
+from pipelines.warehouse.storage import open_store
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ def test_manifests_may_not_point_elsewhere(
     root = cur2_export(tmp_path / "b", {"a-1.snappy.parquet": parquet([CUR2_LINE])}, bucket=bucket, prefix=prefix)
     location = upload(root, "example-billing", "cur2/ml-cur2", s3_endpoint)
     with pytest.raises(SourceError, match=says) as raised:
-        aws_cur.list_deliveries(source(location, endpoint_url=s3_endpoint), tmp_path / "raw")
+        exports.list_deliveries(source(location, endpoint_url=s3_endpoint), tmp_path / "raw")
     assert f"nothing outside {location} is read" in str(raised.value)
 
 
 def test_a_missing_bucket_is_named(tmp_path: Path, s3_endpoint: str) -> None:
     with pytest.raises(SourceError, match="s3://no-such-bucket/cur"):
-        aws_cur.list_deliveries(source("s3://no-such-bucket/cur", endpoint_url=s3_endpoint), tmp_path / "raw")
+        exports.list_deliveries(source("s3://no-such-bucket/cur", endpoint_url=s3_endpoint), tmp_path / "raw")

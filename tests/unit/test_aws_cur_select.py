@@ -21,10 +21,10 @@ from support.cur_exports import (
     stored,
 )
 
-from pipelines import house
-from pipelines.sources.aws_cur import RawDelivery, raw_select
-from pipelines.sources.cur_delivery import TagKey
-from pipelines.sources.cur_tags import bare, lookups
+from pipelines.base import resources
+from pipelines.ingest.billing.delivery import TagKey
+from pipelines.ingest.billing.exports import RawDelivery, raw_select
+from pipelines.ingest.billing.tags import bare, lookups
 
 TAGS = {"run_id": ("run_id", "RunId"), "owner": ("owner",), "team": ("team",)}
 
@@ -42,7 +42,7 @@ def cur2(tmp_path: Path, *lines: dict, name: str = "ml-cur2") -> RawDelivery:
 
 
 def test_the_columns_are_those_of_the_list_in_its_order(tmp_path: Path) -> None:
-    with (house.REFERENCE / "ref_cur_column.csv").open(newline="") as lines:
+    with (resources.REFERENCE / "ref_cur_column.csv").open(newline="") as lines:
         listed = [row["column_name"] for row in csv.DictReader(lines) if row["type"] != "TAGS"]
     expected = ["source_name", "delivery_id", "billing_period", "source_file", "source_row", *listed]
     expected += ["tag_run_id", "tag_owner", "tag_team", "tag_json"]

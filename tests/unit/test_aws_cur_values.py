@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.sources import cur_values
+from pipelines.ingest.billing import values
 
 
 def number(text: str) -> Decimal | None:
-    return cur_values.numbers(pa.array([text]))[0][0].as_py()
+    return values.numbers(pa.array([text]))[0][0].as_py()
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_numbers_are_exact_to_ten_places(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("text", ["abc", "1,5", "1_000", " 1.5", "nan", "inf", "0x1", "10000000000", "--1", "1e400"])
 def test_what_is_no_number_is_told(text: str) -> None:
-    values, unread = cur_values.numbers(pa.array(["1", None, text]))
-    assert values.to_pylist() == [Decimal(1), None, None]
+    read, unread = values.numbers(pa.array(["1", None, text]))
+    assert read.to_pylist() == [Decimal(1), None, None]
     assert unread.to_pylist() == [False, False, True]
 
 
@@ -59,8 +59,8 @@ def test_any_number_rounds_as_decimal_does(value: Decimal) -> None:
 def test_the_total_keeps_every_digit() -> None:
     texts = pa.array(["0.00377554707705832", "1E-17", None, "oops", "9999999999.99999999999999999"])
     expected = Decimal("0.00377554707705832") + Decimal("1E-17") + Decimal("9999999999.99999999999999999")
-    assert cur_values.total(texts) == expected
-    assert cur_values.total(pa.array([], pa.string())) == 0
+    assert values.total(texts) == expected
+    assert values.total(pa.array([], pa.string())) == 0
 
 
 @pytest.mark.parametrize(
@@ -75,21 +75,21 @@ def test_the_total_keeps_every_digit() -> None:
     ],
 )
 def test_times_are_naive_utc(text: str, expected: datetime) -> None:
-    assert cur_values.times(pa.array([text, None]))[0].to_pylist() == [expected, None]
+    assert values.times(pa.array([text, None]))[0].to_pylist() == [expected, None]
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "1719792000", "0001-01-01T00:00:00+14:00"])
 def test_what_is_no_time_is_told(text: str) -> None:
-    values, unread = cur_values.times(pa.array([None, text]))
-    assert values.to_pylist() == [None, None]
+    read, unread = values.times(pa.array([None, text]))
+    assert read.to_pylist() == [None, None]
     assert unread.to_pylist() == [False, True]
 
 
 def test_maps_are_json_objects() -> None:
     texts = pa.array(['{"user_run_id":"r-42","n":1,"empty":"","word":"None","gone":null}', "{}", None, "[1]", "{oops"])
-    values, unread = cur_values.maps(texts)
-    assert values.to_pylist() == [[("user_run_id", "r-42"), ("n", "1")], [], None, None, None]
+    read, unread = values.maps(texts)
+    assert read.to_pylist() == [[("user_run_id", "r-42"), ("n", "1")], [], None, None, None]
     assert unread.to_pylist() == [False, False, False, True, True]
-    assert cur_values.map_keys(values) == ["user_run_id", "n"]
-    assert cur_values.map_value(values, "user_run_id").to_pylist() == ["r-42", None, None, None, None]
-    assert cur_values.map_value(values, "empty").to_pylist() == [None] * 5
+    assert values.map_keys(values) == ["user_run_id", "n"]
+    assert values.map_value(values, "user_run_id").to_pylist() == ["r-42", None, None, None, None]
+    assert values.map_value(values, "empty").to_pylist() == [None] * 5

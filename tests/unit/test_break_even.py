@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.proof.break_even import (
+from pipelines.analysis.break_even import (
     INPUTS,
     Case,
     break_even_value,

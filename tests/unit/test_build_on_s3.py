@@ -13,12 +13,12 @@ from support.ledgers import build_with
 from support.small_company import AUGUST, Company, found
 
 from pipelines import commands
-from pipelines.console import Console
+from pipelines.config.settings import Settings, load_settings
 from pipelines.evidence.pack import write_pack
 from pipelines.evidence.verify import verify
-from pipelines.lock import BuildBusy
-from pipelines.settings import Settings, load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.present.console import Console
+from pipelines.warehouse.lock import BuildBusy
+from pipelines.warehouse.warehouse import Warehouse
 
 # The one the manifests of `support.bills` name.
 BUCKET = "example-billing"

@@ -11,7 +11,7 @@ from typing import Any
 from support.lab import Lab
 from support.random_ledgers import BLOCK, MONTH, Stay, at, hour, tracker
 
-from pipelines.quality.contract import load_contract
+from pipelines.models.contract import load_contract
 
 HOUR_MS = 3_600_000
 OTHER = BLOCK.replace("cr-0b10c5", "cr-0e1f")

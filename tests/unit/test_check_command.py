@@ -10,9 +10,9 @@ from support.bills import instance_hour, write_config, write_export
 from support.ledgers import build_with
 
 from pipelines.commands import check
-from pipelines.console import Console
-from pipelines.policy import Policy
-from pipelines.settings import Settings, load_settings
+from pipelines.config.policy import Policy
+from pipelines.config.settings import Settings, load_settings
+from pipelines.present.console import Console
 
 OPEN_HOUR = instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04", bill_invoice_id="")
 Captured = pytest.CaptureFixture[str]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.proof.checkpoint_interval import availability, daly, dollar, overhead, young
+from pipelines.analysis.checkpoint_interval import availability, daly, dollar, overhead, young
 
 SAVES = st.floats(1, 900)
 BETWEEN = st.floats(3_600, 3_000_000)

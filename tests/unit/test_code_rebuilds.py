@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.small_company import Company
 
+from pipelines.ingest.billing.columns import CUR
 from pipelines.models.catalog import RAW_TABLES, load_catalog
-from pipelines.sources.cur_columns import CUR
 
 ROOT = Path(__file__).resolve().parents[2]
 

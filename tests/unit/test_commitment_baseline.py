@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.commitments.baseline import (
+from pipelines.analysis.commitment_baseline import (
     WEEK_HOURS,
     back_test,
     best_commitment,

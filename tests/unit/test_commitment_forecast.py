@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from pipelines.commitments.forecast import months_ahead, runway
+from pipelines.analysis.forecast import months_ahead, runway
 
 # Student's t at 97.5 %, from its table (NIST, e-Handbook 1.3.6.7.2).
 T2, T4 = 4.303, 2.776

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from support.aws_answers import aws_answers
 
-from pipelines.errors import SourceError
-from pipelines.settings import CommitmentSource
-from pipelines.sources.commitment import commitments_fingerprint, read_commitments
+from pipelines.base.errors import SourceError
+from pipelines.config.settings import CommitmentSource
+from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
 
 PLAN = {
     "savingsPlanArn": "arn:aws:savingsplans::000011112222:savingsplan/sp-1",

@@ -15,17 +15,17 @@ from support.report_marts import words as words_of
 from support.stories import build_story
 from typer.testing import CliRunner
 
+from pipelines.base.errors import UsageError
+from pipelines.base.resources import known_reports
 from pipelines.cli import app
 from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
-from pipelines.errors import UsageError
-from pipelines.house import known_reports
-from pipelines.marts import open_marts
 from pipelines.models.build import Builder
-from pipelines.reports.page import report_page
-from pipelines.reports.printed import page_of
-from pipelines.reports.render import answered, facts_of
-from pipelines.warehouse import published_of
+from pipelines.models.marts import open_marts
+from pipelines.present.page import report_page
+from pipelines.present.printed import page_of
+from pipelines.present.render import answered, facts_of
+from pipelines.warehouse.warehouse import published_of
 
 STORY = Path(__file__).parents[1] / "golden" / "wins_ties_and_losses"
 

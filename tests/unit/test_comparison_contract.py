@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.quality.contract import load_contract
-from pipelines.quality.validate import validate
+from pipelines.models.contract import load_contract
+from pipelines.models.validate import validate
 
 GPU, TRAINIUM = "p5.48xlarge", "trn1.32xlarge"
 BASE, HALF = (10, 11, 12.1), (5, 5.5, 6.05)

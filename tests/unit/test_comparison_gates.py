@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.proof.comparison import Context, compare
-from pipelines.proof.estimate import estimate
-from pipelines.proof.quality import Margin
-from pipelines.proof.registration import Registration
-from pipelines.proof.verdict import price_change_to_flip
+from pipelines.analysis.comparison import Context, compare
+from pipelines.analysis.estimate import estimate
+from pipelines.analysis.quality import Margin
+from pipelines.analysis.registration import Registration
+from pipelines.analysis.verdict import price_change_to_flip
 
 GPU, TRAINIUM = "p5.48xlarge", "trn1.32xlarge"
 BASE, HALF = (10, 11, 12.1), (5, 5.5, 6.05)

@@ -13,14 +13,14 @@ from support.focus_exports import write_focus_export
 from support.ledgers import build_warehouse
 from support.payers import write_month
 
-from pipelines.errors import CheckError, SourceError, UsageError
+from pipelines.base.errors import CheckError, SourceError, UsageError
+from pipelines.config.settings import load_settings
+from pipelines.ingest.billing import exports
 from pipelines.models import conflicts
 from pipelines.models.build import Builder
 from pipelines.models.conflicts import refuse_conflicts
 from pipelines.models.publish import plan
-from pipelines.settings import load_settings
-from pipelines.sources import aws_cur
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.warehouse import Warehouse
 
 PAYER, ACCOUNT, OTHER = "000011112222", "000033334444", "000055556666"
 
@@ -173,7 +173,7 @@ def test_what_was_published_is_not_looked_at_again(tmp_path: Path, monkeypatch: 
     seen: list[str] = []
     scan = conflicts.shared_accounts
 
-    def seeing(stored: Sequence[aws_cur.RawDelivery]) -> pl.DataFrame:
+    def seeing(stored: Sequence[exports.RawDelivery]) -> pl.DataFrame:
         seen.extend(raw.delivery.billing_period for raw in stored)
         return scan(stored)
 
@@ -201,7 +201,7 @@ def test_one_delivery_in_two_places_is_refused_before_a_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: Callable[[Path], tuple[Path, Path]]
 ) -> None:
     one, other = places(tmp_path)
-    monkeypatch.setattr(aws_cur, "_store_files", lambda *_: pytest.fail("a file of it was read"))
+    monkeypatch.setattr(exports, "_store_files", lambda *_: pytest.fail("a file of it was read"))
     with pytest.raises(SourceError) as refused:
         look(configure(tmp_path, entry("one", one), entry("other", other)))
     manifest = "metadata/BILLING_PERIOD=2026-07/ml-cur2-Manifest.json"

@@ -10,7 +10,7 @@ from math import exp
 import polars as pl
 import pytest
 
-from pipelines.proof.far_off import far_off
+from pipelines.analysis.far_off import far_off
 from pipelines.transforms.mart_cost_anomaly import build
 
 TRIALS = 20_000

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from pipelines import house
+from pipelines.base import resources
 from pipelines.doctor.finding import ACTIONS
-from pipelines.sources.cur_options import ADDED
+from pipelines.ingest.billing.options import ADDED
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 TEMPLATE = (DEPLOY / "billing-export.yml").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def test_cloudformation_accepts_the_template() -> None:
 def test_the_export_selects_every_column_we_read() -> None:
     selected = columns()
     assert len(selected) == len(set(selected))
-    with (house.REFERENCE / "ref_cur_column.csv").open(encoding="utf-8", newline="") as file:
+    with (resources.REFERENCE / "ref_cur_column.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     missing = []
     for row in rows:

@@ -12,9 +12,9 @@ import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.ledgers import build_warehouse
 
+from pipelines.config.settings import load_settings
 from pipelines.doctor.examine import examine
 from pipelines.doctor.finding import Finding, exit_code
-from pipelines.settings import load_settings
 
 NOW = datetime(2026, 7, 4, 12)
 Lines = Mapping[str, Sequence[Mapping[str, str]]]

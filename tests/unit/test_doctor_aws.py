@@ -15,10 +15,10 @@ import pytest
 from support.billing_api import BillingApi, billing_api
 from support.bills import instance_hour, write_export
 
+from pipelines.config.settings import load_settings
 from pipelines.doctor.aws import may_describe_capacity
 from pipelines.doctor.examine import examine
 from pipelines.doctor.finding import Finding, exit_code
-from pipelines.settings import load_settings
 
 NOW = datetime(2026, 7, 4, 12)
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipelines.proof import estimate as proof
-from pipelines.proof.estimate import clustered, estimate, not_inferior
+from pipelines.analysis import estimate as proof
+from pipelines.analysis.estimate import clustered, estimate, not_inferior
 
 COSTS = st.lists(st.floats(0.5, 5000), min_size=3, max_size=8)
 

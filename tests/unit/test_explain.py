@@ -19,14 +19,14 @@ from support.ledgers import build_warehouse
 from support.small_company import AUGUST, JULY, Company
 from support.stories import build_story
 
+from pipelines.base.errors import CheckError, SourceError, TrainledgerError, UsageError
+from pipelines.config.settings import load_settings
 from pipelines.engine import Engine
-from pipelines.errors import CheckError, SourceError, TrainledgerError, UsageError
-from pipelines.explain.asked import Asked, ask_day, ask_invoice, ask_run
 from pipelines.explain.command import app
 from pipelines.explain.lines import Explanation, behind
-from pipelines.marts import open_marts
-from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse, published_of
+from pipelines.explain.query import Asked, ask_day, ask_invoice, ask_run
+from pipelines.models.marts import open_marts
+from pipelines.warehouse.warehouse import Warehouse, published_of
 
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 Answer = TypeVar("Answer")

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import house
-from pipelines.buckets import BUCKETS
-from pipelines.console import Console
-from pipelines.errors import UsageError
+from pipelines.base import resources
+from pipelines.base.errors import UsageError
 from pipelines.explain.layout import Label, grid
 from pipelines.explain.names import look_up, show_name, to_json
 from pipelines.models.catalog import load_catalog
+from pipelines.models.contract import load_contract
 from pipelines.models.expressions import load_expressions
-from pipelines.quality.contract import load_contract
+from pipelines.present.buckets import BUCKETS
+from pipelines.present.console import Console
 
 TABLES = load_catalog().ordered
 COLUMNS = sorted({column.name for model in TABLES for column in load_contract(model.key).columns})
@@ -109,12 +109,14 @@ def test_every_bucket_of_the_ledger_is_told_in_a_line() -> None:
 
 
 def test_every_rule_of_effective_cost_is_told_in_words() -> None:
-    with (house.REFERENCE / "ref_cost_rule.csv").open(encoding="utf-8", newline="") as file:
+    with (resources.REFERENCE / "ref_cost_rule.csv").open(encoding="utf-8", newline="") as file:
         told = {row["cost_rule"] for row in csv.DictReader(file)}
-    with (house.REFERENCE / "ref_line_item_type.csv").open(encoding="utf-8", newline="") as file:
+    with (resources.REFERENCE / "ref_line_item_type.csv").open(encoding="utf-8", newline="") as file:
         listed = {row["effective_rule"] for row in csv.DictReader(file)}
     # Also what staging gives to a type that is in no list, and what the functions decide by.
-    sql = "\n".join(path.read_text() for path in [*house.SQL.glob("functions/*.sql"), *house.SQL.glob("staging/*.sql")])
+    sql = "\n".join(
+        path.read_text() for path in [*resources.SQL.glob("functions/*.sql"), *resources.SQL.glob("staging/*.sql")]
+    )
     tested = set(re.findall(r"effective_rule = '(\w+)'", sql))
     for several in re.findall(r"effective_rule in \(([^)]+)\)", sql):
         tested |= set(re.findall(r"'(\w+)'", several))

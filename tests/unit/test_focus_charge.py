@@ -14,7 +14,7 @@ from support.focus_rules import COLUMNS, SERVICES, violations
 from support.lab import Lab
 from support.rich_bill import JULY, LINES, ODCR, PLAN, RESERVED
 
-from pipelines import house
+from pipelines.base import resources
 
 Charge = dict[str, Any]
 CHARGES = "stg_aws__focus_charge"
@@ -159,7 +159,7 @@ def test_other_fees_are_paid_and_accrued_too(charges: list[Charge]) -> None:
 
 
 def test_every_listed_service_has_a_category_of_the_specification() -> None:
-    with (house.REFERENCE / "ref_service.csv").open(newline="") as lines:
+    with (resources.REFERENCE / "ref_service.csv").open(newline="") as lines:
         for row in csv.DictReader(lines):
             category = row["service_category"]
             allowed = [*SERVICES[category].split("|"), f"Other ({category})"]

@@ -11,8 +11,8 @@ import pytest
 from support.cur_exports import bill, csv_text, packed, stored
 from support.focus_exports import focus_export, focus_lines, focus_parquet, in_lower_case
 
-from pipelines.errors import SourceError
-from pipelines.sources.cur_columns import FOCUS
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.columns import FOCUS
 
 # An hour under a Savings Plan, and its tags.
 LINE = {

@@ -10,8 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import house
-from pipelines.proof.lean import SPIKE, Decision, Finding, Measured, Rule, arithmetic, decide, rules_of, weigh
+from pipelines.analysis.recommendation import (
+    SPIKE,
+    Decision,
+    Finding,
+    Measured,
+    Rule,
+    arithmetic,
+    decide,
+    rules_of,
+    weigh,
+)
+from pipelines.base import resources
 
 # A mainstream fine-tune nobody needs by a day, that costs less than it saves over the horizon.
 KNOWN: dict[str, Any] = {
@@ -38,7 +48,7 @@ PROVEN = Measured("proven", "", 0.4, 0.3, 0.5, 0, 12_800.0)
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
-    with (house.REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+    with (resources.REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return [{k: int(v) if k.endswith("_no") else v for k, v in row.items()} for row in csv.DictReader(file)]
 
 

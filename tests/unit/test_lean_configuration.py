@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import UsageError
-from pipelines.settings import load_settings
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import load_settings
 
 OFFER = """
 [[decisions.offers]]

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from pipelines import lock
-from pipelines.errors import UnreachableError
-from pipelines.lake import Lake
-from pipelines.lock import LEASE_KEY, BuildBusy
-from pipelines.storage import open_store
-from pipelines.storage_s3 import S3Store
+from pipelines.base.errors import UnreachableError
+from pipelines.warehouse.lake import Lake
+from pipelines.warehouse.lock import LEASE_KEY, BuildBusy
+from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.storage_s3 import S3Store
+from pipelines.warehouse.warehouse import lock
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = {"code_revision": "1", "inputs": {}, "tables": {}, "checks": []}
@@ -27,9 +27,9 @@ HOLD = """
 import sys, time
 from datetime import timedelta
 from pathlib import Path
-from pipelines import lock
-from pipelines.lake import Lake
-from pipelines.storage import open_store
+from pipelines.warehouse.warehouse import lock
+from pipelines.warehouse.lake import Lake
+from pipelines.warehouse.storage import open_store
 
 location, endpoint, cache, seconds = sys.argv[1:]
 lock.LEASE = timedelta(seconds=float(seconds))

@@ -10,11 +10,11 @@ import pytest
 from support.ledgers import build_warehouse
 from support.small_company import AUGUST, JULY, Company
 
+from pipelines.base.errors import CheckError
+from pipelines.config.settings import load_settings
 from pipelines.engine import duckdb as engine
-from pipelines.errors import CheckError
 from pipelines.models.mart_copy import mart_files, stage_copy, write_copy
-from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

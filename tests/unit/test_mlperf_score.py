@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.proof.mlperf_score import mlperf_score
+from pipelines.analysis.mlperf_score import mlperf_score
 
 
 def test_the_best_and_the_worst_are_left_out() -> None:

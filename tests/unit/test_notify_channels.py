@@ -11,12 +11,12 @@ import pytest
 from support.mailboxes import certificate_of, raw_server, smtp_server, webhook_server
 from support.ports import free_port
 
-from pipelines.errors import SourceError, TrainledgerError, UnreachableError, UsageError
+from pipelines.base.errors import SourceError, TrainledgerError, UnreachableError, UsageError
+from pipelines.config.notify import MailChannel, SlackChannel
+from pipelines.config.settings import load_settings
 from pipelines.notify.mail import message_of, send
 from pipelines.notify.news import News, Notice
 from pipelines.notify.slack import body_of, post
-from pipelines.settings import load_settings
-from pipelines.settings_notify import MailChannel, SlackChannel
 
 AT = datetime(2026, 8, 3, 6, tzinfo=UTC)
 NEWS = News("anomaly/run/a/2026-07-14/USD", "anomaly", "run a, 2026-07-14: 30.00 USD per run")

@@ -12,11 +12,11 @@ from support.commands import run_command
 from support.mailboxes import raw_server, smtp_server, webhook_server
 from support.small_company import Company
 
-from pipelines.errors import UsageError
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import load_settings
 from pipelines.notify.news import News
 from pipelines.notify.record import Record
-from pipelines.settings import load_settings
-from pipelines.storage import open_store
+from pipelines.warehouse.storage import open_store
 
 Captured = pytest.CaptureFixture[str]
 NEWS = News("anomaly/run/a/2026-07-14/USD", "anomaly", "run a, 2026-07-14: 30.00 USD per run")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import UsageError
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import load_settings
 from pipelines.notify.mail import message_of, send
 from pipelines.notify.news import News, Notice
-from pipelines.settings import load_settings
 
 PASSWORD = "TRAINLEDGER_NOTIFY__MAIL__PASSWORD"
 MAIL = '[notify.mail]\nhost = "m.acme.dev"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev"]\n'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.reports.formats import minus, minuses
+from pipelines.present.formats import minus, minuses
 
 
 @pytest.mark.parametrize(

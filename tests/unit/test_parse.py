@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.parse import ParseError, parse_json, parse_toml
+from pipelines.base.parse import ParseError, parse_json, parse_toml
 
 DEEP = "is nested more than 100 levels deep"
 # What would be too deep, did it not stand in a string.

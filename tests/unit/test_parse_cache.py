@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import house
+from pipelines.base import resources
+from pipelines.config.file import cache_folder
 from pipelines.models import catalog as catalogs
 from pipelines.models import code, parse_cache
+from pipelines.models import contract as contracts
 from pipelines.models.catalog import load_catalog
-from pipelines.quality import contract as contracts
-from pipelines.quality.contract import load_contract
-from pipelines.settings_file import cache_folder
+from pipelines.models.contract import load_contract
 
 TABLE = "marts/mart_run_cost"
 
@@ -120,9 +120,9 @@ def test_the_cache_lies_where_the_user_has_caches(home: Path, monkeypatch: pytes
 
 
 def test_a_contract_is_kept_whole(home: Path) -> None:
-    for path in house.EXPECTATIONS.glob("*/*.yml"):
-        table = path.relative_to(house.EXPECTATIONS).with_suffix("").as_posix()
-        parsed = contracts._contract(table, house.EXPECTATIONS)
+    for path in resources.EXPECTATIONS.glob("*/*.yml"):
+        table = path.relative_to(resources.EXPECTATIONS).with_suffix("").as_posix()
+        parsed = contracts._contract(table, resources.EXPECTATIONS)
         assert contracts._recorded(contracts._record(parsed)) == parsed
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import CheckError, SourceError
-from pipelines.paths import below, checked_name, unsafe
+from pipelines.base.errors import CheckError, SourceError
+from pipelines.base.paths import below, checked_name, unsafe
 
 HOSTILE = {
     "": "it is empty",

@@ -10,14 +10,14 @@ import pytest
 from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
 from support.payers import months_from, write_payers
 
+from pipelines.config.settings import Settings, load_settings
+from pipelines.ingest.billing import raw
+from pipelines.ingest.billing.delivery import load
 from pipelines.models.publish import plan
-from pipelines.settings import Settings, load_settings
-from pipelines.sources import raw_bill
-from pipelines.sources.cur_delivery import load
-from pipelines.storage import open_store
-from pipelines.storage_local import LocalStore
-from pipelines.storage_s3 import S3Store
-from pipelines.warehouse import Warehouse
+from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.storage_local import LocalStore
+from pipelines.warehouse.storage_s3 import S3Store
+from pipelines.warehouse.warehouse import Warehouse
 
 MONTHS = months_from("2025-11", 4)
 PAYERS = 3
@@ -49,8 +49,8 @@ def test_a_manifest_is_read_once(settings: Settings, monkeypatch: pytest.MonkeyP
 def test_the_bill_is_described_once_a_month(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of some fifty tables asks what its bill is, to know whether it is up to date."""
     described: list[int] = []
-    plain = raw_bill.raw_select
-    monkeypatch.setattr(raw_bill, "raw_select", lambda raws, *rest: described.append(len(raws)) or plain(raws, *rest))
+    plain = raw.raw_select
+    monkeypatch.setattr(raw, "raw_select", lambda raws, *rest: described.append(len(raws)) or plain(raws, *rest))
     bill = Warehouse(settings).bill
     seen = {bill.fingerprint("aws_cur_line_item", month) for _ in range(3) for month in MONTHS}
     assert len(seen) == len(MONTHS) and described == [PAYERS] * len(MONTHS)

@@ -8,11 +8,11 @@ from pathlib import Path
 from support.bills import instance_hour, write_config, write_export
 from support.ledgers import build_with
 
+from pipelines.config.policy import Policy
+from pipelines.config.settings import Settings, load_settings
+from pipelines.models.arguments import argument_select
 from pipelines.models.build import Builder
-from pipelines.models.given import argument_select
-from pipelines.policy import Policy
-from pipelines.quality.told import warnings
-from pipelines.settings import Settings, load_settings
+from pipelines.present.warnings import warnings
 
 MONTH = "2026-07"
 

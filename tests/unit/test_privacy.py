@@ -15,12 +15,12 @@ from support.commands import run_command
 from support.small_company import Company
 from support.spoiled import Said
 
-from pipelines.marts import open_marts
-from pipelines.privacy import Privacy, Pseudonyms
-from pipelines.reports.printed import page_of
-from pipelines.reports.render import answered, facts_of
-from pipelines.settings import load_settings
-from pipelines.warehouse import Warehouse, published_of
+from pipelines.config.settings import load_settings
+from pipelines.models.marts import open_marts
+from pipelines.present.printed import page_of
+from pipelines.present.render import answered, facts_of
+from pipelines.warehouse.pseudonyms import Privacy, Pseudonyms
+from pipelines.warehouse.warehouse import Warehouse, published_of
 
 Captured = pytest.CaptureFixture[str]
 KEY, OTHER_KEY = "k" * 32, "another-key-of-thirty-two-characters"
@@ -243,9 +243,9 @@ def test_a_key_is_no_part_of_a_file_and_is_long_enough(
 
 
 def test_every_column_that_names_an_owner_is_a_user() -> None:
-    """A new one must be added to pipelines/privacy.py."""
-    from pipelines.privacy import _USERS
-    from pipelines.quality.contract import load_columns
+    """A new one must be added to pipelines/warehouse/pseudonyms.py."""
+    from pipelines.models.contract import load_columns
+    from pipelines.warehouse.pseudonyms import _USERS
 
     named = {name for name in load_columns() if re.search(r"(^|_)(owner|user)(_name)?$", name)}
     assert named == _USERS

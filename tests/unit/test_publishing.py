@@ -20,10 +20,10 @@ from support.reader import published
 from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines import commands
-from pipelines.console import Console
-from pipelines.settings import load_settings
-from pipelines.storage import Object
-from pipelines.storage_local import LocalStore
+from pipelines.config.settings import load_settings
+from pipelines.present.console import Console
+from pipelines.warehouse.storage import Object
+from pipelines.warehouse.storage_local import LocalStore
 
 pytestmark = pytest.mark.slow
 

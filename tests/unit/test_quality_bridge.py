@@ -12,11 +12,11 @@ import pytest
 from quality_data import BAD, GOOD, checked, contract, failures, stage
 from sqlalchemy import create_engine, inspect, text
 
+from pipelines.base.errors import CheckError, SourceError
 from pipelines.engine.dbapi import Connection
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import CheckError, SourceError
-from pipelines.quality.bridge import lend
-from pipelines.quality.validate import CheckResult
+from pipelines.models.sqlalchemy_bridge import lend
+from pipelines.models.validate import CheckResult
 
 
 def test_the_rows_of_many_files_are_one_table(tmp_path: Path) -> None:

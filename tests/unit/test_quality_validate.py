@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from quality_data import BAD, GOOD, NAMES, checked, contract, failures, stage
 
+from pipelines.base.errors import CheckError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import CheckError, UsageError
-from pipelines.quality.validate import Validated, validate
+from pipelines.models.validate import Validated, validate
 
 
 @pytest.mark.parametrize("severity", ["error", "warn"])

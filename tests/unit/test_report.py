@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 from support.report_marts import FACTS, Marts, charge, example, part, rendered, words
 
+from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.errors import EngineError, UsageError
 from pipelines.models.catalog import load_catalog
-from pipelines.reports.render import ReportFacts, render_report
+from pipelines.present.render import ReportFacts, render_report
 
 Render = Callable[..., str]
 
@@ -293,10 +293,10 @@ def test_unknown_report_is_refused() -> None:
 def test_report_reads_only_marts() -> None:
     import yaml
 
-    from pipelines import house
+    from pipelines.base import resources
     from pipelines.models.catalog import tables_in
 
-    plan = yaml.safe_load((house.DASHBOARDS / "training_cost" / "report.yml").read_text())
+    plan = yaml.safe_load((resources.DASHBOARDS / "training_cost" / "report.yml").read_text())
     marts = {model.name for model in load_catalog().layer("marts")}
     for name, sql in plan["queries"].items():
         assert len(tables_in(sql)) == 1, name

@@ -11,9 +11,9 @@ import pytest
 from support.commitment_marts import JULY, MONTHLY, advised, example, use
 from support.report_marts import Marts, charge, invoice, part, rendered, words
 
-from pipelines.reports.blocks import blocks_of
-from pipelines.reports.heat import CLASSES, class_of
-from pipelines.reports.pdf import pdf_of_page
+from pipelines.present.blocks import blocks_of
+from pipelines.present.heat import CLASSES, class_of
+from pipelines.present.pdf import pdf_of_page
 
 
 def page_of(folder: Path, marts: Marts) -> str:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from support.report_marts import FACTS, Marts, example, open_views, rendered, words
 
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.reports.pdf import render_pdf
-from pipelines.reports.printed import page_of
-from pipelines.reports.render import answered
+from pipelines.present.pdf import render_pdf
+from pipelines.present.printed import page_of
+from pipelines.present.render import answered
 
 
 def printed(folder: Path, marts: Marts, form: Literal["pdf", "png"] = "pdf") -> tuple[dict[str, Any], bytes]:

@@ -13,9 +13,9 @@ import pytest
 from support import report_marts
 from support.report_marts import FACTS, WORKLOAD, Marts, part, rendered, words
 
-from pipelines.errors import UsageError
-from pipelines.reports.blocks import blocks_of
-from pipelines.reports.pdf import pdf_of_page
+from pipelines.base.errors import UsageError
+from pipelines.present.blocks import blocks_of
+from pipelines.present.pdf import pdf_of_page
 
 JULY = date(2026, 7, 1)
 MONTHLY = replace(FACTS, month=JULY)
@@ -179,6 +179,6 @@ def test_paper_has_every_section_of_the_page(page: str) -> None:
 
 
 def test_missing_fonts_are_told_with_the_mend(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.reports.pdf.FONTS", ("No Such Font",))
+    monkeypatch.setattr("pipelines.present.pdf.FONTS", ("No Such Font",))
     with pytest.raises(UsageError, match="set in No Such Font, which this machine lacks; install fonts-dejavu"):
         pdf_of_page(page, None, MONTHLY)

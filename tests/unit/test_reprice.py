@@ -13,7 +13,7 @@ from support.bills import instance_hour, one_attempt, write_config, write_events
 from support.commands import run_command
 from support.ledgers import build_warehouse
 
-from pipelines.proof.repricing import break_even_gpu_price, price_of_what, repriced_saving
+from pipelines.analysis.repricing import break_even_gpu_price, price_of_what, repriced_saving
 
 CLAIM = {
     "--claim": "46.3%",

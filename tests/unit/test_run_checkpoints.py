@@ -13,12 +13,12 @@ import boto3
 import polars as pl
 import pytest
 
-from pipelines.errors import UsageError
-from pipelines.settings import RunSource
-from pipelines.sources.run_checkpoint_marker import Folder, judged
-from pipelines.sources.run_tracker import RunRecords, read_all, read_runs
-from pipelines.storage import Object
-from pipelines.storage_local import LocalStore
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.checkpoint_marker import Folder, judged
+from pipelines.ingest.runs.tracker import RunRecords, read_all, read_runs
+from pipelines.warehouse.storage import Object
+from pipelines.warehouse.storage_local import LocalStore
 
 NOON = datetime.fromisoformat("2026-07-01T12:00:00+00:00")
 

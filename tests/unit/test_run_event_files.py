@@ -9,10 +9,10 @@ import pytest
 from support.event_log import DESIGN, at, event, read, source, text
 from support.records import rows
 
-from pipelines.errors import SourceError, UsageError
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import read_runs, runs_fingerprint
-from pipelines.storage import open_store
+from pipelines.base.errors import SourceError, UsageError
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import read_runs, runs_fingerprint
+from pipelines.warehouse.storage import open_store
 
 
 def test_unknown_events_and_fields_are_counted_and_passed_over(tmp_path: Path) -> None:

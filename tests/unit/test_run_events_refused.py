@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import read_runs
+from pipelines.base.errors import SourceError
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import read_runs
 
 GOOD = {"event": "heartbeat", "run_id": "r", "at": "2026-07-01T10:00:00Z"}
 START = {"event": "run_started", "run_id": "r", "at": "2026-07-01T10:00:00Z"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from support.records import at, rows, source
 
-from pipelines.sources.run_tracker import read_runs
+from pipelines.ingest.runs.tracker import read_runs
 
 Rows = list[dict[str, Any]]
 

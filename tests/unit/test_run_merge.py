@@ -6,8 +6,8 @@ from pathlib import Path
 
 from support.two_sources import events, wandb
 
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords, read_all
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import RunRecords, read_all
 
 
 def rows(told: RunRecords, table: str, *columns: str) -> list[tuple]:

@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 from support.ports import free_port
 
-from pipelines.errors import SourceError, UnreachableError, UsageError
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import RunRecords, read_runs, runs_fingerprint
+from pipelines.base.errors import SourceError, UnreachableError, UsageError
+from pipelines.config.settings import RunSource
+from pipelines.ingest.runs.tracker import RunRecords, read_runs, runs_fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".mlflow" / "bin"
@@ -213,7 +213,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(trouble: tuple[str, type[A
 def test_a_server_that_hangs_is_unreachable(
     trouble: tuple[str, type[Answers]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.sources.run_mlflow._TIMEOUT", (0.2, 0.2))
+    monkeypatch.setattr("pipelines.ingest.runs.mlflow._TIMEOUT", (0.2, 0.2))
     address, server = trouble
     server.script, server.sleeps = [(200, "{}")], 0.6
     with pytest.raises(UnreachableError, match="does not answer"):

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from support.records import at, rows, source
 
-from pipelines.errors import SourceError, UsageError
-from pipelines.sources.run_slurm import hostlist
-from pipelines.sources.run_tracker import RunRecords, read_runs
+from pipelines.base.errors import SourceError, UsageError
+from pipelines.ingest.runs.slurm import hostlist
+from pipelines.ingest.runs.tracker import RunRecords, read_runs
 
 Rows = list[dict[str, Any]]
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from support.records import source
 
-from pipelines.sources.run_tracker import read_runs, runs_fingerprint
+from pipelines.ingest.runs.tracker import read_runs, runs_fingerprint
 
 Rows = list[dict[str, Any]]
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support.records import at, rows, source
 
-from pipelines.errors import SourceError
-from pipelines.sources.run_tracker import read_runs
+from pipelines.base.errors import SourceError
+from pipelines.ingest.runs.tracker import read_runs
 
 Rows = list[dict[str, Any]]
 

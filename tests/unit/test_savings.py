@@ -14,8 +14,8 @@ from support.bills import instance_time, one_attempt, write_config, write_events
 from support.ledgers import ask_published, build_warehouse
 
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.quality.contract import load_contract
-from pipelines.quality.validate import validate
+from pipelines.models.contract import load_contract
+from pipelines.models.validate import validate
 
 MART = "mart_savings_monthly"
 KINDS = {

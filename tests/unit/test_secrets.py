@@ -18,12 +18,12 @@ from support.commands import run_command
 from support.mailboxes import smtp_server, webhook_server
 from support.small_company import AUGUST, JULY, found
 
-from pipelines.address import redacted
+from pipelines.base.address import redacted
+from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble
 from pipelines.defs.partitions import month_range_tags
 from pipelines.defs.resources import open_ledger
 from pipelines.defs.sensors import notify_sensor
-from pipelines.settings import load_settings
 
 Captured = pytest.CaptureFixture[str]
 BUCKET = "example-billing"

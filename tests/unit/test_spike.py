@@ -7,8 +7,8 @@ from math import log
 import numpy as np
 import pytest
 
-from pipelines.proof.estimate import estimate, runs_to_decide, runs_wanted
-from pipelines.proof.spike import costs_of_a_run, deciding_saving, runs_to_do
+from pipelines.analysis.estimate import estimate, runs_to_decide, runs_wanted
+from pipelines.analysis.pilot import costs_of_a_run, deciding_saving, runs_to_do
 
 # Logarithms are a mean and 0, ± ln 1.1.
 STEPS = [10.0, 11.0, 12.1]

@@ -19,7 +19,7 @@ from support.ledgers import build_warehouse
 from typer.testing import CliRunner
 
 from pipelines.cli import app
-from pipelines.spreadsheet import csv_text
+from pipelines.present.csv_text import csv_text
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.base.errors import UsageError
 from pipelines.bench import bill as bench_bill
 from pipelines.bench.bill import BenchData, restate, write_bench_bill
-from pipelines.errors import UsageError
-from pipelines.settings import load_settings
+from pipelines.config.settings import load_settings
 
 LINES = 40_000
 

@@ -13,15 +13,15 @@ import pytest
 from support.ledgers import build_warehouse
 from typer.testing import CliRunner
 
+from pipelines.base.errors import EngineError, UsageError
 from pipelines.cli import app
 from pipelines.demo import write_demo
 from pipelines.engine import Engine
-from pipelines.errors import EngineError, UsageError
-from pipelines.marts import open_marts
-from pipelines.publication import Publication
-from pipelines.reports.page import report_page
-from pipelines.reports.render import facts_of, render_report
-from pipelines.warehouse import Warehouse, published_of
+from pipelines.models.marts import open_marts
+from pipelines.present.page import report_page
+from pipelines.present.render import facts_of, render_report
+from pipelines.warehouse.publication import Publication
+from pipelines.warehouse.warehouse import Warehouse, published_of
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "queries.md").read_text(encoding="utf-8")
 QUESTIONS = dict(re.findall(r"^### \d+\. (.+?)\n+```sql\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))

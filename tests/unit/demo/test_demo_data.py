@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.demo_bill import EXPORT, amortized, is_instance, read_month, total
 
+from pipelines.config.settings import load_settings
 from pipelines.demo import write_demo
-from pipelines.settings import load_settings
 
 
 def test_manifest_is_that_of_data_exports(root, demo):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pipelines.config.settings import RunSource
 from pipelines.demo import DemoData
-from pipelines.settings import RunSource
-from pipelines.sources.run_tracker import read_runs
+from pipelines.ingest.runs.tracker import read_runs
 
 
 def test_every_run_of_the_demo_is_read_without_a_doubt(demo: DemoData, events: list[dict]) -> None:

@@ -1,0 +1,1 @@
+"""Statistics and decision arithmetic as pure functions of plain numbers."""

@@ -1,0 +1,1 @@
+"""What every other package rests on: errors, checked paths, and parsing of files that others wrote."""

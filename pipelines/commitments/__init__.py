@@ -1,1 +1,0 @@
-"""How much commitment history proves: pure functions on hourly demand, in numpy."""

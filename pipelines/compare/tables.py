@@ -1,0 +1,149 @@
+"""The side-by-side as text: the words of the mart, figures rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+
+from pipelines.explain.layout import folded
+from pipelines.present.console import Console
+from pipelines.present.formats import cents, day, hyphen, percent, unit_usd
+
+MEASURES = {
+    "cost_to_target": "cost to reach the target",
+    "cost_per_epoch": "cost per completed epoch",
+    "cost_per_million_tokens": "cost per million tokens",
+    "none": "no common unit of work",
+}
+LEANS = {"gpu": "GPU", "trainium": "Trainium", "either": "either", "run a spike": "run a spike"}
+_PAIR = ("workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type")
+Row = Mapping[str, Any]
+
+
+def show(
+    rows: pl.DataFrame,
+    basis: str | None,
+    leans: Mapping[tuple[str, str], tuple[Row | None, Row | None]],
+    console: Console,
+) -> None:
+    """One block a pair: both sides, the verdict on `basis` (else the registered, else effective), the other bases, and
+    where the workload leans, with the plan of a spike where nothing measured decides."""
+    for number, (_, group) in enumerate(groupby(rows.iter_rows(named=True), key=lambda r: [r[k] for k in _PAIR])):
+        pair = list(group)
+        wanted = basis or pair[0]["registered_cost_basis"] or "effective"
+        chosen = next(row for row in pair if row["cost_basis"] == wanted)
+        if number:
+            console.say("")
+        console.say(chosen["workload_id"])
+        console.table(_sides(chosen))
+        for said in _words(chosen):
+            for line in folded(said, console.width, indent=""):
+                console.say(line)
+        if len(pair) > 1:
+            console.table(_bases(pair))
+        for said in _leaning(*leans[chosen["workload_id"], chosen["billing_currency"]]):
+            for line in folded(said, console.width, indent=""):
+                console.say(line)
+
+
+def _sides(row: Row) -> pl.DataFrame:
+    """One line a figure, GPU beside Trainium."""
+    money_of = f"{MEASURES[row['unit_measure']]}, {row['cost_basis']}"
+    lines = [
+        ("runs compared", *(_count(row[f"{side}_run_count"]) for side in ("gpu", "trainium"))),
+        ("failed, their cost counted in", *(_failed(row, side) for side in ("gpu", "trainium"))),
+        (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in ("gpu", "trainium"))),
+        (
+            "paid for and explained by no run",
+            *(_amount(row, f"{side}_residual_cost_usd", cents) for side in ("gpu", "trainium")),
+        ),
+    ]
+    if row["quality_metric"]:
+        lines.append(
+            (f"final {row['quality_metric']}", *(_plain(row[f"{side}_final_quality"]) for side in ("gpu", "trainium")))
+        )
+    names = ["", row["gpu_instance_type"], row["trainium_instance_type"]]
+    return pl.DataFrame(lines, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _words(row: Row) -> Iterator[str]:
+    if row["saving_ratio"] is not None:
+        yield f"Saving:   {_saving(row)}"
+    yield f"Verdict:  {row['verdict']}: {row['verdict_reason']}."
+    if row["would_flip"]:
+        yield f"Changes:  {row['would_flip']}."
+    if row["evidence_shares"]:
+        yield f"Evidence: {row['evidence_shares']} of the dollars."
+    yield f"Prices:   as the bill paid them, up to {day(row['price_date'])}."
+    if row["registration"]:
+        yield (
+            f"Register: {row['registration']} of {day(row['registered_on'])}, {row['registered_cost_basis']} basis, "
+            f"sha256 {row['registration_seal'][:12]}."
+        )
+
+
+def _bases(pair: Sequence[Row]) -> pl.DataFrame:
+    lines = [
+        (
+            row["cost_basis"],
+            _amount(row, "gpu_unit_cost_usd", unit_usd),
+            _amount(row, "trainium_unit_cost_usd", unit_usd),
+            _saving(row),
+            row["verdict"],
+        )
+        for row in pair
+    ]
+    return pl.DataFrame(lines, schema=["basis", "GPU", "Trainium", "saving", "verdict"], orient="row")
+
+
+def _leaning(portfolio: Row | None, spike: Row | None) -> Iterator[str]:
+    if portfolio is None:
+        return
+    currency, stake = portfolio["billing_currency"], portfolio["monthly_at_stake_usd"]
+    yield f"Lean:     {LEANS[portfolio['lean']]}; {portfolio['lean_reason']}."
+    side = "Trainium" if stake >= 0 else "GPU"
+    said = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
+    if portfolio["at_stake_evidence"] == "at most all of it":
+        said = f"at most all of {hyphen(cents(stake, currency))} a month"
+    yield f"At stake: {said}; bought as {portfolio['purchase_shares'] or 'nothing known'}."
+    if spike is None:
+        return
+    cost = _amount(spike, "spike_run_cost_usd", cents)
+    yield (
+        f"Spike:    {spike['spike_gpu_run_count']} runs on {spike['gpu_instance_type'] or 'a GPU'} and "
+        f"{spike['spike_trainium_run_count']} on {spike['trainium_instance_type'] or 'Trainium'} for {cost} "
+        f"({spike['run_count_basis']}); measure {spike['to_measure']}."
+    )
+    yield f"Decides:  {spike['deciding_result']}."
+    if spike["missing_evidence"]:
+        yield f"Unknown:  {spike['missing_evidence']}."
+
+
+def _saving(row: Row) -> str:
+    if row["saving_ratio"] is None:
+        return "none claimed"
+    if row["saving_low_ratio"] is None:
+        return hyphen(f"{percent(row['saving_ratio'])}, no interval")
+    interval = f"{percent(row['saving_low_ratio'])} to {percent(row['saving_high_ratio'])}"
+    return hyphen(f"{percent(row['saving_ratio'])} ({interval})")
+
+
+def _failed(row: Row, side: str) -> str:
+    count = row[f"{side}_failed_run_count"]
+    return f"{count} ({_amount(row, f'{side}_failed_cost_usd', cents)})" if count else _count(count)
+
+
+def _amount(row: Row, name: str, form: Callable[[Any, str], str]) -> str:
+    # What the report writes for nothing is markup.
+    return "n/a" if row[name] is None else hyphen(form(row[name], row["billing_currency"]))
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"

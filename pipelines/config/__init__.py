@@ -1,0 +1,1 @@
+"""Reads trainledger.toml and the environment into frozen models; nothing else reads either."""

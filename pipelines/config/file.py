@@ -1,0 +1,52 @@
+"""Where the configuration and the cache lie, and the configuration's text: the first step of every command.
+
+It imports no library, so that a wrong path or a broken file is reported at once. With `settings`, the only module that
+reads the environment; everything else takes arguments.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pipelines.base.errors import UsageError
+from pipelines.base.parse import ParseError, parse_toml
+
+CONFIG_NAME = "trainledger.toml"
+DEMO_FOLDER = "trainledger-demo"
+
+
+def find_config(given: Path | None = None) -> Path:
+    """The configuration file to use: the given one, $TRAINLEDGER_CONFIG, the one here, the demo's."""
+    named = given or (Path(env) if (env := os.environ.get("TRAINLEDGER_CONFIG")) else None)
+    if named is not None:
+        if not named.is_file():
+            raise UsageError(f"{named} does not exist; give --config the path of a {CONFIG_NAME}.")
+        return named
+    for candidate in (Path(CONFIG_NAME), Path(DEMO_FOLDER) / CONFIG_NAME):
+        if candidate.is_file():
+            return candidate
+    raise UsageError(f"No {CONFIG_NAME} here; write one (README, 'Your own bill') or run `trainledger demo` first.")
+
+
+def read_config(config: Path | None = None) -> tuple[Path, dict[str, Any]]:
+    """The configuration file (see `find_config`) and its content; UsageError where it is not TOML."""
+    path = find_config(config).resolve()
+    try:
+        return path, parse_toml(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}; check its permissions.") from None
+    except ParseError as error:
+        raise UsageError(f"{path} {error}.") from None
+
+
+def cache_folder() -> Path | None:
+    """Where this user's caches lie, $XDG_CACHE_HOME/trainledger or ~/.cache/trainledger; None without a home."""
+    # The standard has a relative path ignored.
+    if (named := Path(os.environ.get("XDG_CACHE_HOME", ""))).is_absolute():
+        return named / "trainledger"
+    try:
+        return Path.home() / ".cache" / "trainledger"
+    except RuntimeError:
+        return None

@@ -1,0 +1,157 @@
+"""Who is told what: the `[notify]` section. Addresses that open something and passwords come from the environment."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+
+from pipelines.base.resources import known_reports
+from pipelines.config.sources import Frozen
+
+Topic = Literal["report", "check", "anomaly", "budget", "failure"]
+# Words between dots, as on both sides of an address's one @.
+_DOTTED = re.compile(r"[^@.]+(\.[^@.]+)*")
+# Host and port, without a user and without what urllib would read as another host.
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?)(:[0-9]+)?")
+
+
+def _is_address(address: str) -> str:
+    name, _, domain = address.partition("@")
+    is_plain = address.isprintable() and not any(c in ' ,;:\\"<>()[]' for c in address)
+    if not (is_plain and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(domain)):
+        raise ValueError(f"{address!r} is no address; write such as finops@acme.dev")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_is_address)]
+
+
+class SlackChannel(Frozen):
+    """A Slack channel, by its incoming webhook: $TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL."""
+
+    webhook_url: SecretStr | None = None
+
+    @field_validator("webhook_url")
+    @classmethod
+    def _is_private(cls, url: SecretStr | None) -> SecretStr | None:
+        # Whoever reads the address on its way may write to the channel; no words of ours, nor urllib's, repeat it.
+        if url is not None and not _is_sealed(url.get_secret_value()):
+            raise ValueError("write the https address that Slack gives of an incoming webhook")
+        return url
+
+
+class MailChannel(Frozen):
+    """Mail by SMTP; the password is $TRAINLEDGER_NOTIFY__MAIL__PASSWORD."""
+
+    host: str
+    port: int = Field(default=587, ge=1, le=65535)
+    # "starttls" on port 587, "tls" from the first byte on port 465.
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    # Of a private certificate authority; else the system's are trusted.
+    ca_file: str | None = None
+    sender: Address
+    recipients: tuple[Address, ...] = Field(min_length=1)
+    username: str | None = None
+    password: SecretStr | None = None
+
+    @field_validator("host")
+    @classmethod
+    def _is_a_host(cls, host: str) -> str:
+        if not _is_a_host(host):
+            raise ValueError("write the name of a mail server, such as smtp.acme.dev")
+        return host
+
+    @field_validator("ca_file")
+    @classmethod
+    def _is_a_path(cls, file: str | None) -> str | None:
+        if file is not None and not (file and file.isprintable()):
+            raise ValueError("write the path of a file of certificates")
+        return file
+
+    @field_validator("username")
+    @classmethod
+    def _is_ascii(cls, username: str | None) -> str | None:
+        if username and not username.isascii():
+            raise ValueError("mail servers take plain ASCII letters, digits and signs alone")
+        return username
+
+    @field_validator("password")
+    @classmethod
+    def _is_sendable(cls, password: SecretStr | None) -> SecretStr | None:
+        if password and not password.get_secret_value().isascii():
+            raise ValueError("mail servers take plain ASCII letters, digits and signs alone; choose another password")
+        # A variable that is set to nothing is one that is not set.
+        return password or None
+
+    @model_validator(mode="after")
+    def _password_is_sealed(self) -> MailChannel:
+        if self.username and self.security == "none" and not is_loopback(self.host):
+            raise ValueError("a password is sent in the open with security 'none'; write 'starttls' or 'tls'")
+        return self
+
+
+class Notify(Frozen):
+    """Off unless a channel is configured; `about` says what is told there."""
+
+    slack: SlackChannel | None = None
+    mail: MailChannel | None = None
+    about: tuple[Topic, ...] = get_args(Topic)
+    # Kinds of report whose PDF goes with the mail of a closed month.
+    reports: tuple[str, ...] = ("training_cost",)
+
+    @field_validator("reports")
+    @classmethod
+    def _are_known(cls, reports: tuple[str, ...]) -> tuple[str, ...]:
+        known = known_reports()
+        for kind in reports:
+            if kind not in known:
+                raise ValueError(f"there is no report {kind!r}; choose of {', '.join(known)}")
+        return tuple(dict.fromkeys(reports))
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The names of those that are configured."""
+        return tuple(name for name in ("slack", "mail") if getattr(self, name))
+
+
+def _is_a_host(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        pass
+    else:
+        return True
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return len(host) <= 253 and re.fullmatch(r"[\w.-]+", host) is not None
+
+
+def _is_sealed(url: str) -> bool:
+    """Whether a URL is a plain one, without a user, that nobody can read on its way."""
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        # A port that is no number is found out here alone.
+        is_a_port = parts.port != 0
+    except ValueError:
+        return False
+    return bool(
+        is_a_port
+        and _AUTHORITY.fullmatch(parts.netloc)
+        and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname)))
+    )
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether what is sent there stays on this machine."""
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,193 @@
+"""Configuration, read once: trainledger.toml overridden by TRAINLEDGER_* environment variables.
+
+With `settings_file`, the only module that reads the environment; everything else takes arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from pipelines.base.errors import UsageError
+from pipelines.base.parse import parse_json
+from pipelines.config.decisions import Decisions
+from pipelines.config.file import read_config
+from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
+from pipelines.config.notify import Notify
+from pipelines.config.policy import Policy
+from pipelines.config.sources import (
+    BillingSource,
+    CommitmentSource,
+    Frozen,
+    Location,
+    ProofSource,
+    ReservationSource,
+    RunSource,
+    S3Options,
+)
+from pipelines.config.terms import Terms
+from pipelines.warehouse.pseudonyms import Privacy
+
+# delta-rs takes these for something else than part of a folder's name, or panics.
+_UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
+STANDARD_TAGS: dict[str, tuple[str, ...]] = {
+    "run_id": ("run_id", "RunId"),
+    "owner": ("owner", "Owner"),
+    "team": ("team", "Team"),
+}
+
+
+class Warehouse(S3Options):
+    """Where everything we write lives, and which engine runs the models."""
+
+    location: Location = "warehouse"
+    engine: Literal["duckdb", "spark"] = "duckdb"
+    memory_limit: str = Field(default="2GB", pattern=r"^[0-9]+(\.[0-9]+)? ?[KMGTkmgt]i?[Bb]$")
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    spark_master: str = "local[2]"
+    # Every table passes its compiled checks; the public marts pass this gate too.
+    gate: Literal["great_expectations", "none"] = "great_expectations"
+
+
+class Schedule(Frozen):
+    """When the daily run looks for changes; a cron line in UTC."""
+
+    cron: str = Field(default="30 5 * * *", pattern=r"^(\S+ +){4}\S+$")
+
+
+class _EnvironmentVariables(EnvSettingsSource):
+    """Environment variables, whose JSON is bounded as that of files is."""
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        return parse_json(value)
+
+
+class Settings(BaseSettings):
+    """The whole configuration, immutable; locations are absolute or s3:// URIs."""
+
+    model_config = SettingsConfigDict(env_prefix="TRAINLEDGER_", env_nested_delimiter="__", frozen=True, extra="forbid")
+
+    warehouse: Warehouse = Warehouse()
+    billing: tuple[BillingSource, ...] = ()
+    runs: tuple[RunSource, ...] = ()
+    reservations: tuple[ReservationSource, ...] = ()
+    proof: ProofSource = ProofSource()
+    commitments: tuple[CommitmentSource, ...] = ()
+    tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
+    decisions: Decisions = Decisions()
+    terms: Terms = Terms()
+    policy: Policy = Policy()
+    schedule: Schedule = Schedule()
+    notify: Notify = Notify()
+    privacy: Privacy = Privacy()
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Settings:
+        for kind in SOURCES:
+            names = [source.name for source in getattr(self, kind)]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"[[{kind}]] name {twice[0]!r} is used twice; give each source its own")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the file, whose content arrives as init arguments."""
+        return _EnvironmentVariables(settings_cls), init_settings
+
+    @property
+    def tag_keys(self) -> dict[str, tuple[str, ...]]:
+        """Accepted billing tag keys for each of run_id, owner and team."""
+        return {**STANDARD_TAGS, **self.tags}
+
+
+def load_settings(config: Path | None = None) -> Settings:
+    """Settings from `config` (see `read_config`); a mistake names the file and the key."""
+    path, content = read_config(config)
+    refuse_secrets(path, content)
+    try:
+        settings = Settings(**content)
+    except SettingsError as error:
+        raise UsageError(
+            f"The environment overrides {path} with a value that {error.__cause__}: {error}; "
+            "write it as JSON or unset it."
+        ) from None
+    except ValidationError as error:
+        raise UsageError(first_mistake(error, path, content, os.environ)) from None
+    base = path.parent
+    warehouse = _anchored(settings.warehouse, base)
+    if found := _UNADDRESSABLE.search(warehouse.location):
+        raise UsageError(
+            f"{path}: key 'warehouse.location': {warehouse.location} holds {found[0]!r}, which the address of a "
+            "Delta table cannot; choose another folder."
+        )
+    billing = tuple(_anchored(source, base) for source in settings.billing)
+    _refuse_same_bill(billing, path)
+    return settings.model_copy(
+        update={
+            "warehouse": warehouse,
+            "billing": billing,
+            "runs": tuple(_anchored(source, base) for source in settings.runs),
+            "reservations": tuple(_anchored(source, base) for source in settings.reservations),
+            "proof": _anchored(settings.proof, base, "registrations"),
+            "decisions": settings.decisions.read(path),
+            "commitments": tuple(_anchored(source, base) for source in settings.commitments),
+        }
+    )
+
+
+def _anchored(part: Any, base: Path, key: str = "location") -> Any:
+    """Relative folders are relative to the configuration file, not to the caller's folder."""
+    place = getattr(part, key)
+    if place is None or "://" in place:
+        return part
+    return part.model_copy(update={key: str((base / Path(place).expanduser()).resolve())})
+
+
+def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:
+    read: dict[tuple[str | None, ...], list[BillingSource]] = {}
+    for source in billing:
+        others = read.setdefault((source.location.rstrip("/"), source.endpoint_url), [])
+        for other in others:
+            # An entry without `export` reads whichever export lies there.
+            if other.export == source.export or None in (other.export, source.export):
+                raise UsageError(
+                    f"{path}: [[billing]] {other.name} and {source.name} have the same location, so its bill "
+                    "would count twice; remove one, or name the `export` of each."
+                )
+        others.append(source)
+
+
+def schedule_cron() -> str:
+    """The configured schedule, or the default one where there is no configuration yet."""
+    try:
+        return load_settings().schedule.cron
+    except UsageError:
+        return Schedule().cron
+
+
+def tells_somebody() -> bool:
+    """Whether the configuration, where there is one, names a channel under [notify]."""
+    try:
+        return bool(load_settings().notify.channels)
+    except UsageError:
+        return False

@@ -1,0 +1,216 @@
+"""What is asked: rows of a mart, and the condition by which the ledger and its bill lines are theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from difflib import get_close_matches
+from typing import Any
+
+import polars as pl
+
+from pipelines.base.errors import UsageError, shown
+from pipelines.engine import Engine
+from pipelines.engine.duckdb import quoted
+
+LEDGER_DAY = "mart_cost_ledger_daily"
+RECONCILIATION = "mart_invoice_reconciliation_monthly"
+RUN_COST = "mart_run_cost"
+BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One way down: the lines summed by some of their columns; `ledger` when the daily ledger has them too.
+
+    Without a title it says again what the mart says, and is checked but not shown.
+    """
+
+    title: str
+    by: tuple[str, ...]
+    ledger: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Rows of a mart to be explained. `condition` holds for the ledger and for its lines alike; `sums` names for
+    each summed column of the lines the one of the mart it must come to."""
+
+    title: str
+    mart: str
+    rows: pl.DataFrame
+    shown: tuple[str, ...]
+    condition: str
+    levels: tuple[Level, ...]
+    sums: Mapping[str, str]
+    largest: str = "effective_cost_usd"
+
+
+def ask_run(engine: Engine, run_id: str) -> Asked:
+    """The cost of a run. UsageError, with near names, for one nobody recorded."""
+    rows = engine.query(f"select * from {RUN_COST} where run_id = {quoted(run_id)}")
+    if rows.is_empty():
+        raise _unknown("run", run_id, _values(engine, RUN_COST, "run_id"), "the run ids")
+    return Asked(
+        title=f"Run {run_id}",
+        mart=RUN_COST,
+        rows=rows,
+        shown=("run_id", "status"),
+        condition=f"bucket = 'run' and run_id = {quoted(run_id)}",
+        levels=(
+            Level("By day, and how the dollars were joined to the run", ("usage_date", "evidence"), ledger=True),
+            Level("By resource", ("resource_id", "instance_type")),
+        ),
+        sums={basis: basis for basis in BASES},
+    )
+
+
+def ask_day(engine: Engine, day: str, wanted: Mapping[str, str | None]) -> Asked:
+    """The ledger of a day (YYYY-MM-DD), of the `wanted` values of its columns. UsageError when it has no such row."""
+    return _ask_ledger(engine, "day", day, f"usage_date = date '{_date(day)}'", "usage_date", wanted)
+
+
+def ask_month(engine: Engine, month: str, wanted: Mapping[str, str | None]) -> Asked:
+    """The ledger of a billing month (YYYY-MM), as of a day. UsageError when it has no such row."""
+    asked = _ask_ledger(engine, "month", month, f"billing_month = date '{_month(month)}'", "billing_month", wanted)
+    by = Level("By bucket", ("bucket",), ledger=True), Level("By day", ("usage_date",), ledger=True)
+    return replace(asked, levels=(asked.levels[0], *by, asked.levels[1]))
+
+
+def _ask_ledger(
+    engine: Engine, kind: str, when: str, holds: str, column: str, wanted: Mapping[str, str | None]
+) -> Asked:
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    where = [holds]
+    for name, value in wanted.items():
+        known = _values(engine, LEDGER_DAY, name, " and ".join(where))
+        if not known:
+            break
+        if value not in known:
+            raise _unknown(f"{name} {'on' if kind == 'day' else 'in'} {when}", value, known, f"what the {kind} has")
+        where.append(f"{name} = {quoted(value)}")
+    condition = " and ".join(where)
+    key = ("account_id", "bucket", "charge_category", "service", "accelerator_family")
+    order = ", ".join(("abs(effective_cost_usd) desc", "payer_account_id", *key, "billing_month", "billing_currency"))
+    rows = engine.query(f"select * from {LEDGER_DAY} where {condition} order by {order}, usage_date")
+    if rows.is_empty():
+        known = [value[: len(when)] for value in _values(engine, LEDGER_DAY, column)]
+        raise _unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
+    _refuse_to_add(rows["billing_currency"])
+    return Asked(
+        title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in wanted.items())]),
+        mart=LEDGER_DAY,
+        rows=rows,
+        shown=key,
+        condition=condition,
+        levels=(
+            Level("", ("payer_account_id", *key), ledger=True),
+            Level("By resource", ("resource_id", "usage_type")),
+        ),
+        sums={basis: basis for basis in BASES},
+    )
+
+
+def chosen(
+    bucket: str | None = None,
+    account: str | None = None,
+    payer: str | None = None,
+    category: str | None = None,
+    service: str | None = None,
+    family: str | None = None,
+    currency: str | None = None,
+) -> dict[str, str | None]:
+    """What is chosen of the ledger, by the names of its columns."""
+    return {
+        "payer_account_id": payer,
+        "account_id": account,
+        "bucket": bucket,
+        "charge_category": category,
+        "service": service,
+        "accelerator_family": family,
+        "billing_currency": currency,
+    }
+
+
+def ask_invoice(
+    engine: Engine, invoice_id: str | None, month: str | None, payer: str | None, currency: str | None = None
+) -> Asked:
+    """An invoice, or every one of a month (YYYY-MM). UsageError when there is none such."""
+    where = [f"billing_month = date '{_month(month)}'"] if month else []
+    # The same, as the ledger calls it.
+    theirs = list(where)
+    for name, value in (("payer_account_id", payer), ("invoice_id", invoice_id), ("currency", currency)):
+        if value is not None:
+            known = _values(engine, RECONCILIATION, name, " and ".join(where) or "true")
+            if value not in known:
+                raise _unknown(name.removesuffix("_id").replace("_", " "), value, known, "what the bill has")
+            where.append(f"{name} = {quoted(value)}")
+            theirs.append(f"{'billing_currency' if name == 'currency' else name} = {quoted(value)}")
+    if not where:
+        raise UsageError("Name an invoice, or a month with --month 2026-07; `trainledger query` lists the marts.")
+    condition = " and ".join(where)
+    rows = engine.query(f"select * from {RECONCILIATION} where {condition} order by 1, 2, 3, 4")
+    if rows.is_empty():
+        months = [str(day)[:7] for day in _values(engine, RECONCILIATION, "billing_month")]
+        raise _unknown("billing month", str(month), months, "the months")
+    _refuse_to_add(rows["currency"])
+    return Asked(
+        title=" ".join(
+            (
+                "Every invoice" if invoice_id is None else f"Invoice {invoice_id or 'not yet closed'}",
+                *((f"of {month}",) if month else ()),
+                *((f"of payer {payer}",) if payer else ()),
+            )
+        ),
+        mart=RECONCILIATION,
+        rows=rows,
+        shown=("invoice_id", "billing_entity", "status"),
+        condition=" and ".join(theirs),
+        levels=(Level("By charge category and service", ("charge_category", "service"), ledger=True),),
+        sums={"effective_cost_usd": "effective_cost_usd", "billed_cost_usd": "ledger_cost_usd"},
+        largest="billed_cost_usd",
+    )
+
+
+def _refuse_to_add(currencies: pl.Series) -> None:
+    """UsageError where rows are of several currencies: no sum may mix them."""
+    several = currencies.unique().sort().to_list()
+    if len(several) > 1:
+        raise UsageError(
+            f"This is billed in {' and '.join(several)}, never added; choose with --currency {several[0]}."
+        )
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The names most like a word, as the end of a sentence; empty when none is like it."""
+    folded = {name.lower(): name for name in known}
+    found = [folded[name] for name in get_close_matches(word.lower(), folded, n=3, cutoff=0.5)]
+    if not found:
+        return ""
+    return f"the nearest is {found[0]}." if len(found) == 1 else f"the nearest are {', '.join(found)}."
+
+
+def _unknown(kind: str, word: str, known: list[str], what: str) -> UsageError:
+    listed = ", ".join(sorted(known)[:5]) + (", …" if len(known) > 5 else "")
+    mend = near(word, known) or (f"{what} are {listed}." if known else "nothing of it is published.")
+    return UsageError(f"There is no {kind} {shown(word)}; {mend}")
+
+
+def _values(engine: Engine, table: str, column: str, where: str = "true") -> list[str]:
+    rows: list[tuple[Any, ...]] = engine.query(f"select distinct {column} from {table} where {where} order by 1").rows()
+    return [str(value) for (value,) in rows]
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{shown(text)} is no day; write it as 2026-07-03.") from None
+
+
+def _month(text: str) -> date:
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
+        raise UsageError(f"--month {shown(text)} is no month; write it as 2026-07.")
+    return _date(f"{text}-01")

@@ -1,0 +1,1 @@
+"""Reads what the sources deliver: bills, training runs and the inventory of what was bought."""

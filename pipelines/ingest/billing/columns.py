@@ -1,0 +1,246 @@
+"""Which bill columns we read of each kind of export and where a delivered file keeps them, by sql/reference/."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from pipelines.base import resources
+from pipelines.base.errors import SourceError
+
+TAGS = "TAGS"
+MONEY = "DECIMAL(20,10)"
+
+_MAP_VALUE = re.compile(r"(?P<column>\w+)\['(?P<key>[^']+)'\]")
+# What a physical type may feed; `any` is text from a csv, judged value by value.
+_FORMS = {"VARCHAR": "text", "TIMESTAMP": "time", MONEY: "number"}
+_WORDS = {"text": "text", "time": "a timestamp", "number": "a number"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the normalised bill; a bad value is refused, or else read as missing and counted."""
+
+    name: str
+    type: str
+    aliases: tuple[str, ...]
+    required: bool
+    refuses: bool
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A column as a file has it: `form` is text, number, time, map, any, null or other; `type` is Arrow's."""
+
+    name: str
+    form: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where values lie: a position among the file's columns, and a key when that column is a map."""
+
+    position: int
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A tag column of a bill: `key` is None for a map that holds many tags."""
+
+    position: int
+    container: str
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one file feeds the normalised columns: sources in order of preference, and its tag columns.
+
+    `warnings` say what is read as missing; they do not name the file.
+    """
+
+    sources: dict[str, tuple[Source, ...]]
+    tags: tuple[Tag, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ColumnList:
+    """The columns we read of one family of exports, as reviewed in `sql/reference/<name>.csv`.
+
+    `table` is the raw table they make, `billed` the column whose sum is kept with each file, `export` what the
+    delivered files are, in words. `filled` are amounts no line may lack, `words` the columns that hold few words.
+    """
+
+    table: str
+    name: str
+    billed: str
+    export: str
+    filled: tuple[str, ...] = ()
+    words: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The delivered columns of the normalised bill, in order."""
+        return tuple(column for column in self._listed if column.type != TAGS)
+
+    @cached_property
+    def tag_containers(self) -> tuple[str, ...]:
+        """Columns that hold tags: as a map of this name, or one column per tag after `<name>_`."""
+        return tuple(name for name, _ in self._containers)
+
+    @cached_property
+    def map_names(self) -> frozenset[str]:
+        """Columns that are maps, JSON text in a csv."""
+        found = (_MAP_VALUE.fullmatch(alias) for column in self.columns for alias in column.aliases)
+        containers = (name for container, aliases in self._containers for name in (container, *aliases))
+        return frozenset(containers) | {match["column"] for match in found if match}
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes with the list, so that a csv converted by an older list is converted again."""
+        return hashlib.sha256(self._file.read_bytes()).hexdigest()
+
+    def layout(self, columns: Sequence[Delivered], where: str) -> Layout:
+        """How a file's columns feed the bill; `where` names the file in errors.
+
+        Raises SourceError when a required column is absent or a column has a type it cannot have.
+        """
+        places: dict[str, list[int]] = {}
+        tags: list[Tag] = []
+        warnings: list[str] = []
+        for position, column in enumerate(columns):
+            name = snake(column.name)
+            if column.form != "null":
+                places.setdefault(name, []).append(position)
+            tags += self._tags_of(column, name, position)
+            if name in self.map_names and column.form not in ("map", "any", "null"):
+                warnings.append(f"column {column.name} is {column.type}, not a map of texts; it is read as missing.")
+        sources: dict[str, tuple[Source, ...]] = {}
+        for wanted in self.columns:
+            found, warning = _sources_of(wanted, columns, places, where)
+            sources[wanted.name] = found
+            warnings += warning
+            if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
+                self._refuse_other_kind(columns, where)
+                raise SourceError(
+                    f"{where} has no column {wanted.name}; it is not a whole {self.export}, or "
+                    f"the export must be set up to deliver that column."
+                )
+        return Layout(sources, tuple(tags), tuple(warnings))
+
+    def _refuse_other_kind(self, columns: Sequence[Delivered], where: str) -> None:
+        """A manifest that lists no columns does not tell FOCUS from a report; its files do."""
+        names = {snake(column.name).replace("_", "") for column in columns}
+        for other in LISTS:
+            if other is not self and other.billed.replace("_", "") in names:
+                kind = "focus" if other is FOCUS else "auto"
+                raise SourceError(
+                    f"{where} has the columns of another kind of bill ({other.export}); write "
+                    f'kind = "{kind}" in its [[billing]] entry.'
+                )
+
+    def _tags_of(self, column: Delivered, name: str, position: int) -> list[Tag]:
+        for container, aliases in self._containers:
+            if name in (container, *aliases) and column.form == "map":
+                return [Tag(position, container)]
+            if name.startswith(f"{container}_") and column.form in ("text", "any"):
+                key = column.name.partition("/")[2] or column.name[len(container) + 1 :]
+                return [Tag(position, container, key)]
+        return []
+
+    @cached_property
+    def _containers(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return tuple((column.name, column.aliases) for column in self._listed if column.type == TAGS)
+
+    @cached_property
+    def _listed(self) -> tuple[Column, ...]:
+        with self._file.open(encoding="utf-8", newline="") as lines:
+            return tuple(
+                Column(
+                    row["column_name"],
+                    row["type"],
+                    tuple(alias for alias in row["aliases"].split("|") if alias),
+                    row["required"] == "yes",
+                    row["on_bad_value"] == "refuse",
+                )
+                for row in csv.DictReader(lines)
+            )
+
+    @property
+    def _file(self) -> Path:
+        return resources.REFERENCE / f"{self.name}.csv"
+
+
+CUR = ColumnList("aws_cur_line_item", "ref_cur_column", "line_item_unblended_cost", "AWS cost and usage report")
+FOCUS = ColumnList(
+    "aws_focus_line_item",
+    "ref_focus_column",
+    "billed_cost",
+    "FOCUS export",
+    filled=("billed_cost", "effective_cost"),
+    # Facts aws-billing 1.4, and FOCUS itself where it has no list.
+    words=(
+        ("charge_category", ("Usage", "Purchase", "Tax", "Credit", "Adjustment")),
+        ("charge_class", ("Correction",)),
+        # FOCUS's own sample spells the last one both ways.
+        ("charge_frequency", ("One-Time", "Recurring", "Usage-Based", "Usage-based")),
+        ("pricing_category", ("Standard", "Dynamic", "Committed", "Other")),
+        ("commitment_discount_category", ("Spend", "Usage")),
+        ("commitment_discount_status", ("Used", "Unused")),
+        ("capacity_reservation_status", ("Used", "Unused")),
+    ),
+)
+LISTS = (CUR, FOCUS)
+
+
+def tag_containers() -> tuple[str, ...]:
+    """The tag containers of all lists, in the order they are asked."""
+    return tuple(dict.fromkeys(name for listed in LISTS for name in listed.tag_containers))
+
+
+@cache
+def snake(name: str) -> str:
+    """AWS's rule from csv header to Athena name: `lineItem/UnblendedCost` -> `line_item_unblended_cost`.
+
+    A name already in snake case stays as it is.
+    """
+    parted = re.sub(r"(?=[A-Z])", "_", name).lower()
+    return re.sub(r"[^a-z0-9]+", "_", parted).strip("_")
+
+
+def _sources_of(
+    wanted: Column, columns: Sequence[Delivered], places: dict[str, list[int]], where: str
+) -> tuple[tuple[Source, ...], list[str]]:
+    plain: list[Source] = []
+    in_map: list[Source] = []
+    said: list[str] = []
+    for alias in (wanted.name, *wanted.aliases):
+        value = _MAP_VALUE.fullmatch(alias)
+        if value is None:
+            twins = places.get(alias, [])
+            plain += [Source(position) for position in twins]
+            if len(twins) > 1:
+                names = " and ".join(columns[position].name for position in twins)
+                said.append(f"the columns {names} are one column, {alias}; each line takes the first that is filled.")
+        else:
+            held = places.get(value["column"], [])
+            in_map += [Source(position, value["key"]) for position in held if columns[position].form == "map"]
+    fits = _FORMS[wanted.type]
+    misfits = [s for s in plain if columns[s.position].form not in (fits, "any")]
+    if misfits:
+        column = columns[misfits[0].position]
+        fault = f"column {column.name} is {column.type}, not {_WORDS[fits]}"
+        if wanted.refuses:
+            raise SourceError(f"{where}: {fault}; deliver it again with the type AWS gives it.")
+        plain = [source for source in plain if source not in misfits]
+        return tuple(plain), [*said, f"{fault}; it is read as missing."]
+    # Reading a map costs as much as many columns, so it only stands in for a column that is absent.
+    return tuple(plain or in_map), said

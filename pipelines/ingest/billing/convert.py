@@ -1,0 +1,90 @@
+"""Delivered files as the raw store keeps them: Parquet as it came, a csv converted, and what is recorded of each.
+
+Whatever this module reaches decides what the raw store holds, so a delivery is converted again when any of it changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.columns import ColumnList
+from pipelines.ingest.billing.parquet import inspect
+from pipelines.ingest.billing.repeats import repeated_across
+from pipelines.ingest.billing.stored_file import RawFile
+from pipelines.ingest.billing.text import convert
+from pipelines.ingest.billing.unpack import PARQUET, Allowance, magic
+
+
+def convert_file(
+    delivered: Path,
+    out: Path,
+    *,
+    key: str,
+    allowed: Allowance,
+    listed: ColumnList,
+    converting: AbstractContextManager,
+    on_bytes: Callable[[int], None],
+) -> tuple[RawFile, pl.Series]:
+    """Move the file `delivered` to `out` as the raw store keeps it; its record, and the ids of its lines.
+
+    A csv is converted within `converting`. `on_bytes` gets the count of delivered bytes as they are read.
+    """
+    if is_parquet(key) or magic(delivered) == PARQUET:
+        size = delivered.stat().st_size
+        delivered.rename(out)
+        inspected = inspect(out, key=key, allowed=allowed, listed=listed)
+        on_bytes(size)
+        return inspected
+    with converting:
+        converted = convert(delivered, out, key=key, allowed=allowed, listed=listed, on_bytes=on_bytes)
+    delivered.unlink()
+    return converted
+
+
+def is_parquet(key: str) -> bool:
+    """Whether a file delivered as `key` is kept as it came."""
+    return key.endswith(".parquet")
+
+
+def with_repeats(
+    stored: Sequence[tuple[RawFile, pl.Series]], folder: Path, listed: ColumnList, uri: Callable[[str], str]
+) -> tuple[RawFile, ...]:
+    """The records of files, and their warnings with those on lines that another file of the delivery has too.
+
+    Raises SourceError where two files hold the same bytes; `uri` gives the address of a key for it.
+    """
+    files = {file.key: folder / file.name for file, _ in stored}
+    repeated = repeated_across(files, {file.key: ids for file, ids in stored if len(ids)}, listed.billed)
+    found = tuple(
+        replace(file, warnings=(*file.warnings, f"{file.key}: {repeated[file.key]}")) if file.key in repeated else file
+        for file, _ in stored
+    )
+    _refuse_copies(found, files, uri)
+    return found
+
+
+def _refuse_copies(files: Sequence[RawFile], paths: Mapping[str, Path], uri: Callable[[str], str]) -> None:
+    """A file delivered again under another name, or packed again, would count double."""
+    alike: dict[tuple, list[RawFile]] = {}
+    for file in files:
+        if file.line_count:
+            facts = (file.line_count, file.billed_total, file.size)
+            alike.setdefault(facts, []).append(file)
+    for group in alike.values():
+        first: dict[str, RawFile] = {}
+        # Only these are read once more: lines are told apart by their ids, so other files hardly ever have all equal.
+        for file in group if len(group) > 1 else ():
+            with paths[file.key].open("rb") as stream:
+                other = first.setdefault(hashlib.file_digest(stream, "sha256").hexdigest(), file)
+            if other is not file:
+                raise SourceError(
+                    f"{uri(file.key)} holds just what {uri(other.key)} holds; their lines would count "
+                    "double, so have the month delivered again."
+                )

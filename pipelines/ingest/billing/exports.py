@@ -1,0 +1,250 @@
+"""AWS billing exports (legacy CUR, CUR 2.0, FOCUS) into the raw store, one delivery of a billing month at a time.
+
+Only the files a current manifest names are read. Parquet is kept as delivered; a csv is converted once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock, Semaphore
+from typing import TYPE_CHECKING
+
+from pipelines.base.errors import SourceError
+from pipelines.config.sources import BillingSource
+from pipelines.ingest.billing.columns import ColumnList
+from pipelines.ingest.billing.delivery import Delivery, Kind, RawDelivery, column_list, load, save
+from pipelines.ingest.billing.manifest import Manifest, find_manifests, read_manifests
+from pipelines.ingest.billing.select import RawSelect, raw_select
+from pipelines.ingest.billing.stored_file import RawFile
+from pipelines.models.code import code_digest
+from pipelines.warehouse.storage import Object, Store, Stores
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Delivery", "Progress", "RawDelivery", "RawSelect", "ingest", "list_deliveries", "raw_select"]
+
+Progress = Callable[[int, int, str], None]
+
+# The module whose code makes the files of the raw store.
+CONVERTER = "pipelines.ingest.billing.convert"
+
+# Fetching waits on the network, converting on the processor and takes some 400 MB a file.
+_FETCHED_AT_ONCE = 4
+_CONVERTED_AT_ONCE = 2
+# So much of a fingerprint is the manifest's, the rest may be that of its files' sizes.
+_OF_MANIFEST = 8
+
+
+def list_deliveries(source: BillingSource, raw_root: Path, stores: Stores | None = None) -> list[Delivery]:
+    """The current delivery of every billing month of an export, oldest month first.
+
+    Costs one listing, plus one read for each manifest that changed since the last call with this `raw_root`.
+    Raises SourceError when the export cannot be listed or a manifest cannot be taken at its word.
+    """
+    store = _store(source, stores)
+    listing = store.list()
+    places = [place for place in find_manifests(listing, store, source.export) if source.reads(place.period)]
+    manifests = read_manifests(places, listing, store, raw_root / source.name)
+    found = {item.key: item for item in listing}
+    deliveries = [_as_stored(_delivery(source, manifest, found, store), raw_root) for manifest in manifests]
+    return sorted(deliveries, key=lambda delivery: delivery.billing_period)
+
+
+def ingest(
+    delivery: Delivery,
+    source: BillingSource,
+    raw_root: Path,
+    progress: Progress | None = None,
+    stores: Stores | None = None,
+) -> RawDelivery:
+    """The delivery in the raw store, whole or not at all; one that is there already is returned as it is.
+
+    One that other code has converted is converted again, as long as its files are there.
+    `progress(done, total, label)` hears of delivered bytes, from any thread. Memory does not grow with the
+    number of lines. Raises SourceError, naming file, row, column and the mend, for a file that is no bill.
+    """
+    folder = delivery.folder(raw_root)
+    stored, converter = load(folder), converter_of(delivery.listed)
+    if stored and (stored.converter == converter or delivery.missing):
+        return stored
+    store = _store(source, stores)
+    if delivery.missing:
+        raise SourceError(
+            f"{store.uri(delivery.manifest_key)} names {store.uri(delivery.missing[0])}, which is not there; "
+            "wait for the delivery to finish or have it delivered again."
+        )
+    _sweep(folder.parent)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        files = _store_files(delivery, store, temporary, source.unpack_ratio, stored, progress)
+        raw = RawDelivery(delivery, folder, files, converter)
+        save(raw, temporary)
+        _move(temporary, folder, converter)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return raw
+
+
+def converter_of(listed: ColumnList) -> str:
+    """A digest of what makes the files of the raw store: the code, and the list of columns that it reads."""
+    return hashlib.sha256(f"{code_digest(CONVERTER)} {listed.digest}".encode()).hexdigest()[:16]
+
+
+def detect_kind(columns: Sequence[str]) -> Kind | None:
+    """Which export has these columns (facts aws-billing 1); None when they do not tell."""
+    names = {name.lower() for name in columns}
+    if "billedcost" in names:
+        return "focus"
+    if "bill_payer_account_name" in names:
+        return "cur2"
+    return "cur" if any("/" in name for name in names) else None
+
+
+def _store(source: BillingSource, stores: Stores | None) -> Store:
+    stores = stores or Stores()
+    return stores.open(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+
+
+def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:
+    detected = detect_kind(manifest.columns)
+    # Columns that do not tell are in snake case, as CUR 2.0 writes them under a manifest of data files.
+    kind = source.kind if source.kind != "auto" else detected or manifest.kind
+    # A csv is converted by our list of columns, so a new list means converting it again.
+    is_kept = all(key.endswith(".parquet") for key in manifest.files)
+    told = "\n".join((source.name, "" if is_kept else column_list(kind).digest, manifest.text))
+    return Delivery(
+        source=source.name,
+        billing_period=manifest.place.period,
+        delivery_id=manifest.delivery_id,
+        kind=kind,
+        manifest_key=manifest.place.object.key,
+        objects=tuple(found[key] for key in manifest.files if key in found),
+        missing=tuple(key for key in manifest.files if key not in found),
+        fingerprint=hashlib.sha256(told.encode()).hexdigest(),
+    )
+
+
+def _as_stored(delivery: Delivery, raw_root: Path) -> Delivery:
+    """The delivery by the fingerprint it is stored under, by one of its own where a file has another size than then.
+
+    A copy may bring a manifest before the files it names. A file that has gone since is as it was.
+    """
+    sizes = {item.key: item.size for item in delivery.objects}
+    folder = delivery.folder(raw_root)
+    of_manifest = delivery.fingerprint[:_OF_MANIFEST]
+    stored = [load(found) for found in folder.parent.glob("*/") if found.name.startswith(of_manifest)]
+    # So few digits of two manifests may be equal by chance.
+    alike = [raw.delivery for raw in stored if raw and raw.delivery.delivery_id == delivery.delivery_id]
+    for known in alike:
+        if all(sizes.get(item.key, item.size) == item.size for item in known.objects):
+            return replace(delivery, fingerprint=known.fingerprint)
+    if not alike:
+        return delivery
+    own = hashlib.sha256(repr((delivery.fingerprint, sorted(sizes.items()))).encode()).hexdigest()
+    return replace(delivery, fingerprint=delivery.fingerprint[:_OF_MANIFEST] + own[_OF_MANIFEST:])
+
+
+def _store_files(
+    delivery: Delivery,
+    store: Store,
+    folder: Path,
+    unpack_ratio: float,
+    before: RawDelivery | None,
+    progress: Progress | None,
+) -> tuple[RawFile, ...]:
+    # The libraries that read csv and Parquet are imported for new deliveries only.
+    from pipelines.ingest.billing.convert import convert_file, is_parquet, with_repeats
+    from pipelines.ingest.billing.unpack import Allowance
+
+    # Parquet is kept as it came, so it need not be fetched twice.
+    kept = {file.key: before.folder / file.name for file in before.files if is_parquet(file.key)} if before else {}
+    total = sum(item.size for item in delivery.objects)
+    label = f"{delivery.source} {delivery.billing_period}"
+    lock, converting, done = Lock(), Semaphore(_CONVERTED_AT_ONCE), 0
+
+    def on_bytes(count: int) -> None:
+        nonlocal done
+        with lock:
+            done += count
+            if progress:
+                progress(min(done, total), total, label)
+
+    def store_file(number: int, item: Object) -> tuple[RawFile, pl.Series]:
+        out = folder / f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
+        delivered = out.with_suffix(".delivered")
+        _fetch(item, store, delivered, kept.get(item.key))
+        allowed = Allowance(store.uri(item.key), item.size, unpack_ratio)
+        return convert_file(
+            delivered,
+            out,
+            key=item.key,
+            allowed=allowed,
+            listed=delivery.listed,
+            converting=converting,
+            on_bytes=on_bytes,
+        )
+
+    with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
+        waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]
+        try:
+            stored = [future.result() for future in waiting]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return with_repeats(stored, folder, delivery.listed, store.uri)
+
+
+def _fetch(item: Object, store: Store, delivered: Path, kept: Path | None) -> None:
+    if kept:
+        _link(kept, delivered)
+    else:
+        store.download(item.key, delivered)
+    size = delivered.stat().st_size
+    if size != item.size:
+        raise SourceError(f"{store.uri(item.key)} changed while it was read; run again when its delivery has finished.")
+    if size == 0:
+        raise SourceError(f"{store.uri(item.key)} is empty; have it delivered again.")
+
+
+def _link(kept: Path, place: Path) -> None:
+    try:
+        os.link(kept, place)
+    except OSError:
+        # Some file systems have no links.
+        shutil.copyfile(kept, place)
+
+
+def _move(temporary: Path, folder: Path, converter: str) -> None:
+    try:
+        temporary.rename(folder)
+    except OSError:
+        stored = load(folder)
+        if stored and stored.converter == converter:
+            # Another build has stored the same delivery meanwhile: the same bytes.
+            return
+        # Damaged, or converted by other code. Moved away first: a reader finds the old folder or the new one.
+        old = folder.with_name(f".{folder.name}.old.{os.getpid()}.tmp")
+        folder.rename(old)
+        temporary.rename(folder)
+        shutil.rmtree(old)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed ingest left behind."""
+    for leftover in folder.glob(".*.tmp"):
+        pid = int(leftover.suffixes[-2][1:])
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            shutil.rmtree(leftover, ignore_errors=True)
+        except PermissionError:
+            continue

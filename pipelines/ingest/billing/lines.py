@@ -1,0 +1,120 @@
+"""Whether every line of a csv became a row: a quote that is never closed takes in the rows after it without a word."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.unpack import Allowance, unpacked
+
+# Its functions are made when it is imported, so a type checker does not know them.
+pc: Any = pyarrow.compute
+
+# Small enough to stay near the processor; no row is that long.
+BLOCK_BYTES = 2 << 20
+_NEWLINE = 10
+
+
+class Lines(io.RawIOBase):
+    """The bytes of a csv as they are read, its lines counted on the way."""
+
+    def __init__(self, stream: pa.NativeFile):
+        self._stream = stream
+        self._breaks = 0
+        self._end: list[pa.Buffer] = []
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return self.read_buffer(size).to_pybytes()
+
+    def read_buffer(self, size: int = -1) -> pa.Buffer:
+        """The next bytes without a copy; Arrow asks for these."""
+        block = self._stream.read_buffer(BLOCK_BYTES if size < 0 else size)
+        if block.size:
+            self._breaks += _breaks(block)
+            # A row lies in two blocks at most.
+            self._end = [*self._end[-1:], block]
+        return block
+
+    @property
+    def count(self) -> int:
+        """Lines read, the last one also where nothing ends it."""
+        return self._breaks + (not self._tail.endswith(b"\n"))
+
+    @property
+    def last(self) -> bytes:
+        """The last line read, without its end."""
+        return self._tail.removesuffix(b"\n").rpartition(b"\n")[2]
+
+    @property
+    def _tail(self) -> bytes:
+        return b"".join(block.to_pybytes() for block in self._end)
+
+
+def refuse_swallowed_rows(
+    delivered: Path, names: Sequence[str], allowed: Allowance, lines: Lines, row_count: int
+) -> None:
+    """SourceError, by row and column, where a value took in rows. Costs next to nothing where each line made a row.
+
+    Text may break its lines within quotes: only then, or where lines are blank, is the file read again.
+    """
+    if lines.count == row_count + 1:
+        *_, row = rows(pa.BufferReader(lines.last + b"\n"), names)
+        if row.num_rows and row.columns[-1][-1].as_py().endswith(b"\n"):
+            raise _swallowed(allowed, row_count + 1, names[-1])
+        return
+    # The separators of a whole row: no text holds so many, and no row can be taken in without them.
+    separators = len(names) - 1
+    row = 2
+    with unpacked(delivered, allowed) as stream:
+        for block in rows(stream, names, skipped=1):
+            for name, values in zip(names, block.columns, strict=True):
+                broken = pc.match_substring_regex(values, "[\r\n]")
+                if broken.true_count:
+                    taken = pc.and_(broken, pc.greater_equal(pc.count_substring(values, ","), separators))
+                    if (at := pc.index(taken, True).as_py()) >= 0:
+                        raise _swallowed(allowed, row + at, name)
+            row += block.num_rows
+
+
+def rows(stream: pa.NativeFile, names: Sequence[str], skipped: int = 0) -> Iterator[pa.RecordBatch]:
+    """Every value of every column, as it stands."""
+    positions = [str(position) for position in range(len(names))]
+    yield from pyarrow.csv.open_csv(
+        stream,
+        pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, skip_rows=skipped, column_names=positions),
+        pyarrow.csv.ParseOptions(newlines_in_values=True),
+        pyarrow.csv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(positions, pa.binary())),
+    )
+
+
+def ahead(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same blocks, the next one read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            yield block
+
+
+def _breaks(block: pa.Buffer) -> int:
+    octets = pl.Series(values=pa.Array.from_buffers(pa.uint8(), block.size, [None, block]))
+    return int((octets == _NEWLINE).sum())
+
+
+def _swallowed(allowed: Allowance, row: int, name: str) -> SourceError:
+    return SourceError(
+        f"{allowed.where}, row {row} (the header is row 1), column {name}: a quote is not closed and takes in the rows "
+        "after it; have the file delivered again."
+    )

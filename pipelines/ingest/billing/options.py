@@ -1,0 +1,98 @@
+"""What a delivery tells of how its export was set up: granularity, resource ids, optional columns, tags, freshness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.ingest.billing.columns import snake
+from pipelines.ingest.billing.delivery import RawDelivery
+from pipelines.ingest.billing.select import TAG_NAMES, raw_select
+from pipelines.ingest.billing.tags import FALLBACKS, lookups
+
+# An export's setting, by the columns it adds (facts aws-billing 1.2).
+SPLIT, CAPACITY, NET = "split cost data", "capacity data", "net costs"
+ADDED = {SPLIT: "split_line_item_", CAPACITY: "capacity_reservation_", NET: "line_item_net_unblended_cost"}
+# Fees of commitments are dated into the future (facts 2.4); only what is used has hours.
+_USED = "line_item_line_item_type in ('Usage', 'DiscountedUsage', 'SavingsPlanCoveredUsage')"
+_LASTS = "date_diff('second', line_item_usage_start_date, line_item_usage_end_date)"
+
+
+@dataclass(frozen=True)
+class TagUse:
+    """How one of our tags is found in a bill: the delivered keys that stand for it, and the cost they cover."""
+
+    name: str
+    keys: tuple[str, ...]
+    covered: dict[str, Decimal]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the lines of a delivery show. Costs are of used lines, as the bill states them, by currency.
+
+    `granularity` is None where nothing was used; `columns` names the optional ones that are there; `has_net` says
+    whether any net cost is filled.
+    """
+
+    line_count: int
+    used_count: int
+    resource_count: int
+    granularity: str | None
+    newest_usage_at: datetime | None
+    columns: frozenset[str]
+    has_net: bool
+    used_cost: dict[str, Decimal]
+    tags: tuple[TagUse, ...]
+
+
+def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> Seen:
+    """Look through a stored delivery; `now` is naive UTC, and nothing dated after it counts as used."""
+    select = raw_select([raw], tags)
+    tagged = ", ".join(f"sum(line_item_unblended_cost) filter (where tag_{name} is not null)" for name in TAG_NAMES)
+    upto = f"timestamp '{now:%Y-%m-%d %H:%M:%S}'"
+    with DuckDBEngine() as engine:
+        for view, files in select.views.items():
+            engine.scan_files(view, files)
+        engine.view_sql("line", select.sql)
+        engine.view_sql("used", f"select * from line where {_USED}")
+        (counts,) = engine.query(
+            "select count(*), count(line_item_resource_id), "
+            f"count(*) filter (where {_LASTS} <= 3600), count(*) filter (where {_LASTS} <= 86400), "
+            f"max(line_item_usage_start_date) filter (where line_item_usage_start_date <= {upto}) from used"
+        ).rows()
+        net = engine.query("select count(line_item_net_unblended_cost) from line").item()
+        money = engine.query(
+            f"select line_item_currency_code, sum(line_item_unblended_cost), {tagged} from used group by 1 order by 1"
+        ).rows()
+    used, resources, hours, days, newest = counts
+    names = {snake(column.name) for file in raw.files for column in file.columns if column.form != "null"}
+    return Seen(
+        line_count=raw.line_count,
+        used_count=used,
+        resource_count=resources,
+        granularity=_granularity(used, hours, days),
+        newest_usage_at=newest,
+        columns=frozenset(option for option, start in ADDED.items() if any(n.startswith(start) for n in names)),
+        has_net=net > 0,
+        used_cost={row[0]: row[1] for row in money},
+        tags=tuple(
+            TagUse(name, _keys(raw, name, tags), {row[0]: row[2 + at] or Decimal(0) for row in money})
+            for at, name in enumerate(TAG_NAMES)
+        ),
+    )
+
+
+def _granularity(used: int, hours: int, days: int) -> str | None:
+    if not used:
+        return None
+    # Storage of an hourly export still comes by the day; of a daily one nothing is as short as an hour.
+    return "hourly" if hours * 100 >= used else "daily" if days * 100 >= used else "monthly"
+
+
+def _keys(raw: RawDelivery, name: str, tags: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    found = (tag.key for file in raw.files for tag in lookups(file.tag_keys, tags.get(name, ()), FALLBACKS[name]))
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,129 @@
+"""The delivered bill of all configured sources, one billing month at a time, as the models read it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Container
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.columns import LISTS
+from pipelines.ingest.billing.conflicts import refuse_copies
+from pipelines.ingest.billing.delivery import load
+from pipelines.ingest.billing.exports import (
+    Delivery,
+    Progress,
+    RawDelivery,
+    RawSelect,
+    ingest,
+    list_deliveries,
+    raw_select,
+)
+from pipelines.warehouse.storage import Stores
+
+# Listing waits on the network, and a listing of years takes some memory.
+_LISTED_AT_ONCE = 4
+
+if TYPE_CHECKING:
+    from pipelines.config.settings import Settings
+    from pipelines.config.sources import BillingSource
+    from pipelines.engine import Engine
+
+
+class RawBill:
+    """Deliveries by month. Each source is listed once in the life of this object."""
+
+    def __init__(self, raw_root: Path, settings: Settings):
+        self._raw_root = raw_root
+        self._settings = settings
+        self._sources = {source.name: source for source in settings.billing}
+        self._stores = Stores()
+        self._stored: dict[str, list[RawDelivery]] = {}
+        self._selects: dict[tuple[str, str], RawSelect] = {}
+
+    @cached_property
+    def deliveries(self) -> list[Delivery]:
+        """The current delivery of every month of every source, by source and month.
+
+        A month whose manifest is gone, as buckets forget old months, stays as it was last delivered here.
+        """
+        with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
+            return [delivery for found in pool.map(self._delivered, self._sources.values()) for delivery in found]
+
+    def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
+        """Bring what the sources deliver for a month into the raw store; what is there already stays."""
+        if period not in self._stored:
+            deliveries = [delivery for delivery in self.deliveries if delivery.billing_period == period]
+            refuse_copies(deliveries, self._sources)
+            self._stored[period] = [
+                ingest(delivery, self._sources[delivery.source], self._raw_root, progress, self._stores)
+                for delivery in deliveries
+            ]
+        return self._stored[period]
+
+    def fingerprint(self, table: str, period: str | None) -> str:
+        """A text that changes when anything a model can see of the month's lines in a raw table does."""
+        select = self._select(table, period)
+        raws = [raw for raw in self.ingest(period or "") if raw.delivery.listed.table == table]
+        return select.sql + " ".join(f"{raw.delivery.fingerprint} {raw.converter}" for raw in raws)
+
+    def warnings(self, period: str) -> dict[str, tuple[str, ...]]:
+        """By raw table delivered, what was read as missing and tags that are spelled twice; one sentence each."""
+        delivered = {raw.delivery.listed.table for raw in self.ingest(period)}
+        return {table: self._select(table, period).warnings for table in sorted(delivered)}
+
+    def view(self, engine: Engine, table: str, period: str | None) -> None:
+        """Name the month's lines of a raw table, under its normalised columns, in an engine."""
+        select = self._select(table, period)
+        for view, files in select.views.items():
+            engine.scan_files(view, files)
+        engine.view_sql(table, select.sql)
+
+    def forget_superseded(self) -> None:
+        """Remove stored deliveries that a newer one of the same month has replaced."""
+        for delivery in self.deliveries:
+            current = delivery.folder(self._raw_root)
+            for folder in current.parent.glob("*/"):
+                if folder != current and current.is_dir():
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    def _delivered(self, source: BillingSource) -> list[Delivery]:
+        """The deliveries of one source, oldest month first."""
+        listed = {found.billing_period: found for found in list_deliveries(source, self._raw_root, self._stores)}
+        return [delivery for _, delivery in sorted((self._kept(source.name, besides=listed) | listed).items())]
+
+    def _kept(self, source: str, besides: Container[str]) -> dict[str, Delivery]:
+        """The delivery in the raw store of each month of a source, months in `besides` left out."""
+        months = [month for month in (self._raw_root / source).glob("*/") if month.name not in besides]
+        # A month the source is no longer read for is another's.
+        months = [month for month in months if self._sources[source].reads(month.name)]
+        folders = [folder for month in months for folder in month.glob("*/") if not folder.name.startswith(".")]
+        stored = {folder.parent.name: _whole(folder).delivery for folder in folders}
+        # Nothing says that its files are still there, so it stays as it is.
+        gone = {month: tuple(item.key for item in delivery.objects) for month, delivery in stored.items()}
+        return {month: replace(delivery, missing=gone[month]) for month, delivery in stored.items()}
+
+    def _select(self, table: str, period: str | None) -> RawSelect:
+        if period is None:
+            raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
+        # Every table that rests on the bill asks for it, to know what it is made from.
+        if (table, period) not in self._selects:
+            delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
+            listed = next(listed for listed in LISTS if listed.table == table)
+            self._selects[table, period] = raw_select(delivered, self._settings.tag_keys, listed)
+        return self._selects[table, period]
+
+
+def _whole(folder: Path) -> RawDelivery:
+    """A delivery that only the raw store still has."""
+    raw = load(folder)
+    if raw is None:
+        raise SourceError(
+            f"{folder} is damaged and its export delivers {folder.parent.name} no more; restore it from a copy, or "
+            "delete it to go on without that month."
+        )
+    return raw

@@ -1,0 +1,130 @@
+"""The one SELECT that shows stored deliveries of any kind as lines of the normalised bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.ingest.billing.columns import CUR, MONEY, Column, ColumnList, Delivered, Source
+from pipelines.ingest.billing.delivery import RawDelivery
+from pipelines.ingest.billing.stored_file import RawFile, TagKey
+from pipelines.ingest.billing.tag_json import tag_json
+from pipelines.ingest.billing.tags import FALLBACKS, lookups, twins
+
+# Arrow's floats of less than 64 bits: cast straight to a decimal, an engine rounds in their few digits.
+_SHORT = ("float", "halffloat")
+# What we call a delivered tag, in the order of the normalised columns.
+TAG_NAMES = ("run_id", "owner", "team")
+
+
+@dataclass(frozen=True)
+class RawSelect:
+    """A SELECT in DuckDB's dialect over `views`, each to be given its files by `engine.scan_files` first."""
+
+    sql: str
+    views: dict[str, tuple[Path, ...]]
+    warnings: tuple[str, ...]
+
+
+def raw_select(
+    deliveries: Sequence[RawDelivery], tags: Mapping[str, Sequence[str]], listed: ColumnList = CUR
+) -> RawSelect:
+    """The lines of deliveries under the columns of the list all are of; a column a file lacks is a typed NULL.
+
+    `tags` gives the accepted tag keys for each of run_id, owner and team. Costs are DECIMAL(20,10), times
+    naive UTC; an empty text is NULL. `warnings` tells what was read as missing and which tags are twins.
+    """
+    parts: list[str] = []
+    views: dict[str, tuple[Path, ...]] = {}
+    warnings: dict[str, None] = {}
+    for raw in deliveries:
+        warnings.update(dict.fromkeys(raw.warnings))
+        for number, group in enumerate(alike(raw.files), 1):
+            first = group[0]
+            tried = {name: lookups(first.tag_keys, tags.get(name, ()), FALLBACKS[name]) for name in TAG_NAMES}
+            for file in group:
+                for name, keys in tried.items():
+                    warnings.update(dict.fromkeys(twins(file, name, keys)))
+            view = f"bill_{raw.delivery.fingerprint[:16]}_{number}"
+            views[view] = tuple(map(raw.path, group))
+            parts.append(f"select\n{_columns(raw, group, tried, listed)}\nfrom {view}")
+    return RawSelect("\nunion all\n".join(parts) or _nothing(listed), views, tuple(warnings))
+
+
+def alike(files: Sequence[RawFile]) -> list[list[RawFile]]:
+    """Files with the same columns and tags can be read as one."""
+    groups: dict[tuple, list[RawFile]] = {}
+    for file in files:
+        groups.setdefault((file.columns, file.tag_keys), []).append(file)
+    return list(groups.values())
+
+
+def _columns(
+    raw: RawDelivery, group: Sequence[RawFile], tried: Mapping[str, Sequence[TagKey]], listed: ColumnList
+) -> str:
+    delivery, first = raw.delivery, group[0]
+    found = listed.layout(first.columns, first.key)
+    named = {
+        "source_name": _text(delivery.source),
+        "delivery_id": _text(delivery.delivery_id),
+        "billing_period": _text(delivery.billing_period),
+        "source_file": _source_file(group),
+        "source_row": "cast(file_row_number as bigint)",
+    }
+    for column in listed.columns:
+        named[column.name] = _value(column, found.sources[column.name], first.columns)
+    for name in TAG_NAMES:
+        named[f"tag_{name}"] = _first(_filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name])
+    named["tag_json"] = tag_json(first.tag_keys)
+    return ",\n".join(f"    {value} as {name}" for name, value in named.items())
+
+
+def _value(column: Column, sources: Sequence[Source], columns: Sequence[Delivered]) -> str:
+    found = [columns[source.position] for source in sources]
+    if column.type == "VARCHAR":
+        return _first(_filled(held.name, source.key) for held, source in zip(found, sources, strict=True))
+    kind = "decimal(20, 10)" if column.type == MONEY else column.type.lower()
+    values = [f"cast({_name(held.name)} as double)" if held.type in _SHORT else _name(held.name) for held in found]
+    inner = f"coalesce({', '.join(values)})" if len(values) > 1 else next(iter(values), "null")
+    # A value that may be read as missing was told when the file came in.
+    read = "cast" if column.refuses or column.type != MONEY else "try_cast"
+    return f"{read}({inner} as {kind})"
+
+
+def _filled(column: str, key: str | None) -> str:
+    value = _name(column) if key is None else f"{_name(column)}[{_text(key)}]"
+    return f"nullif({value}, '')"
+
+
+def _first(values: Iterator[str]) -> str:
+    found = list(values)
+    if not found:
+        return "cast(null as varchar)"
+    return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
+
+
+def _source_file(group: Sequence[RawFile]) -> str:
+    """The delivered key, told by the end of the path: engines spell the rest of a path in their own way."""
+    if len(group) == 1:
+        return _text(group[0].key)
+    length = len(group[0].name)
+    cases = " ".join(f"when {_text(file.name)} then {_text(file.key)}" for file in group)
+    return f"case right(filename, {length}) {cases} end"
+
+
+def _nothing(listed: ColumnList) -> str:
+    texts = ("source_name", "delivery_id", "billing_period", "source_file")
+    columns = [(name, "varchar") for name in texts] + [("source_row", "bigint")]
+    columns += [(column.name, column.type.lower()) for column in listed.columns]
+    columns += [(f"tag_{name}", "varchar") for name in (*TAG_NAMES, "json")]
+    typed = ",\n".join(f"    cast(null as {kind}) as {name}" for name, kind in columns)
+    return f"select\n{typed}\nwhere 1 = 0"
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

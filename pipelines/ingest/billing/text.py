@@ -1,0 +1,242 @@
+"""A delivered csv into one typed Parquet file, block by block: memory does not grow with its lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing import values
+from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, Source, snake
+from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
+from pipelines.ingest.billing.repeats import Identities, repeated_in_csv
+from pipelines.ingest.billing.stored_file import RawFile, TagKey
+from pipelines.ingest.billing.unpack import Allowance, read_header, unpacked
+from pipelines.ingest.billing.words import Words
+
+ROW_GROUP_ROWS = 122_880
+
+_READERS = {MONEY: values.numbers, "TIMESTAMP": values.times}
+_TYPES = {MONEY: values.NUMBER, "TIMESTAMP": values.TIME, "VARCHAR": pa.string()}
+_WORDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "an ISO timestamp"}
+
+
+def convert(
+    delivered: Path, out: Path, *, key: str, allowed: Allowance, listed: ColumnList, on_bytes: Callable[[int], None]
+) -> tuple[RawFile, pl.Series]:
+    """Write the columns of `listed` that the csv `delivered` has to `out`, rows in its order; also tell their ids.
+
+    `allowed` names the file in errors, `key` in the record.
+    Raises SourceError for a csv that is cut short, ragged, too large for its packed size, lacks a column or holds a
+    value that is none.
+    """
+    names, has_rows = read_header(delivered, allowed)
+    bill = _Bill(names, key, allowed.where, listed)
+    blocks = _blocks(delivered, bill, allowed, on_bytes) if has_rows else iter(())
+    # Costs hardly repeat: a dictionary of them only costs, and their bounds sort nothing out.
+    # (The writer takes lists of columns though its annotations say bool.)
+    repeating: Any = [field.name for field in bill.schema if field.type != values.NUMBER]
+    with pq.ParquetWriter(
+        out,
+        bill.schema,
+        compression="zstd",
+        store_schema=False,
+        use_dictionary=repeating,
+        write_statistics=repeating,
+    ) as writer:
+        waiting: list[pa.RecordBatch] = []
+        for block in ahead(blocks):
+            waiting.append(bill.typed(block))
+            if sum(batch.num_rows for batch in waiting) >= ROW_GROUP_ROWS:
+                writer.write_table(pa.Table.from_batches(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting))
+    repeated = repeated_in_csv(delivered, names, listed.billed, allowed) if bill.identities.come_again() else []
+    raw = RawFile(
+        key,
+        out.name,
+        out.stat().st_size,
+        bill.row_count,
+        bill.billed_total,
+        bill.stored_columns(),
+        bill.tag_keys(),
+        (*bill.warnings(), *(f"{key}: {told}" for told in repeated)),
+    )
+    return raw, bill.identities.met
+
+
+def _blocks(
+    delivered: Path, bill: _Bill, allowed: Allowance, on_bytes: Callable[[int], None]
+) -> Iterator[pa.RecordBatch]:
+    """The csv's needed columns as text, named by their position in the file."""
+    wanted = [str(position) for position in bill.positions]
+    ragged: list[pyarrow.csv.InvalidRow] = []
+
+    def refuse(row: pyarrow.csv.InvalidRow) -> str:
+        ragged.append(row)
+        return "error"
+
+    try:
+        with unpacked(delivered, allowed, on_bytes) as stream:
+            lines = Lines(stream)
+            row_count = 0
+            for block in pyarrow.csv.open_csv(
+                pa.PythonFile(lines, "r"),
+                # Only a single-threaded reader knows the number of a ragged row.
+                pyarrow.csv.ReadOptions(
+                    use_threads=False,
+                    block_size=BLOCK_BYTES,
+                    skip_rows=1,
+                    column_names=[str(position) for position in range(len(bill.names))],
+                ),
+                pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+                pyarrow.csv.ConvertOptions(
+                    include_columns=wanted,
+                    column_types=dict.fromkeys(wanted, pa.string()),
+                    strings_can_be_null=True,
+                    null_values=list(values.MISSING),
+                ),
+            ):
+                row_count += block.num_rows
+                yield block
+        refuse_swallowed_rows(delivered, bill.names, allowed, lines, row_count)
+    except pa.ArrowInvalid as error:
+        if ragged:
+            row = ragged[0]
+            raise SourceError(
+                f"{bill.where}, row {row.number} (the header is row 1): {row.actual_columns} values under "
+                f"{row.expected_columns} columns; have the file delivered again."
+            ) from None
+        raise SourceError(f"{bill.where} is no CSV ({error}); have it delivered again.") from None
+
+
+class _Bill:
+    """One csv on its way to Parquet: its columns, and what was met so far."""
+
+    def __init__(self, names: list[str], key: str, where: str, listed: ColumnList):
+        self.names, self.key, self.where, self.listed = names, key, where, listed
+        forms = ("map" if self._is_map(name) else "any" for name in names)
+        self._layout = listed.layout([Delivered(n, f, "text") for n, f in zip(names, forms, strict=True)], where)
+        self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
+        self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
+        self._map_keys: dict[int, dict[str, None]] = {}
+        self._words = Words(listed)
+        self.identities = Identities(names)
+        self._unread: Counter[int] = Counter()
+        self._first_unread: dict[int, str] = {}
+        self.row_count = 0
+        self.billed_total = Decimal(0)
+        fields = [pa.field(column.name, _TYPES[column.type]) for column in self._columns]
+        fields += [pa.field(name, pa.string() if tag.key else values.MAP) for tag, name in self._tags]
+        self.schema = pa.schema(fields)
+
+    @property
+    def positions(self) -> list[int]:
+        """The columns to read."""
+        used = [source.position for sources in self._layout.sources.values() for source in sources]
+        return sorted({*used, *(tag.position for tag in self._layout.tags), *self.identities.positions})
+
+    def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows under the schema."""
+        texts = dict(zip(self.positions, block.columns, strict=True))
+        self.identities.meet([texts[position] for position in self.identities.positions])
+        maps = {
+            position: self._read(values.maps, text, position, None)
+            for position, text in texts.items()
+            if self._is_map(self.names[position])
+        }
+        arrays = [self._column(column, texts, maps) for column in self._columns]
+        for tag, _ in self._tags:
+            arrays.append(texts[tag.position] if tag.key else maps[tag.position])
+            if not tag.key:
+                self._map_keys.setdefault(tag.position, {}).update(dict.fromkeys(values.map_keys(maps[tag.position])))
+        self.row_count += block.num_rows
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def stored_columns(self) -> tuple[Delivered, ...]:
+        """What the Parquet file holds."""
+        forms = {MONEY: "number", "TIMESTAMP": "time", "VARCHAR": "text"}
+        columns = [Delivered(c.name, forms[c.type], str(_TYPES[c.type])) for c in self._columns]
+        tags = [Delivered(n, "text" if t.key else "map", str(self.schema.field(n).type)) for t, n in self._tags]
+        return (*columns, *tags)
+
+    def tag_keys(self) -> tuple[TagKey, ...]:
+        """Every tag met."""
+        found = []
+        for tag, name in self._tags:
+            if tag.key:
+                found.append(TagKey(tag.key, tag.container, name, in_map=False))
+            else:
+                keys = self._map_keys.get(tag.position, {})
+                found += [TagKey(key, tag.container, name, in_map=True) for key in keys]
+        return tuple(found)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be read and was taken as missing."""
+        counted = [
+            f"{self.key}: {count} values of {self.names[position]} are not what it should hold "
+            f"({self._first_unread[position]}) and are read as missing."
+            for position, count in self._unread.items()
+        ]
+        told = (*self._layout.warnings, *self._words.warnings())
+        return (*(f"{self.key}: {warning}" for warning in told), *counted)
+
+    def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
+        sources = self._layout.sources[column.name]
+        found = [_found(source, texts, maps) for source in sources]
+        text = values.first(found)
+        if column.name == self.listed.billed:
+            self.billed_total += values.total(text)
+        if column.name in self.listed.filled and text.null_count:
+            at = pc.index(text.is_null(), True).as_py()
+            raise self._refused(at, sources[0].position, "there is no amount")
+        self._words.look(column.name, text)
+        if column.type not in _READERS:
+            return text
+        return self._read(_READERS[column.type], text, sources[0].position, column if column.refuses else None)
+
+    def _refused(self, at: int, position: int, said: str) -> SourceError:
+        where = f"{self.where}, row {self.row_count + at + 2} (the header is row 1), column {self.names[position]}"
+        return SourceError(f"{where}: {said}; mend that value or have the file delivered again.")
+
+    def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
+        values, unread = reader(text)
+        if values.null_count == text.null_count:
+            return values
+        count = unread.sum().as_py()
+        at = pc.index(unread, True).as_py()
+        first = f"{text[at].as_py()[:80]!r}"
+        if refusing:
+            raise self._refused(at, position, f"{first} is not {_WORDS[refusing.type]}")
+        self._unread[position] += count
+        self._first_unread.setdefault(position, f"first {first} in row {self.row_count + at + 2}")
+        return values
+
+    def _is_map(self, name: str) -> bool:
+        return snake(name) in self.listed.map_names
+
+    def _tag_columns(self) -> Iterator[str]:
+        """A name for each tag column that no other column has in any case: SQL does not tell cases apart."""
+        taken = {column.name for column in self._columns}
+        for tag in self._layout.tags:
+            name = self.names[tag.position]
+            while name.lower() in taken:
+                name += "+"
+            taken.add(name.lower())
+            yield name
+
+
+def _found(source: Source, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
+    if source.key is None:
+        return texts[source.position]
+    return values.map_value(maps[source.position], source.key)

@@ -1,0 +1,117 @@
+"""Texts of a csv bill into typed values, a column of a batch at a time; none passes through a float."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute
+
+from pipelines.base.parse import parse_json
+
+# Its functions are made when it is imported, so a type checker does not know them.
+pc: Any = pyarrow.compute
+
+# AWS leaves a missing value empty; tools that rewrite bills write these words.
+MISSING = ("", "None", "NULL", "null")
+NUMBER = pa.decimal128(20, 10)
+TIME = pa.timestamp("us")
+# Seconds from 1970 to the first moment of year 1, and to the last of year 9999: no other time can be shown.
+CALENDAR = -62_135_596_800, 253_402_300_800
+_ZONED = pa.timestamp("us", "UTC")
+MAP = pa.map_(pa.string(), pa.string())
+
+# A double printed in full has 17 digits, so 27 places lose none of a number above 1e-10.
+_EXACT = pl.Decimal(38, 27)
+_PLACES = 10
+
+
+def numbers(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Decimal numbers of 10 places, halves rounded away from zero, and which texts are not such numbers."""
+    try:
+        # All within 10 places, as AWS writes them: Arrow reads them as they stand or not at all.
+        return texts.cast(NUMBER), pa.repeat(False, len(texts))
+    except pa.ArrowInvalid:
+        rounded = _exact(texts).round(_PLACES, mode="half_away_from_zero")
+        values = rounded.cast(pl.Decimal(20, _PLACES), strict=False).to_arrow().cast(NUMBER)
+        return values, pc.and_(values.is_null(), texts.is_valid())
+
+
+def total(texts: pa.Array) -> Decimal:
+    """The sum of decimal numbers with every digit they have; other texts count as nothing."""
+    exact = _exact(texts).to_arrow().cast(pa.decimal256(76, 27))
+    return pc.sum(exact).as_py() or Decimal(0)
+
+
+def times(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Naive UTC timestamps from ISO texts with or without a zone, and which texts are none."""
+    try:
+        # All with a zone, as AWS writes them.
+        values = texts.cast(_ZONED).cast(TIME)
+        first, last = (end * 1_000_000 for end in CALENDAR)
+        found = pc.min_max(values.view(pa.int64())).as_py()
+        if found["min"] is None or first <= found["min"] <= found["max"] < last:
+            return values, pa.repeat(False, len(texts))
+    except pa.ArrowInvalid:
+        pass
+    values = _by_distinct(texts, _time, TIME)
+    return values, pc.and_(values.is_null(), texts.is_valid())
+
+
+def maps(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Maps of text to text from JSON objects, entries without a value left out, and which texts are none."""
+    values = _by_distinct(texts, _entries, MAP)
+    return values, pc.and_(values.is_null(), texts.is_valid())
+
+
+def first(texts: Sequence[pa.Array]) -> pa.Array:
+    """Line by line the first text that is there."""
+    return pc.coalesce(*texts) if len(texts) > 1 else texts[0]
+
+
+def map_value(values: pa.Array, key: str) -> pa.Array:
+    """One key's value of each map; null where the map lacks it."""
+    return pc.map_lookup(values, pa.scalar(key), "first")
+
+
+def map_keys(values: pa.Array) -> list[str]:
+    """The distinct keys of a column of maps, in the order met."""
+    return values.keys.unique().to_pylist()
+
+
+def _exact(texts: pa.Array) -> pl.Series:
+    return pl.Series(values=texts, dtype=pl.String).cast(_EXACT, strict=False)
+
+
+def _by_distinct(texts: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
+    """Reads each distinct text once: a batch has many lines and few hours or tag sets."""
+    coded = texts.dictionary_encode()
+    return pa.array([read(text) for text in coded.dictionary.to_pylist()], kind).take(coded.indices)
+
+
+@lru_cache(maxsize=4096)
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+        return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+    except (ValueError, OverflowError):
+        # A time no calendar has in UTC is none.
+        return None
+
+
+def _entries(text: str) -> Sequence[tuple[str, str]] | None:
+    try:
+        content = parse_json(text)
+        # Half of a sign may be escaped, which is no text.
+        json.dumps(content, ensure_ascii=False).encode()
+    except ValueError:
+        return None
+    if not isinstance(content, dict):
+        return None
+    return [(key, str(value)) for key, value in content.items() if str(value) not in MISSING]

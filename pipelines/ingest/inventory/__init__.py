@@ -1,0 +1,1 @@
+"""Reads what was bought or declared: reservations, commitments and registrations."""

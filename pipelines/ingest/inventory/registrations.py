@@ -1,0 +1,191 @@
+"""Pre-registrations of comparisons: TOML files that say metric, margin, runs and basis before the runs are seen.
+
+A registration is never edited: the first build that reads it records a seal of its content, and later ones refuse
+another. What changes is a new one, dated, that supersedes it. Exclusions of runs are told apart and cite theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from pipelines.base.errors import SourceError
+from pipelines.base.parse import ParseError, parse_toml
+from pipelines.config.sources import ProofSource
+from pipelines.ingest.inventory.registration_form import Exclusion, File, Registration, mistake_in
+from pipelines.warehouse.storage import Store, open_store
+
+REGISTRATION, RUN = "proof_registration", "proof_run"
+SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
+    REGISTRATION: {
+        "registration": pl.String,
+        "source_file": pl.String,
+        "workload_id": pl.String,
+        "registered_on": pl.Date,
+        "target_metric": pl.String,
+        "target_direction": pl.String,
+        "target_value": pl.Float64,
+        "quality_margin": pl.Float64,
+        "planned_run_count": pl.Int64,
+        "cost_basis": pl.String,
+        "supersedes": pl.String,
+        "seal": pl.String,
+    },
+    RUN: {
+        "registration": pl.String,
+        "run_id": pl.String,
+        "pair_no": pl.Int64,
+        "accelerator_family": pl.String,
+        "reason": pl.String,
+        "excluded_on": pl.Date,
+    },
+}
+_LARGEST_BYTES = 1 << 20
+
+
+def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict[str, pl.DataFrame]:
+    """The tables of SCHEMAS. `recorded` are the seals by name as first read.
+
+    Raises SourceError for a file that says too little or too much, registrations that contradict each other or what
+    was recorded, and exclusions that cite none.
+    """
+    told: dict[str, tuple[str, Registration]] = {}
+    exclusions: list[tuple[str, Exclusion]] = []
+    for where, file in _files(source):
+        for entry in file.registration:
+            if entry.name in told:
+                raise SourceError(
+                    f"{where}: registration {entry.name} stands in {told[entry.name][0]} as well; give it another name."
+                )
+            told[entry.name] = (where, entry)
+        exclusions += [(where, entry) for entry in file.exclusion]
+    _refuse_edited(source, told, recorded)
+    _refuse_contradictions(told)
+    _refuse_uncited(told, exclusions)
+    runs = [
+        {"registration": name, "run_id": run, "pair_no": number, "accelerator_family": family}
+        for name, (_, entry) in told.items()
+        for number, pair in enumerate(entry.pairs, start=1)
+        for family, run in (("gpu", pair.gpu), ("trainium", pair.trainium))
+    ] + [entry.model_dump() for _, entry in exclusions]
+    registrations = [
+        entry.model_dump(exclude={"name", "planned_runs", "pairs"})
+        | {"registration": name, "source_file": where, "planned_run_count": entry.planned_runs, "seal": entry.seal}
+        for name, (where, entry) in told.items()
+    ]
+    return {REGISTRATION: _table(REGISTRATION, registrations), RUN: _table(RUN, runs)}
+
+
+def registrations_fingerprint(source: ProofSource) -> str:
+    """A digest of where registrations lie and of the files there: one listing."""
+    items = [] if source.registrations is None else _store(source).list()
+    told = [(item.key, item.size, item.etag) for item in items]
+    return hashlib.sha256(repr((source, told)).encode()).hexdigest()
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    schema = SCHEMAS[name]
+    frame = pl.DataFrame([{column: row.get(column) for column in schema} for row in rows], schema=schema)
+    return frame.sort(pl.all(), nulls_last=True)
+
+
+def _store(source: ProofSource) -> Store:
+    assert source.registrations is not None
+    return open_store(
+        source.registrations, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile
+    )
+
+
+def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
+    if source.registrations is None:
+        return
+    store = _store(source)
+    for item in store.list():
+        if not item.key.endswith(".toml"):
+            continue
+        where = store.uri(item.key)
+        if item.size > _LARGEST_BYTES:
+            raise SourceError(f"{where} has {item.size:,} bytes, more than registrations take; check what it is.")
+        try:
+            content = parse_toml(store.read(item.key))
+        except ParseError as error:
+            raise SourceError(f"{where} {error}.") from None
+        try:
+            yield where, File(**content)
+        except ValidationError as error:
+            raise SourceError(mistake_in(where, error, content)) from None
+
+
+def _refuse_edited(
+    source: ProofSource, told: Mapping[str, tuple[str, Registration]], recorded: Mapping[str, str]
+) -> None:
+    mend = "put it back as it was, and write a new one of a later day that supersedes it"
+    for name, seal in sorted(recorded.items()):
+        if name not in told:
+            place = source.registrations or "the configuration ([proof] registrations)"
+            raise SourceError(f"Registration {name} was recorded and is gone from {place}; {mend}.")
+        where, entry = told[name]
+        if entry.seal != seal:
+            raise SourceError(
+                f"{where}: registration {name} was changed after it was recorded (sha256 {seal[:12]} then, "
+                f"{entry.seal[:12]} now); {mend}."
+            )
+
+
+def _refuse_contradictions(told: Mapping[str, tuple[str, Registration]]) -> None:
+    superseded: dict[str, str] = {}
+    for name, (where, entry) in told.items():
+        runs = [run for pair in entry.pairs for run in (pair.gpu, pair.trainium)]
+        twice = next((run for run in runs if runs.count(run) > 1), None)
+        if twice:
+            raise SourceError(f"{where}: registration {name} names run {twice} in two pairs; leave one.")
+        if entry.supersedes is None:
+            continue
+        if entry.supersedes not in told:
+            raise SourceError(f"{where}: registration {name} supersedes {entry.supersedes}, which no file holds.")
+        older = told[entry.supersedes][1]
+        if older.workload_id != entry.workload_id or older.registered_on >= entry.registered_on:
+            raise SourceError(
+                f"{where}: registration {name} supersedes {older.name} ({older.workload_id}, {older.registered_on}); "
+                "it must be of the same workload_id and of a later registered_on."
+            )
+        if older.name in superseded:
+            raise SourceError(f"{where}: registration {name} and {superseded[older.name]} both supersede {older.name}.")
+        superseded[older.name] = name
+    in_force: dict[str, str] = {}
+    for name, (where, entry) in told.items():
+        if name in superseded:
+            continue
+        if entry.workload_id in in_force:
+            raise SourceError(
+                f"{where}: registrations {in_force[entry.workload_id]} and {name} are both of the workload "
+                f"{entry.workload_id} and contradict each other; let the later one say which it supersedes."
+            )
+        in_force[entry.workload_id] = name
+
+
+def _refuse_uncited(told: Mapping[str, tuple[str, Registration]], exclusions: list[tuple[str, Exclusion]]) -> None:
+    superseded = {entry.supersedes: name for name, (_, entry) in told.items() if entry.supersedes}
+    seen: set[tuple[str, str]] = set()
+    for where, entry in exclusions:
+        said = f"{where}: the exclusion of run {entry.run_id}"
+        if entry.registration not in told:
+            raise SourceError(
+                f"{said} cites registration {entry.registration}, which no file holds; cite the right one."
+            )
+        if entry.registration in superseded:
+            newer = superseded[entry.registration]
+            raise SourceError(
+                f"{said} cites registration {entry.registration}, which {newer} supersedes; cite {newer}."
+            )
+        if entry.excluded_on < told[entry.registration][1].registered_on:
+            raise SourceError(
+                f"{said} is of {entry.excluded_on}, before the registration it cites; correct excluded_on."
+            )
+        if (entry.registration, entry.run_id) in seen:
+            raise SourceError(f"{said} is told twice; leave one.")
+        seen.add((entry.registration, entry.run_id))

@@ -1,0 +1,1 @@
+"""Reads training runs from any tracker into one set of tables; one file per tracker."""

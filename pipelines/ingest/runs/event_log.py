@@ -1,0 +1,206 @@
+"""The run-event files of a source, read once into one typed frame per kind of event.
+
+Files are read one after the other, a few ahead for stores that answer slowly. Events leave Python for a frame
+every so often; heartbeats and unknown events leave only a time behind.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from io import BytesIO
+from typing import Any, BinaryIO
+
+import polars as pl
+
+from pipelines.base.errors import SourceError
+from pipelines.base.limits import UNPACK_RATIO, most_bytes
+from pipelines.ingest.runs.event import Event, Wrong, parse_event
+from pipelines.ingest.runs.event_fields import FIELDS
+from pipelines.warehouse.storage import Object, Store
+
+SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+# What every frame begins with: who, when (ms since 1970 UTC), and the place a message can name.
+BASE = {
+    "run_id": pl.String,
+    "attempt_no": pl.Int64,
+    "at": pl.Int64,
+    "file_no": pl.UInt32,
+    "line_no": pl.UInt32,
+}
+# An event of the run as a whole is no sign of life of any attempt.
+NO_ATTEMPT = 0
+_OF_THE_RUN = ("run_started", "run_ended")
+_KEEPS_NOTHING = ("heartbeat",)
+_CHUNK_BYTES = 1 << 20
+_LINE_BYTES = 16 << 20
+_AHEAD_BYTES = 64 << 20
+_FLUSH_ROWS = 8_000
+
+
+class EventLog:
+    """All events of a source: `frame(kind)`, when each attempt was seen, and what was read with a doubt."""
+
+    def __init__(self, store: Store):
+        self._store = store
+        self._keys: list[str] = []
+        self._rows: dict[str, list[tuple[Any, ...]]] = {}
+        self._frames: dict[str, list[pl.DataFrame]] = {}
+        self._seen: dict[tuple[str, int], list[int]] = {}
+        self._strange: Counter[tuple[str, str]] = Counter()
+        self._unknown: Counter[str] = Counter()
+        self._cut: list[str] = []
+
+    def read(self, objects: Sequence[Object]) -> None:
+        """Take in event files; SourceError names file, line and mend of the first thing that is no event."""
+        for key, content in _contents(self._store, objects):
+            self._keys.append(key)
+            where = self._store.uri(key)
+            stream: BinaryIO = BytesIO(content)
+            if key.endswith(".gz"):
+                stream = gzip.GzipFile(fileobj=stream)  # pyright: ignore[reportAssignmentType]
+            try:
+                self._read_file(stream, where, len(content))
+            except (OSError, EOFError, zlib.error) as error:
+                raise SourceError(f"{where} is no whole gzip file ({error}); write it again.") from None
+
+    def frame(self, kind: str) -> pl.DataFrame:
+        """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""
+        self._flush(kind)
+        return pl.concat([pl.DataFrame(schema=_schema(kind)), *self._frames.get(kind, ())])
+
+    def ordered(self, kind: str) -> pl.DataFrame:
+        """The events of one kind by run and time, equal times by content: no order of delivery shows."""
+        return self.frame(kind).sort("run_id", "at", "attempt_no", *FIELDS[kind], nulls_last=True)
+
+    def seen(self) -> pl.DataFrame:
+        """First and last sign of life by (run_id, attempt_no); NO_ATTEMPT stands for the run as a whole."""
+        return pl.DataFrame(
+            [(run, attempt, first, last) for (run, attempt), (first, last) in self._seen.items()],
+            schema={"run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64},
+            orient="row",
+        )
+
+    def place(self, file_no: int, line_no: int) -> str:
+        """File and line in words."""
+        return f"{self._store.uri(self._keys[file_no])} line {line_no}"
+
+    def warnings(self) -> list[str]:
+        """One sentence for each thing that was passed over."""
+        unknown = (
+            f"{self._store.location}: {_lines(count)} of unknown kind {kind!r} passed over."
+            for kind, count in self._unknown.items()
+        )
+        strange = (
+            f"{self._store.location}: unknown field {field!r} of {kind} passed over in {_lines(count)}."
+            for (kind, field), count in self._strange.items()
+        )
+        return [*unknown, *strange, *self._cut]
+
+    def _read_file(self, stream: BinaryIO, where: str, size: int) -> None:
+        file_no = len(self._keys) - 1
+        for number, (line, is_whole) in enumerate(_split(stream, where, size), start=1):
+            if not line or line.isspace():
+                continue
+            try:
+                event = parse_event(line)
+            except Wrong as wrong:
+                # A crash can only cut the very end: it leaves the start of an object and no line end.
+                if is_whole or not line.lstrip().startswith(b"{") or line.rstrip().endswith(b"}"):
+                    raise SourceError(f"{where} line {number} {wrong}") from None
+                self._cut.append(f"{where} ends in the middle of line {number}; that event is passed over.")
+                continue
+            self._take(event, file_no, number)
+
+    def _take(self, event: Event, file_no: int, line_no: int) -> None:
+        kind, run_id, attempt, at, values, strange = event
+        for field in strange:
+            self._strange[kind, field] += 1
+        fields = FIELDS.get(kind)
+        if fields is None:
+            self._unknown[kind] += 1
+            attempt = attempt or NO_ATTEMPT
+        else:
+            attempt = attempt or 1
+        alive = (run_id, NO_ATTEMPT if kind in _OF_THE_RUN else attempt)
+        if (span := self._seen.get(alive)) is None:
+            self._seen[alive] = [at, at]
+        elif at > span[1]:
+            span[1] = at
+        elif at < span[0]:
+            span[0] = at
+        if fields is None or kind in _KEEPS_NOTHING:
+            return
+        rows = self._rows.setdefault(kind, [])
+        rows.append((run_id, attempt, at, file_no, line_no, *map(values.get, fields)))
+        if len(rows) >= _FLUSH_ROWS:
+            self._flush(kind)
+
+    def _flush(self, kind: str) -> None:
+        if kind in self._rows:
+            columns = zip(_schema(kind), zip(*self._rows.pop(kind), strict=True), strict=True)
+            self._frames.setdefault(kind, []).append(pl.DataFrame(dict(columns), schema=_schema(kind)))
+
+
+def _schema(kind: str) -> dict[str, type[pl.DataType]]:
+    return {**BASE, **{name: form.dtype for name, form in FIELDS[kind].items()}}
+
+
+def event_files(store: Store) -> tuple[list[Object], list[str]]:
+    """The event files of a source, by key, and the keys of what else lies there."""
+    found = store.list()
+    events = [item for item in found if item.key.endswith(SUFFIXES)]
+    others = [item.key for item in found if not item.key.endswith(SUFFIXES)]
+    return events, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
+
+
+def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, bytes]]:
+    """Key and bytes of each object in order, read a little ahead."""
+    with ThreadPoolExecutor(8, thread_name_prefix="run-events") as pool:
+        waiting: deque[tuple[Object, Future[bytes]]] = deque()
+        ahead = 0
+        try:
+            for item in objects:
+                while waiting and (ahead + item.size > _AHEAD_BYTES or len(waiting) >= 32):
+                    done, content = waiting.popleft()
+                    ahead -= done.size
+                    yield done.key, content.result()
+                waiting.append((item, pool.submit(store.read, item.key)))
+                ahead += item.size
+            while waiting:
+                done, content = waiting.popleft()
+                yield done.key, content.result()
+        finally:
+            for _, content in waiting:
+                content.cancel()
+
+
+def _split(stream: BinaryIO, where: str, size: int) -> Iterator[tuple[bytes, bool]]:
+    """The lines of a stream from a file of `size` bytes, each with whether it has a line end."""
+    rest = b""
+    is_first = True
+    unpacked = 0
+    while chunk := stream.read(_CHUNK_BYTES):
+        unpacked += len(chunk)
+        if unpacked > most_bytes(size):
+            raise SourceError(
+                f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; check what wrote it, or "
+                "unpack it to .jsonl."
+            )
+        if is_first:
+            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+            is_first = False
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line, True
+        if len(rest) > _LINE_BYTES:
+            raise SourceError(f"{where} has a line of over {_LINE_BYTES >> 20} MiB; write one event a line.")
+    if rest:
+        yield rest, False
+
+
+def _lines(count: int) -> str:
+    return f"{count} line" if count == 1 else f"{count} lines"

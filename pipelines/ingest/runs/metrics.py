@@ -1,0 +1,209 @@
+"""What a log of metrics tells of a run: its attempts, epochs and scores, and what it was by its parameters.
+
+Trackers keep one start and one end a run; a killed and resumed run shows only in its points, where the step goes back
+or nothing is heard for long (facts training-runs 1.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from pipelines.ingest.runs.clean import epoch_count
+from pipelines.ingest.runs.event_fields import any_machine
+
+# Point of a history: when, at which step (if known), and the values then.
+Point = tuple[datetime, int | None, Mapping[str, float]]
+
+# Silence that ends an attempt: longer than any pause between the run's own points by so much, and at least so long.
+_PAUSES, _SILENCE = 20, timedelta(minutes=15)
+_EVALUATED = ("val", "valid", "validation", "test", "eval")
+# More machines than any one run has, and more stays on them.
+_MOST_MACHINES, _MOST_STAYS = 20_000, 1_000_000
+_TOKENS = ("tokens_seen", "num_input_tokens_seen", "train/num_input_tokens_seen", "consumed_tokens")
+_EPOCHS = ("epoch", "train/epoch", "trainer/epoch")
+_NAMES = {
+    "model": ("model", "model_name", "base_model", "model_name_or_path", "_name_or_path"),
+    "dataset": ("dataset", "dataset_name", "dataset_id"),
+    "precision": ("precision", "dtype", "mixed_precision"),
+    "purpose": ("purpose",),
+    "team": ("team",),
+    "owner": ("owner",),
+    "experiment": ("experiment",),
+    "base_checkpoint_id": ("base_checkpoint_id", "resume_from_checkpoint"),
+    "code_revision": ("code_revision", "mlflow.source.git.commit", "git_commit"),
+    "compile_run_id": ("compile_run_id",),
+    "workload_id": ("workload_id",),
+    "target_metric": ("target_metric",),
+    "target_direction": ("target_direction",),
+}
+_NUMBERS = {
+    "dataset_tokens": ("dataset_tokens",),
+    "dataset_samples": ("dataset_samples",),
+    "target_value": ("target_value",),
+}
+_COUNTS = {
+    "seq_len": ("seq_len", "sequence_length", "max_seq_length", "block_size"),
+    "global_batch_samples": ("global_batch_samples", "global_batch_size"),
+}
+_TARGET = ("target_metric", "target_value", "target_direction")
+
+
+def described(said: Mapping[str, Any], run_id: str, warnings: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What parameters and tags say of a run, and the billed resources `aws.resource_ids` names, with commas between."""
+    facts: dict[str, Any] = {}
+    for field, keys in _NAMES.items():
+        facts[field] = next((str(said[key]) for key in keys if said.get(key) not in (None, "")), None)
+    for field, keys in (*_NUMBERS.items(), *_COUNTS.items()):
+        text = next((said[key] for key in keys if said.get(key) not in (None, "")), None)
+        facts[field] = _number(text, field, run_id, warnings, whole=field in _COUNTS)
+    if any(facts[part] is None for part in _TARGET):
+        if any(facts[part] is not None for part in _TARGET):
+            warnings.append(f"Run {run_id}: a target needs {', '.join(_TARGET)} together; it is read as none.")
+        facts |= dict.fromkeys(_TARGET)
+    ids = [name.strip() for name in str(said.get("aws.resource_ids") or "").split(",") if name.strip()]
+    place = {
+        "account_id": said.get("aws.account_id") or None,
+        "region_id": said.get("aws.region") or None,
+        "instance_type": said.get("aws.instance_type") or None,
+        "evidence": "imds",
+    }
+    if not ids and all(place.values()):
+        # Who names no machine may say of which kind it was (facts 1.13, the last rung).
+        count = _number(said.get("aws.instance_count") or None, "aws.instance_count", run_id, warnings, whole=True) or 1
+        if not 0 < count <= _MOST_MACHINES:
+            warnings.append(f"Run {run_id}: aws.instance_count is {count}, which no run has; it is read as 1.")
+            count = 1
+        ids = [any_machine(str(place["instance_type"]), rank) for rank in range(int(count))]
+        place["evidence"] = "type_match"
+    return facts, [{"resource_id": name, "node_rank": rank, **place} for rank, name in enumerate(ids)]
+
+
+def stays(
+    run_id: str, attempts: Sequence[Mapping[str, Any]], resources: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Each attempt on each resource, from its start to its end. ValueError for more of them than any run has."""
+    if len(attempts) * len(resources) > _MOST_STAYS:
+        raise ValueError(f"{len(attempts):,} attempts on {len(resources):,} machines are more than any run has")
+    return [
+        {"run_id": run_id, "attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"]}
+        | {"left_at": attempt["ended_at"], **resource}
+        for attempt in attempts
+        for resource in resources
+    ]
+
+
+def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: bool) -> float | int | None:
+    if text is None:
+        return None
+    try:
+        number = float(text)
+        if not math.isfinite(number) or (whole and number != int(number)):
+            raise ValueError
+    except (TypeError, ValueError):
+        warnings.append(f"Run {run_id}: {field} is {str(text)[:40]!r}, no number; it is read as unknown.")
+        return None
+    return int(number) if whole else number
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+class History:
+    """The points of a run, in the order of their clock: steps may all read 0, or come twice after a resume."""
+
+    def __init__(self, points: Sequence[Point]):
+        self._points = sorted(points, key=lambda point: point[0])
+
+    @property
+    def last_at(self) -> datetime | None:
+        """When it was last heard of."""
+        return self._points[-1][0] if self._points else None
+
+    def attempts(self, started_at: datetime, ended_at: datetime | None) -> list[dict[str, Any]]:
+        """Stretches of work: a new one where the step goes back after a silence, or the silence is long.
+
+        The first starts with the run; each ends at its last point, the last with the run where that has an end.
+        """
+        bounds = [0, *self._breaks(), len(self._points)]
+        found: list[dict[str, Any]] = []
+        for number, (low, high) in enumerate(pairwise(bounds), start=1):
+            own = self._points[low:high]
+            last = own[-1][0] if own else started_at
+            is_last = number == len(bounds) - 1
+            found.append(
+                {
+                    "attempt_no": number,
+                    "started_at": started_at if number == 1 else own[0][0],
+                    "ended_at": ended_at if is_last else last,
+                    "end_reason": None if is_last else "unknown",
+                    "last_seen_at": max(last, ended_at or last) if is_last else last,
+                }
+            )
+        return found
+
+    def epochs(self, attempts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Whole epochs, each completed at the first point of an attempt that is past its end."""
+        found = []
+        for attempt, points in self._by_attempt(attempts):
+            # A resumed attempt goes on from where its first point is.
+            done = 0 if attempt["attempt_no"] == 1 else None
+            for at, step, values in points:
+                position = next((values[key] for key in _EPOCHS if math.isfinite(values.get(key, math.nan))), None)
+                if position is None:
+                    continue
+                whole = epoch_count(position)
+                tokens = next((values[key] for key in _TOKENS if key in values), None)
+                told = {"attempt_no": attempt["attempt_no"], "completed_at": at, "step": step, "tokens_seen": tokens}
+                found += [told | {"epoch_index": n} for n in range((whole if done is None else done) + 1, whole + 1)]
+                done = max(done or 0, whole)
+        return found
+
+    def evaluations(self, attempts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Values of metrics named for an evaluation (`val_loss`, `eval/accuracy`); NaN is null."""
+        return [
+            {
+                "attempt_no": attempt["attempt_no"],
+                "metric": key,
+                "value": _finite(value),
+                "step": step,
+                "evaluated_at": at,
+            }
+            for attempt, points in self._by_attempt(attempts)
+            for at, step, values in points
+            for key, value in values.items()
+            if key.replace("/", "_").split("_")[0] in _EVALUATED
+        ]
+
+    def _by_attempt(self, attempts: Sequence[Mapping[str, Any]]):
+        bounds = [0, *self._breaks(), len(self._points)]
+        for attempt, low, high in zip(attempts, bounds, bounds[1:], strict=False):
+            yield attempt, self._points[low:high]
+
+    def _breaks(self) -> list[int]:
+        """Where in the points a new attempt begins."""
+        moments = [at for at, _, _ in self._points]
+        pauses = [(after - before) for before, after in pairwise(moments) if after > before]
+        usual = timedelta(seconds=median(pause.total_seconds() for pause in pauses)) if pauses else timedelta()
+        silence = max(_SILENCE, _PAUSES * usual)
+        found, furthest = [], -1
+        for number, (at, step, values) in enumerate(self._points):
+            went_back = step is not None and step < furthest and number > 0 and self._told_before(number, step, values)
+            if number and (went_back or at - moments[number - 1] > silence):
+                found.append(number)
+                furthest = -1
+            furthest = max(furthest, step if step is not None else -1)
+        return found
+
+    def _told_before(self, number: int, step: int, values: Mapping[str, float]) -> bool:
+        """Whether one of the point's own metrics was already further: other metrics may lag behind by design."""
+        return any(
+            before_step is not None and before_step > step and key in before
+            for key in values
+            for _, before_step, before in reversed(self._points[max(0, number - 200) : number])
+        )

@@ -1,0 +1,219 @@
+"""Slurm accounting: files of `sacct -P -D` output, one run a job, one attempt a requeue (facts training-runs 1.7).
+
+Slurm knows node names, which new instances take over. A node map beside the output (run_slurm_nodes) says which
+instance a name was when; without it a node is known by its name alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import product
+from math import prod
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pipelines.base.errors import SourceError, UsageError, shown
+from pipelines.config.sources import RunSource
+from pipelines.ingest.runs.slurm_nodes import NODE_MAPS, UNKNOWN, moment
+from pipelines.ingest.runs.tracker import DECLARED, RunRecords, listed_state, open_run_store, records
+
+state = listed_state
+
+_WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
+# State of a record -> how the attempt ended, and the run if it was the last.
+_STATES = {
+    "COMPLETED": ("completed", "completed"),
+    "FAILED": ("sw_error", "failed"),
+    "OUT_OF_MEMORY": ("oom", "failed"),
+    "TIMEOUT": ("timeout", "failed"),
+    "DEADLINE": ("timeout", "failed"),
+    "NODE_FAIL": ("hw_failure", "failed"),
+    "BOOT_FAIL": ("hw_failure", "failed"),
+    "PREEMPTED": ("preempted", "killed"),
+    "REQUEUED": ("preempted", None),
+    "CANCELLED": ("user_stop", "killed"),
+    "RUNNING": (None, None),
+    "SUSPENDED": (None, None),
+}
+_GPUS = re.compile(r"(?:^|,)gres/(?:gpu|neuron)(?::[^=]+)?=(\d+)")
+# `sbatch --comment trainledger.run_id=llama8b-42` says which run the job is.
+_COMMENT = re.compile(rf"{re.escape(DECLARED)}=([^\s,;|]+)")
+# More nodes than a cluster has, and more letters than a name has.
+_MOST_NODES, _LONGEST_NAME = 100_000, 255
+_COUNT = re.compile(r"[1-9][0-9]{0,4}")
+_HOST = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_BRACKETS = re.compile(r"\[([^\]]*)\]")
+_NODES = re.compile(r"(?:^|,)node=(\d+)")
+
+
+def read(source: RunSource) -> RunRecords:
+    """The jobs of every sacct file below the source's location."""
+    zone = _zone(source)
+    store = open_run_store(source)
+    keys = [item.key for item in store.list() if item.key.endswith((".txt", ".psv", ".sacct"))]
+    stays: dict[str, list[dict[str, Any]]] = {}
+    for item in store.list():
+        if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
+            for stay in read_map(store.read(item.key), store.uri(item.key), zone):
+                stays.setdefault(stay["node"], []).append(stay)
+    jobs: dict[str, dict[tuple[datetime, str], dict[str, Any]]] = {}
+    warnings: list[str] = []
+    for key in keys:
+        for record in _records(store.read(key), store.uri(key), zone):
+            # The same record may stand in several days' files; the latest says most.
+            jobs.setdefault(record["JobIDRaw"], {})[record["Start"], record["NodeList"]] = record
+    if not keys:
+        warnings.append(f"{store.location} holds no sacct output (.txt, .psv or .sacct): no job is recorded there yet.")
+    rows: dict[str, list[dict[str, Any]]] = {"run": [], "attempt": [], "resource": []}
+    declared = []
+    for job, found in sorted(jobs.items()):
+        attempts = [found[place] for place in sorted(found)]
+        given = _COMMENT.search(attempts[-1].get("Comment") or "")
+        declared += [given[1]] if given else []
+        _job(given[1] if given else f"{source.name}-{job}", attempts, stays, rows, warnings)
+    return records(source, rows, warnings, declared)
+
+
+def hostlist(text: str, most: int = _MOST_NODES) -> list[str]:
+    """Node names of a Slurm host list: `q1-[1-3,07],head` -> q1-1 q1-2 q1-3 q1-07 head.
+
+    ValueError, in words that follow the list, if it is none or names more than `most` nodes.
+    """
+    # Name, brackets, name, brackets, name.
+    hosts = [_BRACKETS.split(host) for host in _HOST.findall(text)]
+    if not hosts or _HOST.sub("", text).strip(",") or max(map(_length, hosts)) > _LONGEST_NAME:
+        raise ValueError("is not a host list")
+    ranges = [[_ranges(inside) for inside in host[1::2]] for host in hosts]
+    # Three brackets of a few digits name a million million nodes, so they are counted first.
+    count = sum(prod(sum(n.stop - n.start for n, _ in inside) for inside in host) for host in ranges)
+    if count > most:
+        raise ValueError(f"names {count:,} nodes where the job has at most {most:,}")
+    names = []
+    for host, insides in zip(hosts, ranges, strict=True):
+        spelled = [[f"{n:0{width}d}" for numbers, width in inside for n in numbers] for inside in insides]
+        names += ["".join(map("".join, zip(host[::2], [*chosen, ""], strict=True))) for chosen in product(*spelled)]
+    return names
+
+
+def _length(host: Sequence[str]) -> int:
+    """Letters of the longest name that a host may spell, or a few more."""
+    return sum(map(len, host[::2])) + sum(max(map(len, inside.split(","))) for inside in host[1::2])
+
+
+def _ranges(inside: str) -> list[tuple[range, int]]:
+    """The numbers between two brackets, `08-10,12`, and how many digits each has at least."""
+    found = []
+    for piece in inside.split(","):
+        low, _, high = piece.partition("-")
+        if not low.isdecimal() or (high and not high.isdecimal()) or int(low) > int(high or low):
+            raise ValueError("is not a host list")
+        found.append((range(int(low), int(high or low) + 1), len(low)))
+    return found
+
+
+def _zone(source: RunSource) -> ZoneInfo:
+    try:
+        return ZoneInfo(source.timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise UsageError(
+            f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; write one like Europe/Oslo or UTC."
+        ) from None
+
+
+def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, Any]]:
+    lines = content.decode("utf-8-sig", "replace").splitlines()
+    header = lines[0].split("|") if lines else []
+    missing = [name for name in _WANTED if name not in header]
+    if missing:
+        raise SourceError(
+            f"{where} has no column {missing[0]}; write it with `sacct -P -D -X --format={','.join(_WANTED)},...`."
+        )
+    for number, line in enumerate(lines[1:], start=2):
+        cells = line.split("|")
+        if len(cells) < len(header):
+            raise SourceError(f"{where}, line {number} has {len(cells)} of {len(header)} fields; write the file again.")
+        record: dict[str, Any] = dict(zip(header, cells, strict=False))
+        if "." in record["JobIDRaw"]:
+            continue
+        for name in ("Start", "End", "Submit", "Eligible"):
+            record[name] = moment(record.get(name, ""), zone, f"{where}, line {number}: {name}")
+        if record["Start"] is not None:
+            yield record
+
+
+def _job(
+    run_id: str,
+    attempts: Sequence[dict[str, Any]],
+    stays: Mapping[str, Sequence[dict]],
+    rows: dict,
+    warnings: list[str],
+) -> None:
+    last = attempts[-1]
+    state_of = [_STATES.get(str(record["State"]).split(" ")[0], ("unknown", None)) for record in attempts]
+    ends = [record["End"] for record in attempts]
+    seen = [record["End"] or record["Start"] for record in attempts]
+    rows["run"].append(
+        {
+            "run_id": run_id,
+            "source_system": "slurm",
+            "experiment": last.get("JobName") or None,
+            "owner": last.get("User") or None,
+            "team": last.get("Account") or None,
+            "status": state_of[-1][1],
+            "started_at": attempts[0]["Start"],
+            "ended_at": ends[-1] if state_of[-1][1] else None,
+            "last_seen_at": max(seen),
+        }
+    )
+    for number, (record, (reason, _)) in enumerate(zip(attempts, state_of, strict=True), start=1):
+        attempt = {"run_id": run_id, "attempt_no": number}
+        rows["attempt"].append(
+            attempt
+            | {
+                "started_at": record["Start"],
+                "ended_at": record["End"],
+                "end_reason": reason,
+                "last_seen_at": record["End"] or record["Start"],
+            }
+        )
+        rows["resource"] += [attempt | node for node in _nodes(run_id, record, stays, warnings)]
+
+
+def _nodes(
+    run_id: str, record: dict[str, Any], stays: Mapping[str, Sequence[dict]], warnings: list[str]
+) -> Iterable[dict[str, Any]]:
+    if record["NodeList"] in UNKNOWN:
+        return
+    counted = _COUNT.fullmatch(record.get("NNodes") or "")
+    try:
+        names = hostlist(record["NodeList"], int(counted[0]) if counted else _MOST_NODES)
+    except ValueError as error:
+        listed = shown(record["NodeList"])
+        warnings.append(f"Run {run_id}: NodeList {listed} {error}; its nodes are unknown and its cost is not found.")
+        return
+    tres = record.get("AllocTRES") or ""
+    gpus, nodes = _GPUS.search(tres), _NODES.search(tres)
+    used = int(gpus[1]) // max(int(nodes[1] if nodes else len(names)), 1) if gpus else None
+    for rank, name in enumerate(names):
+        stay = {"node_rank": rank, "joined_at": record["Start"], "left_at": record["End"], "accelerators_used": used}
+        held = [
+            s
+            for s in stays.get(name, ())
+            if (s["started_at"] is None or record["End"] is None or s["started_at"] < record["End"])
+            and (s["ended_at"] is None or s["ended_at"] > record["Start"])
+        ]
+        if not held:
+            warnings.append(f"Run {run_id}: no nodes.csv says which instance node {name} was; its cost is not found.")
+            yield stay | {"resource_id": name, "evidence": "nodemap"}
+        for instance in held:
+            starts = [at for at in (record["Start"], instance["started_at"]) if at]
+            ends = [at for at in (record["End"], instance["ended_at"]) if at]
+            yield stay | {
+                "resource_id": instance["instance_id"],
+                "instance_type": instance["instance_type"] or None,
+                "joined_at": max(starts),
+                "left_at": min(ends) if ends else None,
+                "evidence": "nodemap",
+            }

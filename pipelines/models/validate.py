@@ -1,0 +1,187 @@
+"""Checks a table against its contract before anybody can see it.
+
+The table is a view of an engine, as are the other tables that its `rows` checks read (`contract.reads`). The checks
+are compiled to SQL. Where there is a gate, as Great Expectations is for the public marts, it has to count the same
+failing rows. Only checks that fail are run again, to show rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipelines.base.errors import CheckError, EngineError
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.checks import Check, Severity
+from pipelines.models.statements import column_counts, failing_rows, is_query, query_counts
+
+if TYPE_CHECKING:
+    from pipelines.models.contract import Contract
+
+# Rows of figures kept with a check: enough for the identities of a dozen months.
+FIGURES = 60
+# Queries over more rows than this run one after the other: together they may not fit into memory.
+_LARGE = 1_000_000
+
+
+class Validated(NamedTuple):
+    """What a check came to as an expectation of Great Expectations, named by the type that was validated."""
+
+    expectation: str
+    unexpected_count: int
+
+
+Gate = Callable[[str, Sequence[Check]], Mapping[str, Validated]]
+"""Validates the checks of a table another way; what each came to, by its name."""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How one check came out; every value is fit for JSON.
+
+    `unexpected_count` counts failing rows: repeated keys for `key_unique`, columns for `columns_as_typed`.
+    `sample` shows the first of them by column name: the key and the column checked, or what the query of a
+    `rows` check selects; decimals are text, times ISO 8601. `title` is the check in words. `figures` are what the
+    check is about, where it shows any, whether it passed or not. `expectation` is the type of the expectation by which
+    Great Expectations validated the check too, with the same count; empty where only the compiled check ran.
+    """
+
+    check: str
+    severity: Severity
+    passed: bool
+    observed: str
+    unexpected_count: int
+    sample: list[dict[str, Any]]
+    title: str
+    figures: list[dict[str, Any]] = field(default_factory=list)
+    expectation: str = ""
+
+
+def validate(
+    engine: DuckDBEngine, table: str, contract: Contract, sample: int = 5, gate: Gate | None = None
+) -> list[CheckResult]:
+    """One result for each check of the contract, in its order.
+
+    `table` is the name of the view to check. Where its columns differ from the contract's, no other check is run:
+    each fails as not checked. Raises CheckError when a check cannot be computed, SourceError when a file is damaged.
+    """
+    differing = _differing_columns(engine, table, contract)
+    if differing:
+        return [_columns_differ(check, differing, sample) for check in contract.checks]
+    checks = [check for check in contract.checks if check.kind != "columns"]
+    try:
+        counts = _counts(engine, table, checks)
+    except EngineError:
+        counts = {check.name: _count(engine, table, contract, check) for check in checks}
+    expectations = _agreed(table, counts, gate(table, checks)) if gate else {}
+    results = [_result(check, 0, [], []) for check in contract.checks if check.kind == "columns"]
+    shown = contract.key or tuple(column.name for column in contract.columns)
+    for check in checks:
+        rows = _first_rows(engine, table, check, shown, sample) if counts[check.name] else []
+        figures = _figures(engine, table, check) if check.shows else []
+        results.append(_result(check, counts[check.name], rows, figures, expectations.get(check.name, "")))
+    return results
+
+
+def _counts(engine: DuckDBEngine, table: str, checks: Sequence[Check]) -> dict[str, int]:
+    """By the name of each check, the rows that fail it."""
+    queries = [check for check in checks if is_query(check)]
+    (row,) = engine.rows(column_counts([check for check in checks if not is_query(check)], table))
+    row_count = row.pop("row_count")
+    # Every key of an empty table is unique, but a query may find that rows are missing.
+    asked = queries if row_count else [check for check in queries if check.kind == "rows"]
+    statements = [asked] if asked and row_count <= _LARGE else [[check] for check in asked]
+    counted = [found for part in statements for found in engine.rows(query_counts(part, table))]
+    return (
+        dict.fromkeys((check.name for check in queries), 0) | row | {f["check_name"]: f["row_count"] for f in counted}
+    )
+
+
+def _count(engine: DuckDBEngine, table: str, contract: Contract, check: Check) -> int:
+    """The rows that fail one check, which may be the one that cannot be computed."""
+    try:
+        return next(iter(_counts(engine, table, [check]).values()))
+    except EngineError as error:
+        reason = str(error).removeprefix("DuckDB: ")
+        raise CheckError(
+            f"The check {check.name} of {contract.table} cannot be computed ({reason}); fix it in "
+            f"expectations/{contract.table}.yml."
+        ) from None
+
+
+def _agreed(table: str, counts: Mapping[str, int], validated: Mapping[str, Validated]) -> dict[str, str]:
+    """The expectation of each validated check; CheckError where the gate counts another number of failing rows."""
+    for name, (_, count) in validated.items():
+        if count != counts[name]:
+            raise CheckError(
+                f"The check {name} of {table} fails for {counts[name]} rows in SQL, for {count} in Great Expectations; "
+                'report this as a bug. `gate = "none"` under [warehouse] builds without Great Expectations.'
+            )
+    return {name: expectation for name, (expectation, _) in validated.items()}
+
+
+def _first_rows(
+    engine: DuckDBEngine, table: str, check: Check, shown: Sequence[str], sample: int
+) -> list[dict[str, Any]]:
+    order = "order by all " if is_query(check) else ""
+    return engine.rows(f"select * from ({failing_rows(check, table, shown)}) as failing {order}limit {sample}")
+
+
+def _figures(engine: DuckDBEngine, table: str, check: Check) -> list[dict[str, Any]]:
+    """The first of the figures a check is about."""
+    query = check.shows.format(batch=f'"{table}"')
+    return engine.rows(f"select * from ({query}) as shown limit {FIGURES}")
+
+
+def _differing_columns(engine: DuckDBEngine, table: str, contract: Contract) -> list[dict[str, Any]]:
+    """Columns whose name or type differs between the table and the contract."""
+    found = engine.types(table)
+    wanted = {column.name: column.type for column in contract.columns}
+    return [
+        {"column": name, "wanted": wanted.get(name), "found": found.get(name)}
+        for name in {**wanted, **found}
+        if wanted.get(name) != found.get(name)
+    ]
+
+
+def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) -> CheckResult:
+    if check.kind == "columns":
+        words = f"differing columns: {len(differing)}"
+        return CheckResult(check.name, check.severity, False, words, len(differing), differing[:sample], check.title)
+    words = "not checked: the columns differ"
+    return CheckResult(check.name, check.severity, False, words, 0, [], check.title)
+
+
+def _result(
+    check: Check, count: int, rows: list[dict[str, Any]], figures: list[dict[str, Any]], expectation: str = ""
+) -> CheckResult:
+    counted = {"unique": "repeated keys", "columns": "differing columns"}.get(check.kind, "failing rows")
+    return CheckResult(
+        check=check.name,
+        severity=check.severity,
+        passed=count == 0,
+        observed=f"{counted}: {count}",
+        unexpected_count=count,
+        sample=_rows_as_json(rows),
+        title=check.title,
+        figures=_rows_as_json(figures),
+        expectation=expectation,
+    )
+
+
+def _rows_as_json(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: _json_safe(value) for name, value in row.items()} for row in rows]
+
+
+def _json_safe(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value)

@@ -1,0 +1,1 @@
+"""Turns rows of the marts into pages, PDF files and terminal tables."""

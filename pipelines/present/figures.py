@@ -1,0 +1,37 @@
+"""The figures the demo ends with."""
+
+from __future__ import annotations
+
+from pipelines.engine import Engine
+from pipelines.present.console import Console
+from pipelines.present.formats import cents, hyphen
+
+
+def say_three_figures(engine: Engine, console: Console) -> None:
+    """Three figures a reader cares about, each with its basis, in each currency of the bills."""
+    totals = engine.query(
+        "select billing_currency as currency, "
+        "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
+        "coalesce(sum(effective_cost_usd) filter (where bucket in "
+        "('idle', 'unattributed', 'capacity_unused', 'commitment_unused')), 0) as unused "
+        "from mart_cost_ledger_daily group by 1 order by 1"
+    ).rows(named=True)
+    pair = engine.query(
+        "select workload_id, billing_currency, saving_ratio, gpu_run_count, trainium_run_count, verdict "
+        "from mart_silicon_comparison where cost_basis = 'effective' and saving_ratio is not null "
+        "order by gpu_run_count desc, workload_id, billing_currency limit 1"
+    ).rows(named=True)
+    console.say("")
+    for total in totals:
+        run, unused = (hyphen(cents(total[name], total["currency"])) for name in ("run", "unused"))
+        console.say(f"Training runs cost      {run:>13}   effective, all delivered months")
+        console.say(f"Paid for and not used   {unused:>13}   effective: idle, unattributed, unused capacity")
+    for row in pair:
+        cheaper = "cheaper" if row["saving_ratio"] > 0 else "dearer"
+        model = row["workload_id"].split(" / ")[0]
+        runs = f"{row['gpu_run_count']} against {row['trainium_run_count']} runs"
+        console.say(
+            f"Trainium beside GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {model}, {runs}, "
+            f"effective: {row['verdict']}"
+        )
+    console.say("")

@@ -1,0 +1,48 @@
+"""The page of a publication over its marts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from pipelines.base.errors import EngineError, UsageError
+from pipelines.engine import Engine
+from pipelines.models.revision import code_revision
+from pipelines.present.console import Console
+from pipelines.present.render import facts_of, render_report
+from pipelines.warehouse.publication import Publication
+from pipelines.warehouse.storage import fresh_file
+
+Made = TypeVar("Made")
+
+
+def report_page(engine: Engine, published: Publication, kind: str = "training_cost", month: str | None = None) -> str:
+    """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
+
+    UsageError for an unknown kind or month, and as `report_filled` does.
+    """
+    return report_filled(published, lambda: render_report(kind, engine.query, facts_of(published, month)))
+
+
+def report_filled(published: Publication, make: Callable[[], Made]) -> Made:
+    """What `make` makes of a publication; UsageError for one of another revision whose marts do not fill the report."""
+    try:
+        return make()
+    except EngineError as error:
+        if published.code_revision == code_revision():
+            raise
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
+            f"{code_revision()}, whose report its marts do not fill ({error}); report on it with that version."
+        ) from None
+
+
+def put(page: bytes, out: Path, published: Publication, console: Console, option: str) -> None:
+    """Have a report at `out`, whole or not at all. UsageError naming `option` where it cannot be there."""
+    try:
+        with fresh_file(out) as fresh:
+            fresh.write_bytes(page)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with {option}.") from None
+    console.say(f"Wrote {out} ({len(page) // 1024:,} KiB) from publication {published.number}.")

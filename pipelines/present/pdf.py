@@ -1,0 +1,106 @@
+"""The report on paper, laid out by typst: from the blocks of the HTML page, so that no figure is formatted twice.
+
+A report with a `report.typ` of its own is told by `printed.py` from the same rows instead. Typst gets text and never
+markup, so whatever a run is called is printed as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from pipelines.base import resources
+from pipelines.base.errors import UsageError
+from pipelines.config.settings import Settings
+from pipelines.models.marts import open_marts
+from pipelines.present.blocks import blocks_of
+from pipelines.present.console import Console
+from pipelines.present.page import put, report_filled
+from pipelines.present.printed import page_of
+from pipelines.present.render import Query, ReportFacts, answered, facts_of, render_report, sheets_of
+from pipelines.warehouse.warehouse import Warehouse, published_of
+
+OWN, SHARED = "report.typ", "page.typ"
+# Of the type's usual size; the least is still read without a glass.
+_SCALES = (1.0, 0.94, 0.88, 0.82, 0.76, 0.7)
+# Typst brings the one; the other has the signs it lacks.
+FONTS = ("Libertinus Serif", "DejaVu Sans Mono")
+Form = Literal["pdf", "png"]
+
+
+def write_pdf(
+    settings: Settings,
+    out: Path,
+    console: Console,
+    as_of: str | None = None,
+    kind: str = "training_cost",
+    month: str | None = None,
+) -> None:
+    """Write a report of the current publication, or of the one that was on a date, to `out`."""
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse, as_of)
+    with open_marts(warehouse, published) as engine:
+        page = report_filled(published, lambda: b"".join(render_pdf(kind, engine.query, facts_of(published, month))))
+    put(page, out, published, console, "--pdf")
+
+
+def render_pdf(report: str, query: Query, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
+    """The report as one PDF, or as a picture a page (form "png"); the same bytes for the same marts and facts.
+
+    Raises UsageError where typst or its fonts are missing, and as `render_report` does.
+    """
+    return pdf_beside(report, lambda: render_report(report, query, facts), query, facts, form)
+
+
+def pdf_beside(
+    report: str, page: Callable[[], str], query: Query, facts: ReportFacts, form: Form = "pdf"
+) -> list[bytes]:
+    """The same, where the HTML page is there already: of a report that is printed from it, nothing is asked again."""
+    own = resources.DASHBOARDS / report / OWN
+    if not own.is_file():
+        return pdf_of_page(page(), sheets_of(report), facts, form)
+    pages = _compiled(own, page_of(report, answered(report, query, facts.month), facts), facts, form)
+    if len(pages) > 1:
+        raise ValueError(f"the page of {report} runs over to a second one")
+    return pages
+
+
+def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
+    """An HTML report on paper; set smaller until it takes at most `sheets`, where that many are asked for."""
+    blocks = blocks_of(page)
+    title = "".join(text for text, _ in blocks[0]["runs"])
+    told = {
+        "title": title,
+        "foot": f"{title}. Publication {facts.publication_number}, revision {facts.code_revision}.",
+        "blocks": blocks,
+    }
+    for scale in _SCALES if sheets else _SCALES[:1]:
+        pictures = _compiled(resources.DASHBOARDS / SHARED, told, facts, "png", scale=scale, ppi=8) if sheets else []
+        if len(pictures) <= (sheets or 0) or scale == _SCALES[-1]:
+            return _compiled(resources.DASHBOARDS / SHARED, told, facts, form, scale=scale)
+    return _compiled(resources.DASHBOARDS / SHARED, told, facts, form)
+
+
+def _compiled(
+    template: Path, told: dict[str, Any], facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144
+) -> list[bytes]:
+    try:
+        import typst
+    except ImportError:
+        raise UsageError("The PDF is laid out by typst, which is not installed; run `pip install typst`.") from None
+    lacking = [font for font in FONTS if font not in typst.Fonts().families()]
+    if lacking:
+        raise UsageError(
+            f"The PDF is set in {' and '.join(lacking)}, which this machine lacks; install fonts-dejavu and a typst "
+            "that brings its fonts, or take the HTML page, which prints too."
+        )
+    made = typst.compile(
+        str(template),
+        format=form,
+        ppi=ppi,
+        sys_inputs={"page": json.dumps(told), "scale": str(scale)},
+        timestamp=int(facts.published_at.timestamp()),
+    )
+    return made if isinstance(made, list) else [made] if isinstance(made, bytes) else []

@@ -1,0 +1,199 @@
+"""Turns a folder of dashboards/ and the published marts into one self-contained page.
+
+`report.yml` holds the queries, `report.html.j2` the words and the layout; `page.css` and `macros.html.j2` beside the
+folders are the looks and the pieces all share. This module runs the queries and hands their rows to the template; it
+computes no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+import yaml
+
+from pipelines.base import resources
+from pipelines.base.errors import EngineError, UsageError
+from pipelines.base.resources import known_reports
+from pipelines.models.catalog import tables_in
+from pipelines.models.expressions import expand_calls
+from pipelines.present import charts
+from pipelines.present.buckets import BUCKETS
+from pipelines.present.expectations import validated
+from pipelines.present.formats import formats, minuses
+from pipelines.present.heat import heat_map
+from pipelines.warehouse.publication import Publication
+
+Query = Callable[[str], pl.DataFrame]
+Row = dict[str, Any]
+
+TEMPLATE = "report.html.j2"
+# Stands in a query for the month a monthly report is about.
+_MONTH = "{month}"
+
+
+@dataclass(frozen=True)
+class ReportFacts:
+    """What the page says about itself: which publication it shows, made when, from what, checked how.
+
+    `published_at` has a zone or is UTC; `billing_months` are 'YYYY-MM'. Each check is a mapping with table,
+    period (None for a table kept whole), check, severity, passed, unexpected_count and sample (rows by column
+    name), and where known title, the check in words, and expectation, the type that Great Expectations validated.
+    """
+
+    publication_number: int
+    published_at: datetime
+    code_revision: str
+    billing_months: tuple[str, ...]
+    checks: Sequence[Mapping[str, Any]]
+    month: date | None = None
+    """First day of the billing month a monthly report is about."""
+
+
+def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
+    """What a page says of the publication it shows, about `month` (YYYY-MM) or the newest delivered.
+
+    UsageError for a month that nobody delivered.
+    """
+    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    return ReportFacts(
+        publication_number=published.number,
+        published_at=published.published_at.astimezone(UTC),
+        code_revision=published.code_revision,
+        billing_months=tuple(months),
+        checks=published.checks,
+        month=_first_day(month, months),
+    )
+
+
+def _first_day(month: str | None, delivered: Sequence[str]) -> date:
+    if month is not None and month not in delivered:
+        raise UsageError(f"--month {month} is no delivered billing month; they are {', '.join(delivered)}.")
+    return date.fromisoformat(f"{month or delivered[-1]}-01")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A report's title, the rows of each of its queries, and the marts that are missing."""
+
+    title: str
+    rows: dict[str, list[Row]]
+    missing: list[str]
+
+
+def render_report(report: str, query: Query, facts: ReportFacts) -> str:
+    """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
+
+    `query` runs a SELECT over the marts by their bare names; a part of the page whose mart it does not know
+    says so. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
+    fails on a mart that exists.
+    """
+    told = answered(report, query, facts.month)
+    page = (
+        templates(report)
+        .get_template(TEMPLATE)
+        .render(
+            title=told.title,
+            facts=facts,
+            missing=told.missing,
+            currencies=[row["currency"] for row in told.rows.get("totals", [])],
+            bucket_meanings=BUCKETS,
+            warnings=failed_checks(facts.checks, "warn"),
+            errors=failed_checks(facts.checks, "error"),
+            validated_by_suite=validated,
+            pair_chart=charts.pair_chart,
+            ledger_chart=charts.ledger_chart,
+            waterfall_chart=charts.waterfall_chart,
+            break_even_chart=charts.break_even_chart,
+            heat_map=heat_map,
+            **told.rows,
+        )
+    )
+    return minuses(page).strip() + "\n"
+
+
+def answered(report: str, query: Query, month: date | None = None) -> Answered:
+    """What a report asks, answered from the marts; about `month`, if a monthly one. Raises as `render_report` does."""
+    plan = _plan(report)
+    queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in plan["queries"].items()}
+    return Answered(plan["title"], *answers(_plan_file(report), queries, query))
+
+
+def sheets_of(report: str) -> int | None:
+    """How many sheets a report takes on paper at most; None for as many as it needs."""
+    return _plan(report).get("sheets")
+
+
+def _plan(report: str) -> dict[str, Any]:
+    file = _plan_file(report)
+    if not file.is_file():
+        raise UsageError(f"There is no report {report}; choose one of {', '.join(known_reports())}.")
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+def _plan_file(report: str) -> Path:
+    return resources.DASHBOARDS / report / "report.yml"
+
+
+def templates(report: str) -> jinja2.Environment:
+    """The templates of a report; what they are given is text, never markup."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([resources.DASHBOARDS / report, resources.DASHBOARDS]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(formats())
+    return environment
+
+
+def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[Row]:
+    """Failed checks of a severity, one per table and check over all months, most failing rows first."""
+    merged: dict[tuple[str, str], Row] = {}
+    for check in checks:
+        if check["passed"] or check["severity"] != severity:
+            continue
+        row = merged.setdefault(
+            (check["table"], check["check"]),
+            {
+                "table": check["table"].rpartition("/")[2],
+                "check": check["check"],
+                "title": check.get("title") or check["check"].replace("_", " "),
+                "periods": [],
+                "unexpected_count": 0,
+                "sample": [],
+            },
+        )
+        row["periods"] += [check["period"]] if check["period"] else []
+        row["unexpected_count"] += check["unexpected_count"]
+        row["sample"] += check["sample"]
+    return sorted(merged.values(), key=lambda row: (-row["unexpected_count"], row["table"], row["check"]))
+
+
+def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
+    """The rows of each query of a file by its name, none for a mart that is missing; and the marts that are."""
+    rows: dict[str, list[Row]] = {}
+    known: dict[str, bool] = {}
+    for name, sql in queries.items():
+        marts = tables_in(sql)
+        if len(marts) != 1:
+            raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; let it read exactly one.")
+        mart = marts[0]
+        if mart not in known:
+            known[mart] = _exists(mart, query)
+        rows[name] = query(expand_calls(sql, path)).to_dicts() if known[mart] else []
+    return rows, sorted(mart for mart, is_known in known.items() if not is_known)
+
+
+def _exists(mart: str, query: Query) -> bool:
+    try:
+        query(f"select * from {mart} limit 0")
+    except EngineError:
+        return False
+    return True

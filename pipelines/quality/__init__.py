@@ -1,1 +1,0 @@
-"""Table contracts from expectations/ and the checks that guard a staged table before it is committed."""

@@ -1,1 +1,0 @@
-"""Reports: a page made from the published marts."""

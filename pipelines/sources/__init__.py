@@ -1,1 +1,0 @@
-"""Reads what the sources deliver: bills, training runs, reservations, commitments and registrations."""

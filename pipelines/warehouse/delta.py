@@ -1,0 +1,161 @@
+"""The Delta log of each table: which files make up a version, and replacing a slice in one commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pipelines.base.errors import CheckError, SourceError
+from pipelines.warehouse.storage import Store
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+PERIOD = "billing_period"
+# Delta's defaults forget log entries after 30 days and let files go after 7.
+_FOREVER = {
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 36500 days",
+    "delta.deletedFileRetentionDuration": "interval 36500 days",
+}
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a table and the month it holds (None in a table without months); `size` in bytes."""
+
+    name: str
+    period: str | None
+    size: int
+    row_count: int | None
+
+
+class DeltaTables:
+    """The tables below `tables/` of one warehouse, each addressed as `layer/name`."""
+
+    def __init__(self, store: Store):
+        self._store = store
+        # A table's log is read once: a commit goes on from the version that was seen.
+        self._seen: dict[str, DeltaTable] = {}
+
+    def files(self, table: str, version: int | None = None) -> tuple[int, list[DataFile]]:
+        """The newest version, or the given one, and its files; -1 and none when there is no such table.
+
+        Raises SourceError for a version that does not exist or cannot be read.
+        """
+        from deltalake.exceptions import TableNotFoundError
+
+        with self._telling(table, version):
+            try:
+                delta = self._open(table, version)
+            except TableNotFoundError:
+                return -1, []
+            if version is None:
+                self._seen[table] = delta
+            return _files_of(delta)
+
+    def replace(
+        self, table: str, files: list[DataFile], schema: Any, periods: Collection[str] | None
+    ) -> tuple[int, list[DataFile]]:
+        """Make `files`, which lie in place, the whole table or its months `periods`, in one commit.
+
+        Returns the new version and all its files. `schema` is the Arrow schema of the files, None to keep the table's.
+        A new table is made; one that turns monthly or whole is begun anew, its earlier versions stay. Raises CheckError
+        when another writer committed since the table was last looked at.
+        """
+        from deltalake import Schema
+        from deltalake.transaction import create_table_with_add_actions
+
+        with self._telling(table):
+            delta = self._seen.pop(table, None) or self._existing(table)
+            fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
+            partitions = [PERIOD] if periods is not None else []
+            adds = [_add(file) for file in files]
+            if delta is None or delta.metadata().partition_columns != partitions:
+                create_table_with_add_actions(
+                    self._uri(table),
+                    fields,
+                    adds,
+                    mode="overwrite" if delta else "error",
+                    partition_by=partitions,
+                    configuration=_FOREVER,
+                    storage_options=self._store.delta_options(),
+                )
+                return self.files(table)
+            self._prepare(fields, delta)
+            delta.create_write_transaction(
+                adds,
+                mode="overwrite",
+                schema=fields,
+                partition_by=partitions,
+                partition_filters=[(PERIOD, "in", sorted(periods))] if periods is not None else None,
+            )
+            delta.update_incremental()
+            self._seen[table] = delta
+            return _files_of(delta)
+
+    def _prepare(self, fields: Any, delta: DeltaTable) -> None:
+        """Enable times of day in a table that was made without any."""
+        from deltalake import TableFeatures
+
+        if "timestamp_ntz" in fields.to_json() and "timestampNtz" not in (delta.protocol().reader_features or []):
+            delta.alter.add_feature(TableFeatures.TimestampWithoutTimezone, allow_protocol_versions_increase=True)
+            delta.update_incremental()
+
+    def _existing(self, table: str) -> DeltaTable | None:
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            return self._open(table)
+        except TableNotFoundError:
+            return None
+
+    def _open(self, table: str, version: int | None = None) -> DeltaTable:
+        from deltalake import DeltaTable
+
+        return DeltaTable(self._uri(table), version=version, storage_options=self._store.delta_options())
+
+    def _uri(self, table: str) -> str:
+        return self._store.uri(f"tables/{table}")
+
+    @contextmanager
+    def _telling(self, table: str, version: int | None = None) -> Iterator[None]:
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        try:
+            yield
+        except CommitFailedError as error:
+            raise CheckError(f"{table} was changed by another build; run this one again.") from error
+        except (DeltaError, OSError) as error:
+            place = self._uri(table) + (f" version {version}" if version is not None else "")
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise SourceError(f"{place} cannot be used ({reason}); restore it or its access rights.") from error
+
+
+def _files_of(delta: DeltaTable) -> tuple[int, list[DataFile]]:
+    """The version of an opened table, and its files."""
+    actions = delta.get_add_actions(flatten=True)
+    columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
+    months = f"partition.{PERIOD}"
+    none = [None] * len(columns[0])
+    periods = actions.column(months).to_pylist() if months in actions.column_names else none
+    return delta.version(), [
+        DataFile(name, period, size, row_count) for name, size, row_count, period in zip(*columns, periods, strict=True)
+    ]
+
+
+def _add(file: DataFile) -> Any:
+    from deltalake.transaction import AddAction
+
+    return AddAction(
+        path=file.name,
+        size=file.size,
+        partition_values={PERIOD: file.period} if file.period is not None else {},
+        modification_time=int(datetime.now(UTC).timestamp() * 1000),
+        data_change=True,
+        stats=json.dumps({"numRecords": file.row_count}),
+    )

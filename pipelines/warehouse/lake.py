@@ -1,0 +1,290 @@
+"""Delta tables over Parquet: commit one table or month, list files, versions, publications.
+
+A data file is named `<fingerprint>-<content>.parquet`: 16 hex digits of what it was made from, 16 of what
+it holds. Files are never changed and never vacuumed, so every version a publication names stays readable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pipelines.warehouse.delta import DataFile, DeltaTables
+from pipelines.base.errors import SourceError
+from pipelines.warehouse.lock import build_lock
+from pipelines.base.paths import below
+from pipelines.warehouse.publication import Publication, Publications
+from pipelines.warehouse.storage import Store, settle
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Staged files that become a table, or the month `period` of it, made from what `fingerprint` stands for."""
+
+    period: str | None
+    staged: tuple[Path, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class _Version:
+    """A version of a table: its number and its files, by name, of all months and of each; -1 before the first."""
+
+    number: int
+    files: list[DataFile]
+    months: Mapping[str | None, list[DataFile]]
+
+    def of(self, period: str | None) -> list[DataFile]:
+        """The files of one month, or all."""
+        return self.files if period is None else self.months.get(period, [])
+
+
+class Lake:
+    """The tables of one warehouse. A table is addressed as `layer/name`.
+
+    Its newest version is looked up once and again when the lock is taken; readers name the version they want.
+    """
+
+    def __init__(self, store: Store, cache: Path):
+        self._store = store
+        self._cache = cache
+        self._tables = DeltaTables(store)
+        self._records = Publications(store)
+        self._newest: dict[str, _Version] = {}
+        self._listed: dict[str, int] | None = None
+        self._still_ours: Callable[[], None] = _no_lock
+
+    def as_published(self, publication: Publication) -> Lake:
+        """The same tables as a publication shows them; what was committed since is not seen."""
+        return _PublishedLake(self._store, self._cache, publication)
+
+    def files(self, table: str, period: str | None = None, version: int | None = None) -> list[Path]:
+        """Local paths of a table's files, of one month or all, in the newest or a given version; by name."""
+        seen = self._now(table) if version is None else _version(*self._tables.files(table, version))
+        return [self._local(table, file.name) for file in seen.of(period)]
+
+    def named_files(self, table: str, names: list[str]) -> list[Path]:
+        """Local paths of the files a publication names; needs no Delta log."""
+        return [self._local(table, name) for name in names]
+
+    def fingerprint(self, table: str, period: str | None = None) -> str | None:
+        """What the newest slice was made from; None when there is none."""
+        files = self._now(table).months.get(period)
+        return files[0].name.partition("-")[0] if files else None
+
+    def is_whole(self, table: str, period: str | None = None) -> bool:
+        """Whether every file of the newest slice lies in the warehouse with all its bytes."""
+        return all(self._size(table, file.name) == file.size for file in self._now(table).months.get(period, ()))
+
+    def damaged(self, publication: Publication, only: Collection[str] | None = None) -> list[str]:
+        """The files a publication names, or names for `only` these tables, that are gone or have lost bytes."""
+        found = []
+        for table, named in publication.tables.items():
+            if only is not None and table not in only:
+                continue
+            # Older records tell no sizes.
+            sizes = named.get("bytes") or [None] * len(named["files"])
+            for name, size in zip(named["files"], sizes, strict=True):
+                lying = self._size(table, name)
+                if lying is None or size not in (None, lying):
+                    found.append(self._store.uri(_data_key(table, name)))
+        return found
+
+    def altered(self, table: str, names: list[str]) -> list[Path]:
+        """Of a table's named files those that do not hold what their names promise."""
+        seals = [name.partition("-")[0] for name in names]
+        # A slice of several files is named by all of them in their order, which no name tells.
+        alone = [(name, seal) for name, seal in zip(names, seals, strict=True) if seals.count(seal) == 1]
+        return [file for name, seal in alone if _names([file := self._local(table, name)], seal) != [name]]
+
+    def contents(self, table: str, period: str | None = None) -> list[str]:
+        """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
+        # Sorted by digest: a name begins with the fingerprint of the inputs, which may differ for equal rows.
+        return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in self._now(table).of(period))
+
+    def names(self, table: str) -> dict[str | None, list[str]]:
+        """The names of a table's files by month; under None those of a table without months."""
+        return {period: [file.name for file in files] for period, files in self._now(table).months.items()}
+
+    def periods(self, table: str) -> list[str]:
+        """The months a table holds."""
+        return sorted(period for period in self._now(table).months if period)
+
+    def versions(self) -> dict[str, int]:
+        """The newest version of every table touched by this object."""
+        return {table: version.number for table, version in self._newest.items() if version.number >= 0}
+
+    def commit(self, table: str, staged: list[Path], fingerprint: str, period: str | None) -> int:
+        """Move staged files in and replace the table, or one month of it, in one Delta commit.
+
+        Returns the new version, or the newest one when it holds just these files already. `fingerprint` is 16
+        hex digits and differs between months. Raises CheckError when another writer committed meanwhile.
+        """
+        return self.commit_slices(table, [Slice(period, tuple(staged), fingerprint)])
+
+    def commit_slices(self, table: str, slices: Sequence[Slice]) -> int:
+        """`commit` for several months of a table, or the whole of it, in one Delta commit."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        kept = {period: {file.name for file in files} for period, files in self._now(table).months.items()}
+        changed: list[tuple[Slice, list[str]]] = []
+        for part in slices:
+            names = _names(part.staged, part.fingerprint)
+            if kept.get(part.period) == set(names):
+                for path, name in zip(part.staged, names, strict=True):
+                    lies_whole = self._size(table, name) == path.stat().st_size
+                    path.unlink() if lies_whole else self._take_in(table, path, name)
+                continue
+            changed.append((part, names))
+            kept[part.period] = set()
+        if not changed:
+            return self._now(table).number
+        taken = [name for names in kept.values() for name in names] + [name for _, names in changed for name in names]
+        if len(set(taken)) < len(taken):
+            raise ValueError(f"{table}: two slices may not share a file; give each month its own fingerprint")
+        files, columns = [], None
+        for part, names in changed:
+            for path, name in zip(part.staged, names, strict=True):
+                held = parquet.read_metadata(path)
+                files.append(DataFile(name, part.period, path.stat().st_size, held.num_rows))
+                columns = columns or held.schema.to_arrow_schema()
+                self._take_in(table, path, name)
+        # Engines differ in what they know to be never null; a table's checks say it, its schema does not.
+        nullable = pa.schema([column.with_nullable(True) for column in columns or ()])
+        return self._replace(table, files, nullable, [part.period for part, _ in changed])
+
+    def drop(self, table: str, period: str) -> None:
+        """Empty a month whose delivery vanished; one that is not there is fine."""
+        if period in self.periods(table):
+            self._replace(table, [], None, [period])
+
+    def publish(self, record: dict[str, Any]) -> Publication:
+        """Write the next publication record; from then on readers see its tables.
+
+        `record` holds code_revision, inputs, tables and checks. CheckError when another build was first.
+        """
+        self._still_ours()
+        return self._records.add(record)
+
+    def current(self) -> Publication | None:
+        """The newest publication; None before the first."""
+        return self._records.newest()
+
+    def publications(self) -> list[Publication]:
+        """Every publication, oldest first."""
+        return self._records.all()
+
+    def as_of(self, at: datetime) -> Publication | None:
+        """The publication that was the newest at a time (with its zone); None when there was none yet."""
+        return self._records.as_of(at)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other builds out of the warehouse; BuildBusy names the one that holds it."""
+        with build_lock(self._store, self._cache.parent) as self._still_ours:
+            # What another build committed before is read anew.
+            self._newest.clear()
+            self._listed = None
+            try:
+                yield
+            finally:
+                self._still_ours = _no_lock
+
+    def _now(self, table: str) -> _Version:
+        if table not in self._newest:
+            self._newest[table] = _version(*self._find(table))
+        return self._newest[table]
+
+    def _find(self, table: str) -> tuple[int, list[DataFile]]:
+        return self._tables.files(table)
+
+    def _replace(self, table: str, files: list[DataFile], schema: Any, periods: Sequence[str | None]) -> int:
+        self._still_ours()
+        self._newest.pop(table, None)
+        months = [period for period in periods if period is not None]
+        self._newest[table] = _version(*self._tables.replace(table, files, schema, months or None))
+        return self._newest[table].number
+
+    def _take_in(self, table: str, staged: Path, name: str) -> None:
+        self._listed = None
+        target = self._path(table, name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if self._is_remote:
+            self._store.upload(staged, _data_key(table, name))
+            shutil.move(staged, target)
+        else:
+            settle(staged)
+            staged.replace(target)
+
+    def _local(self, table: str, name: str) -> Path:
+        path = self._path(table, name)
+        if not path.is_file():
+            if not self._is_remote:
+                raise SourceError(f"{path} is gone; run `trainledger build`, which makes it again.")
+            self._store.download(_data_key(table, name), path)
+        return path
+
+    def _path(self, table: str, name: str) -> Path:
+        """Where a file lies on this machine; its name comes from a publication or a Delta log."""
+        return below(self._cache if self._is_remote else Path(self._store.location) / "tables", f"{table}/{name}")
+
+    def _size(self, table: str, name: str) -> int | None:
+        """A file's bytes as it lies in the warehouse; None where it is gone."""
+        if not self._is_remote:
+            path = self._path(table, name)
+            return path.stat().st_size if path.is_file() else None
+        if self._listed is None:
+            # One listing instead of a question for every file.
+            self._listed = {item.key: item.size for item in self._store.list("tables/")}
+        return self._listed.get(_data_key(table, name))
+
+    @property
+    def _is_remote(self) -> bool:
+        return self._store.location.startswith("s3://")
+
+
+class _PublishedLake(Lake):
+    """A lake whose newest versions are those a publication names."""
+
+    def __init__(self, store: Store, cache: Path, publication: Publication):
+        super().__init__(store, cache)
+        self._publication = publication
+
+    def _find(self, table: str) -> tuple[int, list[DataFile]]:
+        named = self._publication.tables.get(table)
+        return self._tables.files(table, named["version"]) if named else (-1, [])
+
+
+def _no_lock() -> None:
+    """A lake used without its lock has nothing to lose."""
+
+
+def _version(number: int, files: Iterable[DataFile]) -> _Version:
+    ordered = sorted(files, key=lambda file: file.name)
+    months: dict[str | None, list[DataFile]] = {}
+    for file in ordered:
+        months.setdefault(file.period, []).append(file)
+    return _Version(number, ordered, months)
+
+
+def _data_key(table: str, name: str) -> str:
+    return f"tables/{table}/{name}"
+
+
+def _names(staged: Sequence[Path], fingerprint: str) -> list[str]:
+    """Each file's name. Of several files each name covers all: two commits share every file or none."""
+    contents = []
+    for path in staged:
+        with path.open("rb") as stream:
+            contents.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    if len(contents) > 1:
+        whole = " ".join(contents)
+        contents = [hashlib.sha256(f"{place} {whole}".encode()).hexdigest() for place in range(len(contents))]
+    return [f"{fingerprint}-{content[:16]}.parquet" for content in contents]

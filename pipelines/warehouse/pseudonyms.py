@@ -1,0 +1,149 @@
+"""Pseudonyms in place of account ids and user names, in everything that is published (docs/decisions/0012).
+
+HMAC-SHA256 under a key from the environment, cut to 64 bits and written as 16 letters: the same id is the same
+pseudonym in every table and month, and nobody without the key can tell which id it stands for.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from pipelines.base.errors import UsageError
+from pipelines.base.parse import parse_json
+
+# Every command reads the `[privacy]` section; few have rows.
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipelines.models.validate import CheckResult
+
+VARIABLE = "TRAINLEDGER_PRIVACY__KEY"
+# Columns that name a person, of our tables and of FOCUS; the tags below besides.
+_USERS = frozenset({"owner", "tag_owner", "tagged_owner", "likely_owner", "seen_owner", "fitting_owner"})
+_ACCOUNT_NAMES = frozenset({"BillingAccountName", "SubAccountName"})
+_TAGS = "Tags"
+# Who made a resource, as AWS writes it.
+_CREATED_BY = "aws:createdBy"
+# Account ids stand in ARNs, names of buckets and sentences too. A digest may hold twelve digits by chance.
+_ACCOUNT = re.compile(r"[0-9a-f]{32,}|(?<!\d)\d{12}(?!\d)")
+_DONE = re.compile(r"(acct|user)-[a-p]{16}")
+_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+
+class Privacy(BaseModel):
+    """The `[privacy]` section; its key is $TRAINLEDGER_PRIVACY__KEY."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pseudonyms: tuple[Literal["accounts", "users"], ...] = ()
+    key: SecretStr | None = Field(default=None, min_length=32)
+
+
+class Pseudonyms:
+    """Puts pseudonyms in place of what `[privacy]` names; where it names nothing, everything stays as it is.
+
+    `code` is the digest of the code that makes them.
+    """
+
+    def __init__(self, privacy: Privacy, owner_tags: tuple[str, ...] = (), code: str = ""):
+        self._of = frozenset(privacy.pseudonyms)
+        self._code = code
+        self._tags = frozenset({*owner_tags, _CREATED_BY})
+        if self._of and privacy.key is None:
+            raise UsageError(
+                f"[privacy] wants pseudonyms and {VARIABLE} is not set; set it to a secret of 32 characters or more. "
+                "Keep it: another key makes other pseudonyms, and a lost one is not to be had again."
+            )
+        self._key = privacy.key.get_secret_value().encode() if self._of and privacy.key else b""
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    @property
+    def seal(self) -> str:
+        """Something else wherever other pseudonyms are made; empty where none are."""
+        return f"{self.told()!r} {self._code}" if self else ""
+
+    def told(self) -> dict[str, Any]:
+        """What a publication says of them: of what, and by which key, without a word of it."""
+        return {"pseudonyms": sorted(self._of), "key_check": self._letters("key", "trainledger")[:8]}
+
+    def text(self, text: str) -> str:
+        """A text with a pseudonym for every account id in it."""
+        return _ACCOUNT.sub(self._account, text) if "accounts" in self._of else text
+
+    def user(self, name: str) -> str:
+        """The pseudonym of a user."""
+        is_done = "users" not in self._of or not name or _DONE.fullmatch(name)
+        return name if is_done else f"user-{self._letters('user', name)}"
+
+    def value(self, column: str, value: Any) -> Any:
+        """A value of a column, of whatever it is made."""
+        if isinstance(value, str):
+            return self._of_column(column)(value)
+        if isinstance(value, dict):
+            return {name: self.value(name, one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value("", one) for one in value]
+        return value
+
+    def frame(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Rows with their text as `value` has it."""
+        import polars as pl
+
+        texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+        return frame.with_columns(self._column(frame[name]) for name in texts)
+
+    def file(self, path: Path, key: Sequence[str] = ()) -> None:
+        """A Parquet file, rewritten in the order of `key`: that of the ids would tell which is which."""
+        if self:
+            import polars as pl
+
+            rows = self.frame(pl.read_parquet(path))
+            (rows.sort(key, nulls_last=True) if key else rows).write_parquet(path)
+
+    def check(self, result: CheckResult) -> CheckResult:
+        """The result of a check with the rows it shows."""
+        if not self:
+            return result
+        rows = {name: [self.value("", row) for row in getattr(result, name)] for name in ("sample", "figures")}
+        return replace(result, observed=self.text(result.observed), **rows)
+
+    def _column(self, column: pl.Series) -> pl.Series:
+        import polars as pl
+
+        of = self._of_column(column.name)
+        known = column.drop_nulls().unique()
+        new = [of(text) for text in known]
+        return column.replace_strict(known, pl.Series(new, dtype=pl.String), default=None, return_dtype=pl.String)
+
+    def _of_column(self, name: str) -> Callable[[str], str]:
+        if name in _USERS:
+            return self.user
+        if name in _ACCOUNT_NAMES and "accounts" in self._of:
+            return lambda text: text if _DONE.fullmatch(text) else f"acct-{self._letters('account', text)}"
+        return self._in_tags if name == _TAGS else self.text
+
+    def _in_tags(self, text: str) -> str:
+        tags = parse_json(text)
+        return json.dumps({key: self.user(v) if key in self._tags else self.text(v) for key, v in tags.items()})
+
+    def _account(self, found: re.Match[str]) -> str:
+        return found[0] if len(found[0]) > 12 else f"acct-{self._letters('account', found[0])}"
+
+    def _letters(self, kind: str, text: str) -> str:
+        return hmac.digest(self._key, f"{kind}:{text}".encode(), "sha256").hex()[:16].translate(_LETTERS)
+
+
+def has_another_key(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether the inputs of two publications have pseudonyms under two keys."""
+    keys = {inputs["privacy"]["key_check"] for inputs in (before, now) if "privacy" in inputs}
+    return len(keys) == 2

@@ -1,0 +1,104 @@
+"""Publication records: numbered, never changed, each making the tables of one build visible together."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NoReturn
+
+from pipelines.base.errors import CheckError, SourceError, UsageError
+from pipelines.base.parse import parse_json
+from pipelines.warehouse.storage import Store
+
+# What else lies in the folder is none of ours.
+_KEY = re.compile(r"publications/\d{6,}\.json")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One build made visible: what it was made from, each table's version and files, each check's result.
+
+    `raw` are the files of what we wrote of the sources ourselves, such as training runs as they were recorded then.
+    """
+
+    number: int
+    published_at: datetime
+    code_revision: str
+    inputs: dict[str, Any]
+    tables: dict[str, dict[str, Any]]
+    checks: list[dict[str, Any]]
+    raw: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Publications:
+    """The publications of one warehouse, oldest first. Their number is what switches readers over."""
+
+    def __init__(self, store: Store):
+        self._store = store
+        # A record never changes, and one of many months takes a while to parse.
+        self._newest: tuple[str, Publication] | None = None
+
+    def add(self, record: dict[str, Any]) -> Publication:
+        """Write the next record; CheckError when another build was first."""
+        before = self.newest()
+        now = datetime.now(UTC)
+        if before:
+            # A clock set back must not put them out of order.
+            now = max(now, before.published_at + timedelta(microseconds=1))
+        publication = Publication(number=before.number + 1 if before else 1, published_at=now, **record)
+        text = json.dumps(publication.__dict__, default=str, sort_keys=True)
+        if not self._store.write_new(f"publications/{publication.number:06d}.json", text.encode()):
+            raise CheckError("Another build published while this one ran; run this one again.")
+        return publication
+
+    def newest(self) -> Publication | None:
+        """The last one; None before the first."""
+        keys = self._keys()
+        if not keys:
+            return None
+        if self._newest is None or self._newest[0] != keys[-1]:
+            self._newest = keys[-1], self._read(keys[-1])
+        return self._newest[1]
+
+    def all(self) -> list[Publication]:
+        """Every one."""
+        return [self._read(key) for key in self._keys()]
+
+    def as_of(self, at: datetime) -> Publication | None:
+        """The last one published by `at`, a time with its zone; None when there was none yet."""
+        keys = self._keys()
+        known = bisect_right(keys, at, key=lambda key: self._read(key).published_at)
+        return self._read(keys[known - 1]) if known else None
+
+    def _keys(self) -> list[str]:
+        return [item.key for item in self._store.list("publications/") if _KEY.fullmatch(item.key)]
+
+    def _read(self, key: str) -> Publication:
+        try:
+            record = parse_json(self._store.read(key))
+            record["published_at"] = datetime.fromisoformat(record["published_at"])
+            return Publication(**record)
+        except (ValueError, KeyError, TypeError) as error:
+            raise SourceError(f"{self._store.uri(key)} is no publication record ({error}); restore it.") from None
+
+
+def moment_of(as_of: str) -> datetime:
+    """The moment `--as-of` means: the end of a day in UTC, or a time with its zone. UsageError for anything else."""
+    try:
+        if _DAY.fullmatch(as_of):
+            return datetime.combine(date.fromisoformat(as_of), time.max, UTC)
+        at = datetime.fromisoformat(as_of)
+        # A time of the first or last day may have none in UTC.
+        return at.astimezone(UTC) if at.tzinfo else _refuse(as_of)
+    except (ValueError, OverflowError):
+        return _refuse(as_of)
+
+
+def _refuse(as_of: str) -> NoReturn:
+    raise UsageError(
+        f"--as-of {as_of} is neither a day nor a time with its zone; write 2026-08-31 or 2026-08-31T12:00:00Z."
+    )

@@ -1,0 +1,159 @@
+"""The one door to bytes: a folder or an S3 prefix, by keys relative to its root."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from errno import EINVAL
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, BinaryIO
+
+from pipelines.base.address import redacted
+from pipelines.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from pipelines.warehouse.storage_s3 import S3Store
+
+
+@dataclass(frozen=True)
+class Object:
+    """Something stored: its key below the root, bytes, a tag that changes with its content, and its time."""
+
+    key: str
+    size: int
+    etag: str
+    modified_at: datetime
+
+
+class Store(ABC):
+    """A place of objects. Every key is relative, with '/' between its parts; none may leave the root."""
+
+    location: str
+
+    @abstractmethod
+    def list(self, prefix: str = "") -> list[Object]:
+        """All objects whose key starts with `prefix`, by key."""
+
+    @abstractmethod
+    def open(self, key: str) -> BinaryIO:
+        """A stream of an object's bytes, to be closed by the caller."""
+
+    @abstractmethod
+    def download(self, key: str, path: Path) -> None:
+        """Copy an object to a local file, which appears whole or not at all."""
+
+    @abstractmethod
+    def upload(self, path: Path, key: str) -> None:
+        """Copy a local file to an object, which appears whole or not at all."""
+
+    @abstractmethod
+    def write(self, key: str, data: bytes) -> None:
+        """Write an object whole, replacing what is there."""
+
+    @abstractmethod
+    def write_new(self, key: str, data: bytes) -> bool:
+        """Write an object only if there is none of that key; of several writers one gets True."""
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Remove an object; one that is not there is no error."""
+
+    @abstractmethod
+    def exists(self, key: str) -> bool:
+        """Whether there is an object of that key."""
+
+    @abstractmethod
+    def uri(self, key: str) -> str:
+        """The whole address of a key."""
+
+    def delta_options(self) -> dict[str, str] | None:
+        """What a Delta client needs to reach the store; None for a folder."""
+        return None
+
+    def read(self, key: str) -> bytes:
+        """An object's bytes."""
+        with self.open(key) as stream:
+            return stream.read()
+
+
+def open_store(
+    location: str,
+    *,
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    hurried: bool = False,
+) -> Store:
+    """The store at a folder or an `s3://bucket/prefix`; options matter to S3 alone. A `hurried` one soon gives up.
+
+    Raises UsageError for any other location.
+    """
+    if location.startswith("s3://"):
+        from pipelines.warehouse.storage_s3 import S3Store
+
+        return S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile, hurried=hurried)
+    if "://" in location:
+        raise UsageError(f"{redacted(location)} is neither a folder nor s3://bucket/prefix; change `location`.")
+    from pipelines.warehouse.storage_local import LocalStore
+
+    return LocalStore(location)
+
+
+class Stores:
+    """Opens stores for one piece of work; those on S3 that are reached alike share one client.
+
+    Making a client takes a tenth of a second of processor time. It keeps the credentials it was made with, so
+    whatever runs for days opens stores anew for each piece of work.
+    """
+
+    def __init__(self) -> None:
+        self._reached: dict[tuple[str | None, ...], S3Store] = {}
+        self._lock = Lock()
+
+    def open(self, location: str, *, endpoint_url: str | None, region: str | None, profile: str | None) -> Store:
+        """The store at a location, as `open_store` opens it."""
+        if not location.startswith("s3://"):
+            return open_store(location)
+        from pipelines.warehouse.storage_s3 import S3Store
+
+        reach = (endpoint_url, region, profile)
+        with self._lock:
+            if reach not in self._reached:
+                self._reached[reach] = S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile)
+        return self._reached[reach].at(location)
+
+
+@contextmanager
+def fresh_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well."""
+    if path.exists() and not path.is_file():
+        # A device or a folder is not ours to replace.
+        raise OSError(EINVAL, "it is no ordinary file", str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = temporary_beside(path)
+    try:
+        yield temporary
+        settle(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def settle(path: Path) -> None:
+    """Have a file's bytes on the disk before a name promises them."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def temporary_beside(path: Path) -> Path:
+    return path.with_name(f".{secrets.token_hex(8)}.tmp")
+
+
+def is_temporary(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".tmp")

@@ -1,0 +1,133 @@
+"""A folder as a store: what lies in it by key, and nothing outside of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from pipelines.base.errors import SourceError
+from pipelines.base.paths import below
+from pipelines.warehouse.storage import Object, Store, fresh_file, is_temporary, settle, temporary_beside
+
+
+class LocalStore(Store):
+    """A folder. A file's size and time of change stand for its content."""
+
+    def __init__(self, location: str):
+        self.location = location
+        self._root = Path(location)
+
+    def list(self, prefix: str = "") -> list[Object]:
+        found = []
+        named = self._path(prefix.removesuffix("/")) if prefix else self._root
+        start = named if not prefix or prefix.endswith("/") else named.parent
+        if not start.is_dir() and self._root.is_dir():
+            return []
+        for folder, entries in self._folders(start):
+            above = "" if folder == self._root else f"{folder.relative_to(self._root).as_posix()}/"
+            for entry in entries:
+                key = above + entry.name
+                if key.startswith(prefix) and not is_temporary(entry.name):
+                    found.append(self._object(key, self._listed(entry)))
+        return sorted((item for item in found if item), key=lambda item: item.key)
+
+    def open(self, key: str) -> BinaryIO:
+        with self._telling(key):
+            return self._path(key).open("rb")
+
+    def download(self, key: str, path: Path) -> None:
+        with self.open(key) as stream, fresh_file(path) as temporary, temporary.open("wb") as out:
+            shutil.copyfileobj(stream, out, 1 << 20)
+
+    def upload(self, path: Path, key: str) -> None:
+        with self._telling(key), fresh_file(self._path(key)) as temporary:
+            shutil.copyfile(path, temporary)
+
+    def write(self, key: str, data: bytes) -> None:
+        with self._telling(key), fresh_file(self._path(key)) as temporary:
+            temporary.write_bytes(data)
+
+    def write_new(self, key: str, data: bytes) -> bool:
+        path = self._path(key)
+        temporary = temporary_beside(path)
+        with self._telling(key):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                temporary.write_bytes(data)
+                settle(temporary)
+                # A link, unlike a rename, fails where the name is taken.
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            finally:
+                temporary.unlink(missing_ok=True)
+        return True
+
+    def delete(self, key: str) -> None:
+        with self._telling(key):
+            self._path(key).unlink(missing_ok=True)
+
+    def exists(self, key: str) -> bool:
+        return self._path(key).is_file()
+
+    def uri(self, key: str) -> str:
+        return str(self._root / key)
+
+    def _path(self, key: str) -> Path:
+        return below(self._root, key, inner_links=True)
+
+    def _folders(self, start: Path) -> Iterator[tuple[Path, Sequence[os.DirEntry[str]]]]:
+        """Each folder from `start` on, with its files; linked ones are not entered."""
+        try:
+            with os.scandir(start) as found:
+                entries = list(found)
+        except OSError as error:
+            where = f"{error.filename} cannot be listed: {error.strerror}"
+            raise SourceError(f"{where}; check `location`.") from None
+        # What a linked folder holds outside must not look undelivered.
+        below = [self._listed(entry) for entry in entries if _is_folder(entry)]
+        yield start, [entry for entry in entries if not _is_folder(entry)]
+        for entry in below:
+            if not entry.is_symlink():
+                yield from self._folders(start / entry.name)
+
+    def _listed(self, entry: os.DirEntry[str]) -> os.DirEntry[str]:
+        """What a walk from inside the root came by: only a link can lead out."""
+        if entry.is_symlink():
+            self._path(Path(entry.path).relative_to(self._root).as_posix())
+        return entry
+
+    def _object(self, key: str, entry: os.DirEntry[str]) -> Object | None:
+        try:
+            seen = entry.stat()
+        except FileNotFoundError:
+            # Removed since it was listed, or a link to nothing.
+            return None
+        if not stat.S_ISREG(seen.st_mode):
+            # Reading a pipe would wait for ever.
+            return None
+        changed = datetime.fromtimestamp(seen.st_mtime, UTC)
+        return Object(key, seen.st_size, f"{seen.st_size}-{seen.st_mtime_ns}", changed)
+
+    @contextmanager
+    def _telling(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            where = Path(self.location) / key
+            mend = "check the name, its permissions and the disk"
+            raise SourceError(f"{where}: {error.strerror}; {mend}.") from None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        # A link that leads to itself.
+        return False

@@ -1,0 +1,242 @@
+"""S3 and everything that speaks its language, through boto3."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from pipelines.base.errors import SourceError, UnreachableError, UsageError
+from pipelines.base.paths import checked_name
+from pipelines.warehouse.storage import Object, Store, fresh_file
+
+T = TypeVar("T")
+
+_DENIED = "access is denied; grant s3:ListBucket on the bucket and s3:GetObject on its objects"
+_GONE = "there is no such object; have it delivered again"
+_STALE = "the credentials are not accepted; renew them or check `profile`"
+_ELSEWHERE = "the bucket is in another region; check `region` and `endpoint_url`"
+_MENDS = {
+    "NoSuchBucket": "there is no such bucket; check `location`",
+    "AccessDenied": _DENIED,
+    "403": _DENIED,
+    "NoSuchKey": _GONE,
+    "404": _GONE,
+    "InvalidAccessKeyId": _STALE,
+    "SignatureDoesNotMatch": _STALE,
+    "ExpiredToken": _STALE,
+    "InvalidToken": _STALE,
+    "PermanentRedirect": _ELSEWHERE,
+    "AuthorizationHeaderMalformed": _ELSEWHERE,
+}
+_ABSENT = ("NoSuchKey", "404")
+_REFUSED = ("PreconditionFailed", "412", *_ABSENT)
+# Two conditional writes met: neither is refused for good.
+_CONFLICTS = ("ConditionalRequestConflict", "409")
+
+
+class S3Store(Store):
+    """A bucket, or a prefix of one. An object's ETag stands for its content."""
+
+    def __init__(
+        self,
+        location: str,
+        *,
+        endpoint_url: str | None,
+        region: str | None,
+        profile: str | None,
+        hurried: bool = False,
+    ):
+        self._place(location)
+        self.options = {"endpoint_url": endpoint_url, "region": region, "profile": profile}
+        self._s3 = self._client(hurried)
+
+    def at(self, location: str) -> S3Store:
+        """The store of another location, reached in the same way and through the same client."""
+        other = copy(self)
+        vars(other).pop("_region", None)
+        other._place(location)
+        return other
+
+    def list(self, prefix: str = "") -> list[Object]:
+        if prefix:
+            checked_name(prefix.removesuffix("/"), self.location)
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._at(prefix))
+
+        def collect() -> list[Object]:
+            start = len(self._at(""))
+            return [
+                Object(item["Key"][start:], item["Size"], item["ETag"].strip('"'), item["LastModified"])
+                for page in pages
+                for item in page.get("Contents", ())
+                if not item["Key"].endswith("/")
+            ]
+
+        return sorted(self._asked(collect, prefix), key=lambda item: item.key)
+
+    def open(self, key: str) -> BinaryIO:
+        return self._asked(lambda: self._s3.get_object(**self._object(key))["Body"], key)
+
+    def read(self, key: str) -> bytes:
+        return self._asked(lambda: self._s3.get_object(**self._object(key))["Body"].read(), key)
+
+    def download(self, key: str, path: Path) -> None:
+        with fresh_file(path) as temporary:
+            place = self._object(key)
+            self._asked(lambda: self._s3.download_file(place["Bucket"], place["Key"], str(temporary)), key)
+
+    def upload(self, path: Path, key: str) -> None:
+        place = self._object(key)
+        with path.open("rb") as file:
+            self._asked(lambda: self._s3.upload_fileobj(file, place["Bucket"], place["Key"]), key)
+
+    def write(self, key: str, data: bytes) -> None:
+        self._asked(lambda: self._s3.put_object(**self._object(key), Body=io.BytesIO(data)), key)
+
+    def write_new(self, key: str, data: bytes) -> bool:
+        return self.write_if(key, data, None) is not None
+
+    def write_if(self, key: str, data: bytes, etag: str | None) -> str | None:
+        """Write an object while it is the one of `etag` (None: absent); its new tag, or None if it is not."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+        for pause in (0.1, 0.5, 2.0, None):
+            try:
+                return self._s3.put_object(**self._object(key), Body=data, **condition)["ETag"]
+            except (ClientError, BotoCoreError) as error:
+                code = _code(error)
+                if code in _CONFLICTS and pause is not None:
+                    time.sleep(pause)
+                elif code in _REFUSED:
+                    # An attempt whose answer was lost is sent again, and refused because of itself.
+                    there = self.read_tagged(key) if _was_repeated(error) else None
+                    return there[1] if there and there[0] == data else None
+                else:
+                    raise self._sorry(error, key) from error
+
+    def read_tagged(self, key: str) -> tuple[bytes, str] | None:
+        """An object's bytes and the tag they have for `write_if`; None when it is absent."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            answer = self._s3.get_object(**self._object(key))
+            return answer["Body"].read(), answer["ETag"]
+        except (ClientError, BotoCoreError) as error:
+            if _code(error) in _ABSENT:
+                return None
+            raise self._sorry(error, key) from error
+
+    def delete(self, key: str) -> None:
+        self._asked(lambda: self._s3.delete_object(**self._object(key)), key)
+
+    def exists(self, key: str) -> bool:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            self._s3.head_object(**self._object(key))
+        except (ClientError, BotoCoreError) as error:
+            if _code(error) in _ABSENT:
+                return False
+            raise self._sorry(error, key) from error
+        return True
+
+    def uri(self, key: str) -> str:
+        return f"s3://{self.bucket}/{self._at(key)}"
+
+    def delta_options(self) -> dict[str, str]:
+        keys = self._session.get_credentials()
+        options = {"AWS_REGION": self._region}
+        if keys:
+            frozen = keys.get_frozen_credentials()
+            options |= {"AWS_ACCESS_KEY_ID": frozen.access_key, "AWS_SECRET_ACCESS_KEY": frozen.secret_key}
+            if frozen.token:
+                options["AWS_SESSION_TOKEN"] = frozen.token
+        if endpoint := self.options["endpoint_url"]:
+            options |= {
+                "AWS_ENDPOINT_URL": endpoint,
+                "AWS_ALLOW_HTTP": str(endpoint.startswith("http:")).lower(),
+            }
+        return options
+
+    def _place(self, location: str) -> None:
+        self.bucket, _, self.prefix = location.removeprefix("s3://").rstrip("/").partition("/")
+        self.location = f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+        if not self.bucket:
+            raise UsageError(f"{location} names no bucket; write s3://bucket/prefix.")
+
+    def _at(self, key: str) -> str:
+        return f"{self.prefix}/{key}" if self.prefix else key
+
+    def _object(self, key: str) -> dict[str, str]:
+        return {"Bucket": self.bucket, "Key": self._at(checked_name(key, self.location))}
+
+    @cached_property
+    def _region(self) -> str:
+        """Where the bucket is: boto3 finds its own way there, a Delta client must be told."""
+        if self.options["region"] or self.options["endpoint_url"]:
+            return self._s3.meta.region_name or "us-east-1"
+        answer = self._asked(lambda: self._s3.head_bucket(Bucket=self.bucket), "")
+        return answer.get("BucketRegion") or self._s3.meta.region_name or "us-east-1"
+
+    def _client(self, hurried: bool) -> Any:
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+
+        patience = Config(
+            retries={"mode": "standard", "max_attempts": 1 if hurried else 5},
+            connect_timeout=3 if hurried else 10,
+            read_timeout=20 if hurried else 60,
+            max_pool_connections=16,
+            # Checksums that S3 does not ask for are not understood by every store that speaks its language.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
+        try:
+            self._session = boto3.Session(profile_name=self.options["profile"], region_name=self.options["region"])
+            return self._session.client("s3", endpoint_url=self.options["endpoint_url"], config=patience)
+        except (BotoCoreError, ValueError) as error:
+            mend = "check profile, region and endpoint_url"
+            raise UsageError(f"{self.location}: {_sentence(error)}; {mend}.") from None
+
+    def _asked(self, ask: Callable[[], T], key: str) -> T:
+        from boto3.exceptions import Boto3Error
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return ask()
+        except (ClientError, BotoCoreError, Boto3Error) as error:
+            raise self._sorry(error, key) from error
+
+    def _sorry(self, error: Exception, key: str) -> SourceError:
+        from botocore.exceptions import ClientError, NoCredentialsError
+
+        place = self.uri(key)
+        if isinstance(error, NoCredentialsError):
+            return SourceError(f"{place}: no AWS credentials found; set up a profile or an instance role.")
+        if not isinstance(error, ClientError):
+            mend = "check the network and endpoint_url"
+            return UnreachableError(f"{place} did not answer ({_sentence(error)}); {mend}.")
+        code = _code(error)
+        mend = _MENDS.get(code)
+        if mend:
+            return SourceError(f"{place}: {mend}.")
+        return UnreachableError(f"{place}: S3 answered {code}; try again later or check the permissions.")
+
+
+def _code(error: Exception) -> str:
+    """S3's own word for what went wrong; empty when it never answered."""
+    return getattr(error, "response", {}).get("Error", {}).get("Code", "")
+
+
+def _was_repeated(error: Exception) -> bool:
+    return getattr(error, "response", {}).get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).rstrip(".").splitlines()[0]

@@ -1,0 +1,121 @@
+"""One warehouse, opened: its store, its tables, its delivered bills and the local folders work is done in."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from copy import copy
+from datetime import UTC
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.base.errors import UsageError
+from pipelines.warehouse.lake import Lake
+from pipelines.models.code import code_digest
+from pipelines.base.paths import below
+from pipelines.warehouse.pseudonyms import Pseudonyms
+from pipelines.warehouse.publication import Publication, moment_of
+from pipelines.warehouse.storage import Store, open_store
+
+if TYPE_CHECKING:
+    from pipelines.config.settings import Settings
+    from pipelines.ingest.billing.raw import RawBill
+
+
+class Warehouse:
+    """Everything below `warehouse.location`, and a local work folder (the same one when it is a folder)."""
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        place = settings.warehouse
+        self.store: Store = open_store(
+            place.location, endpoint_url=place.endpoint_url, region=place.region, profile=place.profile
+        )
+        self.work = work_folder(place.location, place.endpoint_url)
+        try:
+            self.work.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"{self.work} cannot be made ({error.strerror}); choose another location under [warehouse]."
+            ) from None
+        self.lake = Lake(self.store, self.work / "cache")
+
+    def as_published(self, publication: Publication) -> Warehouse:
+        """The warehouse as a publication shows it: its versions of the tables, the deliveries it was made from."""
+        from pipelines.ingest.billing.published import PublishedBill
+
+        seen = copy(self)
+        seen.lake = self.lake.as_published(publication)
+        tags = {name: tuple(keys) for name, keys in publication.inputs["tags"].items()}
+        settings = self.settings.model_copy(update={"tags": tags})
+        seen.bill = PublishedBill(self.work / "raw", settings, publication.inputs["deliveries"])
+        return seen
+
+    @cached_property
+    def bill(self) -> RawBill:
+        """The delivered bills of all sources."""
+        # Commands that only read a publication do not need it.
+        from pipelines.ingest.billing.raw import RawBill
+
+        return RawBill(self.work / "raw", self.settings)
+
+    @cached_property
+    def pseudonyms(self) -> Pseudonyms:
+        """What stands for account ids and user names in what is published; UsageError without their key."""
+        code = code_digest("pipelines.warehouse.pseudonyms")
+        return Pseudonyms(self.settings.privacy, self.settings.tag_keys["owner"], code)
+
+    @property
+    def staging(self) -> Path:
+        """Where what is being made lies until it is whole."""
+        return self.work / "staging"
+
+    @property
+    def spill(self) -> Path:
+        """Where the engine may write what memory cannot hold."""
+        return self.staging / "spill"
+
+    def staged(self, key: str, period: str | None) -> Path:
+        """Where a table's fresh file waits for its checks."""
+        path = below(self.staging, f"{key}.{period or 'whole'}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def sweep(self) -> None:
+        """Remove what a killed build left half made; only the build that holds the lock may."""
+        shutil.rmtree(self.staging, ignore_errors=True)
+
+
+def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
+    """The newest publication, or the one that was on a date (`moment_of`); UsageError where there is none."""
+    published = warehouse.lake.as_of(moment_of(as_of)) if as_of is not None else warehouse.lake.current()
+    if published:
+        _refuse_unveiled(warehouse, published)
+        return published
+    place = warehouse.settings.warehouse.location
+    first = next(iter(warehouse.lake.publications()), None)
+    if first is None:
+        raise UsageError(f"{place} holds no publication yet; run `trainledger build` first.")
+    raise UsageError(
+        f"{place} held no publication yet on {as_of}; the first was published at "
+        f"{first.published_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}."
+    )
+
+
+def _refuse_unveiled(warehouse: Warehouse, published: Publication) -> None:
+    has = published.inputs.get("privacy", {}).get("pseudonyms", ())
+    if lacks := sorted({*warehouse.settings.privacy.pseudonyms} - {*has}):
+        raise UsageError(
+            f"Publication {published.number} shows {' and '.join(lacks)} as they are, for which [privacy] wants "
+            "pseudonyms; run `trainledger build`, or ask for a later publication."
+        )
+
+
+def work_folder(location: str, endpoint_url: str | None) -> Path:
+    """Where on this machine a warehouse is worked on."""
+    if not location.startswith("s3://"):
+        return Path(location)
+    # Two stores may each have a bucket of this name.
+    place = hashlib.sha256(f"{endpoint_url or ''} {location}".encode()).hexdigest()[:16]
+    return Path.home() / ".cache" / "trainledger" / place

@@ -1,0 +1,218 @@
+"""The rules of the house, held by reading the files (CONTRIBUTING.md)."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import re
+from pathlib import Path
+
+import pytest
+import sqlglot
+
+from pipelines.base import resources
+from pipelines.models.catalog import BILLS, GIVEN, LAYERS, MADE_UP, load_catalog
+from pipelines.models.contract import load_columns, load_contract
+from pipelines.models.expressions import load_expressions
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = sorted((ROOT / "pipelines").rglob("*.py"))
+MODELS = load_catalog().ordered
+SQL_MODELS = [model for model in MODELS if model.kind == "sql"]
+
+
+def imports(path: Path, *, top_only: bool = False) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = tree.body if top_only else list(ast.walk(tree))
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def uses(path: Path, package: str, *, top_only: bool = False) -> bool:
+    return any(name == package or name.startswith(package + ".") for name in imports(path, top_only=top_only))
+
+
+@pytest.mark.parametrize(
+    ("package", "home"),
+    [
+        ("duckdb", ("pipelines/engine/",)),
+        ("pyspark", ("pipelines/engine/",)),
+        ("dagster", ("pipelines/defs/", "pipelines/definitions.py")),
+        ("starlette", ("pipelines/dashboard/web.py",)),
+        ("uvicorn", ("pipelines/dashboard/web.py",)),
+    ],
+)
+def test_each_engine_and_framework_has_one_home(package: str, home: tuple[str, ...]) -> None:
+    strays = [path.relative_to(ROOT).as_posix() for path in MODULES if uses(path, package)]
+    assert [path for path in strays if not path.startswith(home)] == []
+
+
+@pytest.mark.parametrize("package", ["great_expectations", "boto3", "pyspark", "deltalake"])
+def test_heavy_libraries_are_imported_where_they_are_used(package: str) -> None:
+    assert [path.name for path in MODULES if uses(path, package, top_only=True)] == []
+
+
+def test_texts_of_others_are_parsed_in_one_place() -> None:
+    """It bounds them first (pipelines/base/parse.py); the benchmark and the cache of parsed models read their own."""
+    parsers = [path for path in MODULES if re.search(r"\bjson\.loads?\(|\btomllib\b", path.read_text())]
+    names = [path.relative_to(ROOT).as_posix() for path in parsers]
+    ours = ("pipelines/bench/", "pipelines/models/parse_cache.py")
+    assert [name for name in names if not name.startswith(ours)] == ["pipelines/base/parse.py"]
+
+
+def test_only_settings_reads_the_environment() -> None:
+    readers = [path.name for path in MODULES if re.search(r"os\.(environ|getenv)", path.read_text())]
+    # __init__ switches telemetry off, which is writing.
+    assert sorted(readers) == ["__init__.py", "settings.py", "settings_file.py"]
+
+
+def test_models_stay_small() -> None:
+    files = [*(path for path in MODULES if path.parent.name == "transforms"), *resources.SQL.rglob("*.sql")]
+    too_long = {}
+    for path in files:
+        limit = {"metrics": 10, "transforms": 250}.get(path.parent.name, 120)
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > limit:
+            too_long[path.name] = lines
+    assert too_long == {}
+
+
+def test_no_import_cycle() -> None:
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
+    graph = {
+        name: {found for found in imports(path, top_only=True) if found in names and found != name}
+        for name, path in names.items()
+    }
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join((*above, name))
+        if name not in done:
+            for wanted in graph[name]:
+                # A package's __init__ re-exporting its own modules is no cycle.
+                if not name.startswith(wanted + "."):
+                    visit(wanted, (*above, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.key)
+def test_every_table_has_its_twin_and_keeps_to_it(model) -> None:
+    contract = load_contract(model.key)
+    if model.kind == "sql":
+        made = sqlglot.parse_one(model.text, read="duckdb").named_selects
+        assert sorted(made) == sorted(column.name for column in contract.columns)
+    elif model.kind == "reference":
+        with model.path.open(encoding="utf-8", newline="") as file:
+            assert next(csv.reader(file)) == [column.name for column in contract.columns]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.key)
+def test_checks_read_only_what_is_built_before(model) -> None:
+    catalog = load_catalog()
+    below: set[str] = set()
+
+    def collect(name: str) -> None:
+        for wanted in catalog[name].inputs if name in catalog else ():
+            below.add(wanted)
+            collect(wanted)
+
+    collect(model.name)
+    views = {view.name for view in MODELS if not view.stored and below.issuperset(catalog.resting_on(view))}
+    assert set(load_contract(model.key).reads) <= below | views
+
+
+@pytest.mark.parametrize("model", [m for m in MODELS if m.stored and m.grain == "month"], ids=lambda model: model.key)
+def test_a_month_is_made_without_the_other_months(model) -> None:
+    """Only then is it enough to build the months that were delivered again."""
+    catalog = load_catalog()
+
+    def rests_on_the_bill(name: str) -> bool:
+        return name in BILLS or (name in catalog and any(map(rests_on_the_bill, catalog[name].inputs)))
+
+    above = [catalog[name] for name in catalog.resting_on(model) if name in catalog]
+    assert [m.name for m in above if m.stored and m.grain == "whole" and rests_on_the_bill(m.name)] == []
+
+
+def test_every_contract_has_its_table() -> None:
+    twins = {
+        path.relative_to(resources.EXPECTATIONS).with_suffix("").as_posix()
+        for path in resources.EXPECTATIONS.glob("*/*.yml")
+    }
+    assert twins == {model.key for model in MODELS}
+
+
+def test_every_column_is_typed_once_and_used() -> None:
+    used = {column.name for model in MODELS for column in load_contract(model.key).columns}
+    assert set(load_columns()) - used == set()
+
+
+@pytest.mark.parametrize("model", SQL_MODELS, ids=lambda model: model.key)
+def test_models_open_with_their_row_and_read_down_only(model) -> None:
+    assert model.path.read_text(encoding="utf-8").startswith("-- One row per ")
+    rank = {layer: number for number, layer in enumerate(LAYERS)}
+    for name in model.inputs:
+        if name in GIVEN:
+            assert model.layer == "staging" or name in MADE_UP, f"{model.key} reads raw {name}"
+        else:
+            below = load_catalog()[name]
+            assert rank[below.layer] <= rank[model.layer], f"{model.key} looks up to {below.key}"
+            assert not (model.layer == "marts" and below.layer == "reference")
+
+
+def test_aws_names_live_in_staging_reference_and_sources() -> None:
+    with (resources.REFERENCE / "ref_cur_column.csv").open(encoding="utf-8", newline="") as file:
+        columns = {row["column_name"] for row in csv.DictReader(file)}
+    with (resources.REFERENCE / "ref_line_item_type.csv").open(encoding="utf-8", newline="") as file:
+        types = {row["line_item_type"] for row in csv.DictReader(file)} - {
+            "Usage",
+            "Fee",
+            "Tax",
+            "Credit",
+            "Refund",
+            "Discount",
+        }
+    aws = re.compile(rf"\b({'|'.join(sorted(n for n in columns | types if '_' in n or n in types))})\b")
+    # Tags and the identity of a line are our own words.
+    ours = {
+        "tag_run_id",
+        "tag_owner",
+        "tag_team",
+        "source_name",
+        "source_file",
+        "source_row",
+        "delivery_id",
+        "billing_period",
+    }
+    strays = {}
+    for path in [*(resources.SQL / "core").glob("*.sql"), *(resources.SQL / "marts").glob("*.sql")]:
+        found = set(aws.findall(path.read_text(encoding="utf-8"))) - ours
+        if found:
+            strays[path.name] = sorted(found)
+    assert strays == {}
+
+
+def test_money_is_decimal_and_numbers_end_in_their_unit() -> None:
+    for name, column in load_columns().items():
+        if name.endswith("_usd"):
+            assert column.type.startswith("DECIMAL"), name
+            assert (column.unit or "").startswith("usd"), name
+        if name.startswith(("is_", "has_")):
+            assert column.type == "BOOLEAN", name
+        if name.endswith("_at"):
+            assert column.type == "TIMESTAMP", name
+
+
+def test_every_metric_and_function_says_what_it_is_and_is_used() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8").lower() for path in resources.SQL.rglob("*.sql"))
+    for name, expression in load_expressions().items():
+        first = expression.path.read_text(encoding="utf-8").splitlines()[0]
+        assert first.startswith("-- ") and len(first) > 30, name
+        assert f"{name}(" in text, f"{name} is used by nothing"

@@ -1,0 +1,70 @@
+"""A warehouse built by DuckDB, the reference that every other engine is held to."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pipelines.config.settings import load_settings
+from pipelines.models.build import Builder
+from pipelines.models.catalog import Model
+from pipelines.models.contract import load_contract
+from pipelines.warehouse.warehouse import Warehouse
+
+
+class House:
+    """A warehouse with every table built by DuckDB, and the way to build one of them again elsewhere."""
+
+    def __init__(self, config: Path, tracker: dict[str, Path] | None = None):
+        self._settings = load_settings(config)
+        self._builder = Builder(Warehouse(self._settings))
+        self.months = sorted({delivery.billing_period for delivery in self._builder.warehouse.bill.deliveries})
+        self._scratch = config.parent / "scratch"
+        self._built: dict[tuple[str, str | None], Path] = {}
+        lake = self._builder.lake
+        with lake.lock():
+            if tracker is None:
+                self._builder.read_runs()
+            self._builder.read_reservations()
+            self._builder.read_registrations()
+            self._builder.read_commitments()
+            for name, file in (tracker or {}).items():
+                lake.commit(f"raw/{name}", [file], _fingerprint(name), None)
+            for model in self._builder.catalog.ordered:
+                for month in self.slices(model):
+                    made = self.build(model, month, "duckdb")
+                    self._built[model.key, month] = made
+                    if model.stored:
+                        twin = made.with_suffix(".commit")
+                        twin.hardlink_to(made)
+                        lake.commit(model.key, [twin], _fingerprint(f"{model.key} {month}"), month)
+
+    def publish(self) -> None:
+        """Make what was built the last publication, as the next delivery's build finds it."""
+        lake = self._builder.lake
+        stored = [model.key for model in self._builder.catalog.ordered if model.stored]
+        tables = {key: {"version": lake.versions()[key], "files": [f.name for f in lake.files(key)]} for key in stored}
+        lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})
+
+    def slices(self, model: Model) -> list[str | None]:
+        """The months a model is made by, or None for the whole."""
+        return list(self.months) if model.grain == "month" else [None]
+
+    def reference(self, model: Model, month: str | None) -> Path:
+        """What DuckDB made of it."""
+        return self._built[model.key, month]
+
+    def build(self, model: Model, month: str | None, engine: str) -> Path:
+        """Make a table, or one month of it, with an engine and from what DuckDB made; nothing is checked or kept."""
+        place = self._settings.warehouse.model_copy(update={"engine": engine})
+        builder = self._builder
+        if engine != "duckdb":
+            builder = Builder(Warehouse(self._settings.model_copy(update={"warehouse": place})))
+        out = self._scratch / engine / model.name / f"{month or 'whole'}.parquet"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        builder._stage(model, load_contract(model.key), month, out)
+        return out
+
+
+def _fingerprint(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
