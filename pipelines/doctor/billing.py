@@ -15,7 +15,7 @@ from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
 from pipelines.ingest.billing.delivery import load
 from pipelines.ingest.billing.exports import Delivery, RawDelivery, ingest, list_deliveries
 from pipelines.ingest.billing.options import CAPACITY, NET, SPLIT, Seen, TagUse, see
-from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.stores import open_store
 
 KINDS = {"cur": "legacy CUR", "cur2": "CUR 2.0", "focus": "FOCUS"}
 # In a FOCUS export no line tells what the export was set to.

@@ -20,7 +20,8 @@ from pipelines.ingest.inventory.reservation_file import reservation_files
 from pipelines.ingest.inventory.reservations import read_reservations
 from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.warehouse.publication import Publications
-from pipelines.warehouse.storage import Store, open_store
+from pipelines.warehouse.storage import Store
+from pipelines.warehouse.stores import open_store
 
 
 def examine_runs(source: RunSource) -> Iterator[Finding]:

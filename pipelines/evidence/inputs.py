@@ -12,7 +12,8 @@ from pipelines.config.settings import BillingSource, Settings
 from pipelines.evidence.archive import digest_of
 from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
 from pipelines.warehouse.lake import Publication
-from pipelines.warehouse.storage import Store, open_store
+from pipelines.warehouse.storage import Store
+from pipelines.warehouse.stores import open_store
 from pipelines.warehouse.warehouse import Warehouse
 
 INPUTS = "inputs.json"

@@ -15,7 +15,8 @@ from pipelines.base.errors import shown
 from pipelines.config.settings import RunSource, Settings
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import INPUTS
-from pipelines.ingest.runs.tracker import open_run_store, read_all, runs_fingerprint
+from pipelines.ingest.runs.records import open_run_store
+from pipelines.ingest.runs.tracker import read_all, runs_fingerprint
 from pipelines.warehouse.lake import Publication
 
 RUNS = "runs"

@@ -16,7 +16,8 @@ from pipelines.models.code import code_digest
 from pipelines.base.paths import below
 from pipelines.warehouse.pseudonyms import Pseudonyms
 from pipelines.warehouse.publication import Publication, moment_of
-from pipelines.warehouse.storage import Store, open_store
+from pipelines.warehouse.stores import open_store
+from pipelines.warehouse.storage import Store
 
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings

@@ -11,7 +11,8 @@ import pytest
 
 from pipelines.base.errors import SourceError
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.tracker import RunRecords, read_runs
+from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.tracker import read_runs
 
 SACCT = "JobIDRaw|State|Start|End|NodeList|AllocTRES\n1|COMPLETED|2026-07-01T10:00:00|{end}|{nodes}|{tres}\n"
 WANDB: dict[str, Any] = {"id": "a", "state": "finished", "created_at": "2026-07-01T10:00:00Z"}

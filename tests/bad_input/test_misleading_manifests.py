@@ -14,7 +14,7 @@ from support.spoiled import MONTH, Ledger
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import exports
-from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.stores import open_store
 
 FILES = {"ml-cur2-00001.csv.gz": packed(csv_text([CUR2_LINE]))}
 OURS = "s3://example-billing/cur2/ml-cur2"

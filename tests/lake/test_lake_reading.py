@@ -59,7 +59,7 @@ def test_a_file_that_went_missing_is_named(place: Place, tmp_path: Path) -> None
     lake = place.lake()
     commit(lake, tmp_path, 1, None)
     (name,) = [path.name for path in lake.files(WHOLE)]
-    from pipelines.warehouse.storage import open_store
+    from pipelines.warehouse.stores import open_store
 
     open_store(place.location, endpoint_url=place.endpoint).delete(f"tables/{WHOLE}/{name}")
     with pytest.raises(SourceError, match=name):

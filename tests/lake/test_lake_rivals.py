@@ -42,7 +42,7 @@ def test_a_kill_leaves_the_last_publication_and_a_rerun_comes_to_the_same(
 def expire_lease(place: Place) -> None:
     """Let the time pass after which a lease that nobody renews counts for nothing."""
     from pipelines.warehouse.lock import LEASE_KEY
-    from pipelines.warehouse.storage import open_store
+    from pipelines.warehouse.stores import open_store
 
     store = open_store(place.location, endpoint_url=place.endpoint)
     held = json.loads(store.read(LEASE_KEY))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pipelines.base.errors import CheckError, SourceError
 from pipelines.base.paths import below
 from pipelines.evidence.archive import FORM, FORMAT, Pack
-from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.stores import open_store
 
 # What leads out of folders, and what stands in the folder of a test.
 PARTS = ("", ".", "..", "...", ".. ", " ", "a", "b.json", "C:", "c:a", "NUL", "~", "${HOME}", "%2e%2e", "．．", "a\0")

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.tracker import RunRecords, read_runs
+from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.tracker import read_runs
 
 Story = list[dict[str, Any]]
 # Few names and few moments, so that ties, repeats and near misses are common.

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.tracker import RunRecords, read_runs
+from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.tracker import read_runs
 
 
 def read(kind: str, folder: Path) -> RunRecords:

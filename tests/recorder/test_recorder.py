@@ -15,7 +15,8 @@ from support.imds import metadata_service
 from support.records import rows
 
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.tracker import RunRecords, read_runs
+from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.tracker import read_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "recorder"))

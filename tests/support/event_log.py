@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.tracker import RunRecords, read_runs
+from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.tracker import read_runs
 
 # The ten lines of design.md section 2, word for word.
 DESIGN = """\

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from pipelines.warehouse.lake import Lake
-from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.stores import open_store
 
 MONTHS = ("2026-01", "2026-02")
 MONTHLY, WHOLE = "core/fct_small", "marts/mart_small"

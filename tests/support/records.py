@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.tracker import RunRecords
+from pipelines.ingest.runs.records import RunRecords
 
 
 def source(kind: str, location: Path | str, **more: Any) -> RunSource:

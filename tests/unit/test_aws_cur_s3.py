@@ -21,7 +21,7 @@ from support.cur_exports import (
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import exports
-from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.stores import open_store
 
 
 @pytest.fixture

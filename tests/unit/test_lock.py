@@ -17,8 +17,8 @@ import pytest
 from pipelines.base.errors import UnreachableError
 from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.lock import LEASE_KEY, BuildBusy
-from pipelines.warehouse.storage import open_store
 from pipelines.warehouse.storage_s3 import S3Store
+from pipelines.warehouse.stores import open_store
 from pipelines.warehouse.warehouse import lock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ from datetime import timedelta
 from pathlib import Path
 from pipelines.warehouse.warehouse import lock
 from pipelines.warehouse.lake import Lake
-from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.stores import open_store
 
 location, endpoint, cache, seconds = sys.argv[1:]
 lock.LEASE = timedelta(seconds=float(seconds))

@@ -16,7 +16,7 @@ from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
 from pipelines.notify.news import News
 from pipelines.notify.record import Record
-from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.stores import open_store
 
 Captured = pytest.CaptureFixture[str]
 NEWS = News("anomaly/run/a/2026-07-14/USD", "anomaly", "run a, 2026-07-14: 30.00 USD per run")

@@ -12,7 +12,7 @@ from support.records import rows
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import RunSource
 from pipelines.ingest.runs.tracker import read_runs, runs_fingerprint
-from pipelines.warehouse.storage import open_store
+from pipelines.warehouse.stores import open_store
 
 
 def test_unknown_events_and_fields_are_counted_and_passed_over(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from support.event_log import DESIGN, at, event, read, text
 from support.records import rows
 
-from pipelines.ingest.runs.tracker import SCHEMAS
+from pipelines.ingest.runs.records import SCHEMAS
 
 
 def test_the_design_example_row_by_row(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from support.two_sources import events, wandb
 
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.tracker import RunRecords, read_all
+from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.tracker import read_all
 
 
 def rows(told: RunRecords, table: str, *columns: str) -> list[tuple]:

@@ -19,7 +19,8 @@ from support.ports import free_port
 
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.tracker import RunRecords, read_runs, runs_fingerprint
+from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.tracker import read_runs, runs_fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".mlflow" / "bin"

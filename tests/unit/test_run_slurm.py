@@ -10,8 +10,9 @@ import pytest
 from support.records import at, rows, source
 
 from pipelines.base.errors import SourceError, UsageError
+from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.slurm import hostlist
-from pipelines.ingest.runs.tracker import RunRecords, read_runs
+from pipelines.ingest.runs.tracker import read_runs
 
 Rows = list[dict[str, Any]]
 

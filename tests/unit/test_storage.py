@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
-from pipelines.warehouse.storage import Store, open_store
+from pipelines.warehouse.storage import Store
+from pipelines.warehouse.stores import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -23,7 +23,8 @@ from pipelines.ingest.billing.manifest import Manifest, find_manifests, read_man
 from pipelines.ingest.billing.select import RawSelect, raw_select
 from pipelines.ingest.billing.stored_file import RawFile
 from pipelines.models.code import code_digest
-from pipelines.warehouse.storage import Object, Store, Stores
+from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.stores import Stores
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,7 +12,7 @@ from pipelines.base.paths import below
 from pipelines.ingest.billing.delivery import Delivery, delivery_folder, load
 from pipelines.ingest.billing.exports import Progress, RawDelivery, ingest, list_deliveries
 from pipelines.ingest.billing.raw import RawBill
-from pipelines.warehouse.storage import Stores
+from pipelines.warehouse.stores import Stores
 
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings

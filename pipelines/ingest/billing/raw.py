@@ -23,7 +23,7 @@ from pipelines.ingest.billing.exports import (
     list_deliveries,
     raw_select,
 )
-from pipelines.warehouse.storage import Stores
+from pipelines.warehouse.stores import Stores
 
 # Listing waits on the network, and a listing of years takes some memory.
 _LISTED_AT_ONCE = 4

@@ -18,7 +18,8 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import CommitmentSource
 from pipelines.ingest.inventory.aws_answer import amount, count, moment
-from pipelines.warehouse.storage import Object, Store, open_store
+from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.stores import open_store
 
 _AT = pl.Datetime("ms")
 # Times are naive UTC; `commitment_per_hour` is in the currency of the row.

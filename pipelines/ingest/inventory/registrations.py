@@ -17,7 +17,8 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.sources import ProofSource
 from pipelines.ingest.inventory.registration_form import Exclusion, File, Registration, mistake_in
-from pipelines.warehouse.storage import Store, open_store
+from pipelines.warehouse.storage import Store
+from pipelines.warehouse.stores import open_store
 
 REGISTRATION, RUN = "proof_registration", "proof_run"
 SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {

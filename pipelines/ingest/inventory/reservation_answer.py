@@ -12,7 +12,7 @@ from typing import Any
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.inventory.aws_answer import amount, count, moment
-from pipelines.ingest.inventory.reservations import BLOCK, ODCR, PLAN, Reservation
+from pipelines.ingest.inventory.reservation import BLOCK, ODCR, PLAN, Reservation
 
 _TYPES = {"default": ODCR, "capacity-block": BLOCK}
 _EC2_ID = re.compile(r"cr-[0-9a-z]+")

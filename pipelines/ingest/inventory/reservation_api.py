@@ -6,8 +6,8 @@ from typing import Any
 
 from pipelines.config.sources import ReservationSource
 from pipelines.ingest.inventory.aws_api import asking, client_of, code_of
+from pipelines.ingest.inventory.reservation import Reservation
 from pipelines.ingest.inventory.reservation_answer import reservations_in
-from pipelines.ingest.inventory.reservations import Reservation
 
 # Service, paginator, and the permission of the same name.
 CALLS = (

@@ -11,9 +11,10 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ReservationSource
 from pipelines.ingest.inventory.aws_answer import amount, count, moment
+from pipelines.ingest.inventory.reservation import KINDS, SCHEMA, Reservation
 from pipelines.ingest.inventory.reservation_answer import reservation_id, reservations_in
-from pipelines.ingest.inventory.reservations import KINDS, SCHEMA, Reservation
-from pipelines.warehouse.storage import Object, Store, open_store
+from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.stores import open_store
 
 SUFFIXES = (".json", ".csv")
 _COLUMNS = tuple(name for name in SCHEMA if name != "source_name")

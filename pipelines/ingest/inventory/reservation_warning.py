@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from pipelines.base import resources
-from pipelines.ingest.inventory.reservations import ODCR, Reservation
+from pipelines.ingest.inventory.reservation import ODCR, Reservation
 
 # The states of EC2's CapacityReservationState and CapacityBlockResourceState and SageMaker's TrainingPlanStatus
 # (service models of botocore, 2026-11), in small letters.

@@ -15,7 +15,7 @@ from typing import Any
 from pipelines.base.errors import UsageError
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.checkpoint_marker import Folder, Verdict, is_async, judged
-from pipelines.ingest.runs.tracker import RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import RunRecords, listed_state, open_run_store, records
 from pipelines.warehouse.storage import Object, Store
 
 state = listed_state

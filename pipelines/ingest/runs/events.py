@@ -14,7 +14,7 @@ from pipelines.ingest.runs.event_fields import FIELDS, clock
 from pipelines.ingest.runs.event_log import NO_ATTEMPT, SUFFIXES, EventLog, event_files
 from pipelines.ingest.runs.event_progress import checkpoints, epochs, evaluations
 from pipelines.ingest.runs.event_span import spans
-from pipelines.ingest.runs.tracker import SCHEMAS, RunRecords, listed_state, open_run_store
+from pipelines.ingest.runs.records import SCHEMAS, RunRecords, listed_state, open_run_store
 
 state = listed_state
 

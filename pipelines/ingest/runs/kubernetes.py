@@ -17,7 +17,7 @@ from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.clean import MALFORMED, telling
 from pipelines.ingest.runs.kubernetes_stays import side_by_side, storage
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.tracker import RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import RunRecords, listed_state, open_run_store, records
 
 state = listed_state
 

@@ -16,7 +16,7 @@ from typing import Any
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.clean import epoch_count, telling
-from pipelines.ingest.runs.tracker import RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import RunRecords, listed_state, open_run_store, records
 from pipelines.warehouse.storage import Object, Store
 
 state = listed_state

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.ingest.runs.merge_stays import less
-from pipelines.ingest.runs.tracker import DECLARED, SCHEMAS, RunRecords
+from pipelines.ingest.runs.records import DECLARED, SCHEMAS, RunRecords
 
 # Nearest to the machines first: who wrote while it ran, who placed it, who scored it, who only sees files.
 NEARNESS = (

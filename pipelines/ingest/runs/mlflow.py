@@ -17,7 +17,7 @@ from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.clean import moment_of, telling
 from pipelines.ingest.runs.metrics import History, Point, described, stays
-from pipelines.ingest.runs.tracker import DECLARED, RunRecords, records
+from pipelines.ingest.runs.records import DECLARED, RunRecords, records
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
 _REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}

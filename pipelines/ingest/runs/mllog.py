@@ -15,7 +15,7 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.clean import MALFORMED, moment_of, telling
-from pipelines.ingest.runs.tracker import RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import RunRecords, listed_state, open_run_store, records
 
 state = listed_state
 

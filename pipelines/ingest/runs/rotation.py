@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.tracker import SCHEMAS, RunRecords
+from pipelines.ingest.runs.records import SCHEMAS, RunRecords
 
 _LISTED = ("checkpoints", "trainer_state", "lightning")
 

@@ -17,7 +17,7 @@ from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.clean import MALFORMED, moment_of, telling
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.tracker import DECLARED, RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import DECLARED, RunRecords, listed_state, open_run_store, records
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}

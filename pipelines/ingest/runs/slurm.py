@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.base.errors import SourceError, UsageError, shown
 from pipelines.config.sources import RunSource
+from pipelines.ingest.runs.records import DECLARED, RunRecords, listed_state, open_run_store, records
 from pipelines.ingest.runs.slurm_nodes import NODE_MAPS, UNKNOWN, moment
-from pipelines.ingest.runs.tracker import DECLARED, RunRecords, listed_state, open_run_store, records
 
 state = listed_state
 

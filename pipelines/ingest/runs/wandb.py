@@ -16,7 +16,7 @@ from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.clean import moment_of, telling
 from pipelines.ingest.runs.metrics import History, described, stays
-from pipelines.ingest.runs.tracker import DECLARED, RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import DECLARED, RunRecords, listed_state, open_run_store, records
 
 state = listed_state
 
