@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pipelines.base.errors import CheckError, EngineError, SourceError, UsageError
 from pipelines.models.marts import open_marts
-from pipelines.warehouse.warehouse import Warehouse, published_of
+from pipelines.models.warehouse import Warehouse, published_of
 
 # Each command imports what it runs on: most run on little.
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def build(settings: Settings, console: Console) -> bool:
         raise UsageError("The configuration names no bill; add a [[billing]] source (README, 'Your own bill').")
     from pipelines.models.mart_copy import is_copied, write_copy
     from pipelines.models.publish import plan
-    from pipelines.present.warnings import warnings
+    from pipelines.models.warnings import warnings
     from pipelines.warehouse.pseudonyms import has_another_key
 
     warehouse = Warehouse(settings)
@@ -115,7 +115,7 @@ def check(settings: Settings, console: Console) -> None:
     import polars as pl
 
     from pipelines.models.build import Builder
-    from pipelines.present.warnings import doubts, first_row
+    from pipelines.models.warnings import doubts, first_row
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse)

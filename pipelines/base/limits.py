@@ -1,8 +1,10 @@
-"""How much a packed file may unpack to: a limit for every reader of files that others packed."""
+"""Limits that readers and tables share."""
 
 from __future__ import annotations
 
-# Bills, tables and logs pack some 30 times.
+# Up to how many evaluations in a row that meet the target are priced; `[policy] target_passes` is within it.
+MOST_PASSES = 5
+# How much a packed file may unpack to. Bills, tables and logs pack some 30 times.
 UNPACK_RATIO = 200
 # What a small file may always unpack to: a few equal lines pack better than any large file.
 _HARMLESS_BYTES = 64 << 20

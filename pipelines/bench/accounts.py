@@ -92,7 +92,7 @@ def _build(place: Path, names: Collection[str]) -> None:
     from pipelines.config.settings import load_settings
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
-    from pipelines.warehouse.warehouse import Warehouse
+    from pipelines.models.warehouse import Warehouse
 
     builder = Builder(Warehouse(load_settings(place / "trainledger.toml")))
     with builder.lake.lock():

@@ -79,7 +79,7 @@ def _opened(config: Path) -> tuple[Any, Any]:
     from pipelines.config.settings import load_settings
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
-    from pipelines.warehouse.warehouse import Warehouse
+    from pipelines.models.warehouse import Warehouse
 
     builder = Builder(Warehouse(load_settings(config)))
     return builder, plan(builder.warehouse)

@@ -34,8 +34,8 @@ def compare(
     from pipelines.compare.query import lean_of, rows_of
     from pipelines.compare.tables import show
     from pipelines.models.marts import open_marts
+    from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.csv_text import csv_text
-    from pipelines.warehouse.warehouse import Warehouse, published_of
 
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse, as_of)) as marts:

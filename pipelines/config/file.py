@@ -39,14 +39,3 @@ def read_config(config: Path | None = None) -> tuple[Path, dict[str, Any]]:
         raise UsageError(f"{path} cannot be read: {error.strerror}; check its permissions.") from None
     except ParseError as error:
         raise UsageError(f"{path} {error}.") from None
-
-
-def cache_folder() -> Path | None:
-    """Where this user's caches lie, $XDG_CACHE_HOME/trainledger or ~/.cache/trainledger; None without a home."""
-    # The standard has a relative path ignored.
-    if (named := Path(os.environ.get("XDG_CACHE_HOME", ""))).is_absolute():
-        return named / "trainledger"
-    try:
-        return Path.home() / ".cache" / "trainledger"
-    except RuntimeError:
-        return None

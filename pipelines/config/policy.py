@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pipelines.base.errors import UsageError
-from pipelines.config.passes import MOST_PASSES
+from pipelines.base.limits import MOST_PASSES
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 

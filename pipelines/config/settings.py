@@ -27,6 +27,7 @@ from pipelines.config.file import read_config
 from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
 from pipelines.config.notify import Notify
 from pipelines.config.policy import Policy
+from pipelines.config.privacy import Privacy
 from pipelines.config.sources import (
     BillingSource,
     CommitmentSource,
@@ -38,7 +39,6 @@ from pipelines.config.sources import (
     S3Options,
 )
 from pipelines.config.terms import Terms
-from pipelines.warehouse.pseudonyms import Privacy
 
 # delta-rs takes these for something else than part of a folder's name, or panics.
 _UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")

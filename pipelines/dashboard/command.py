@@ -38,7 +38,7 @@ def dashboard(
         raise UsageError("--as-of goes with --export; a served page looks back by the date in its head.")
     settings = settings_of(config)
     from pipelines.dashboard.reader import Reader
-    from pipelines.warehouse.warehouse import Warehouse
+    from pipelines.models.warehouse import Warehouse
 
     console = Console()
     reader = Reader(Warehouse(settings))

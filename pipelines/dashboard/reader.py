@@ -15,9 +15,9 @@ import yaml
 from pipelines.base import resources
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.render import Row, answers
 from pipelines.warehouse.publication import Publication
-from pipelines.warehouse.warehouse import Warehouse, published_of
 
 APP = resources.DASHBOARDS / "app"
 # Each open one holds memory; more than these are seldom read side by side.

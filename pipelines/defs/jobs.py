@@ -5,7 +5,7 @@ import dagster as dg
 from pipelines.config.settings import load_settings
 from pipelines.defs.partitions import month_range_tags
 from pipelines.models.publish import plan
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 RUN_KEY = "dagster/run_key"
 UNFINISHED = [

@@ -9,7 +9,7 @@ import dagster as dg
 from pipelines.config.settings import Settings, load_settings
 from pipelines.models.build import Builder
 from pipelines.models.publish import Plan, plan
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 
 class Ledger:

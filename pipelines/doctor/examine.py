@@ -17,7 +17,7 @@ from pipelines.doctor.places import (
     examine_runs,
     examine_warehouse,
 )
-from pipelines.warehouse.warehouse import work_folder
+from pipelines.models.warehouse import work_folder
 
 
 def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iterator[Finding]:

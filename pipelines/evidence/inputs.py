@@ -11,10 +11,10 @@ from pipelines.base.errors import SourceError
 from pipelines.config.settings import BillingSource, Settings
 from pipelines.evidence.archive import digest_of
 from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
+from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
-from pipelines.warehouse.warehouse import Warehouse
 
 INPUTS = "inputs.json"
 # Where a bundle keeps the delivered bills: the layout of the raw store.

@@ -6,8 +6,8 @@ import hashlib
 from functools import cache
 
 from pipelines.base import resources
+from pipelines.base.code import modules_reached
 from pipelines.models.catalog import load_catalog, module_of
-from pipelines.models.code import modules_reached
 
 LOCK = "requirements.lock"
 _SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}

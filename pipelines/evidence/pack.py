@@ -19,10 +19,10 @@ from pipelines.evidence.run_logs import log_members, run_logs, told_runs
 from pipelines.models.catalog import PUBLISHED, load_catalog
 from pipelines.models.marts import mart_files, open_marts
 from pipelines.models.revision import code_revision, has_our_models
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.console import Console
 from pipelines.present.csv_text import csv_text
 from pipelines.warehouse.lake import Publication
-from pipelines.warehouse.warehouse import Warehouse, published_of
 
 PUBLICATION, CHECKS = "publication.json", "checks.csv"
 # The folders of a pack: marts, the records of the sources as we wrote them, what was published before.

@@ -22,9 +22,9 @@ from pipelines.ingest.billing.published import PublishedBill
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
 from pipelines.models.catalog import WRITTEN_RAW
+from pipelines.models.warehouse import Warehouse
 from pipelines.present.console import Console
 from pipelines.warehouse.lake import Publication
-from pipelines.warehouse.warehouse import Warehouse
 
 _PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/\d{4}-\d{2}/[0-9a-f]{64}")
 

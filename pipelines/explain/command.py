@@ -139,7 +139,7 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
     from pipelines.explain.tables import agreed, show
     from pipelines.explain.terminal import Terminal
     from pipelines.models.marts import open_marts
-    from pipelines.warehouse.warehouse import Warehouse, published_of
+    from pipelines.models.warehouse import Warehouse, published_of
 
     console, warehouse = Console(), Warehouse(settings)
     if settings.privacy.pseudonyms:

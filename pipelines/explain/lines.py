@@ -19,8 +19,8 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.explain.query import BASES, RECONCILIATION, Asked, Level
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
+from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
-from pipelines.warehouse.warehouse import Warehouse
 
 LINES = "fct_ledger_line"
 LEDGER = "fct_ledger_daily"

@@ -15,10 +15,10 @@ from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.build import Builder
 from pipelines.models.contract import Column, load_contract
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.console import Console
 from pipelines.present.csv_text import FORMULA
 from pipelines.warehouse.lake import Publication
-from pipelines.warehouse.warehouse import Warehouse, published_of
 
 # What cost and usage reports become, and what came as FOCUS.
 CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
+from pipelines.base.code import code_digest
 from pipelines.base.errors import CheckError
 from pipelines.engine import Engine, open_engine
 from pipelines.engine.duckdb import DuckDBEngine
@@ -22,7 +23,6 @@ from pipelines.models import records
 from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
-from pipelines.models.code import code_digest
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.declared import STATED, stated_select
 from pipelines.models.published_tables import view_published
@@ -30,9 +30,9 @@ from pipelines.models.revision import BUILD_CODE
 from pipelines.models.statement import written_select
 from pipelines.models.totals import totals_of
 from pipelines.models.validate import CheckResult, Gate, validate
-from pipelines.present.warnings import first_row
+from pipelines.models.warehouse import Warehouse
+from pipelines.models.warnings import first_row
 from pipelines.warehouse.lake import Slice
-from pipelines.warehouse.warehouse import Warehouse
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.
 _FORM = 3

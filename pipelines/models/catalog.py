@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pipelines.transforms
 from pipelines.base import resources
+from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
+from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.models.arguments import ARGUMENTS, DELIVERIES
-from pipelines.models.code import code_digest
 from pipelines.models.declared import STATED
-from pipelines.models.parse_cache import digest_of, keep, kept
 
 if TYPE_CHECKING:
     import polars as pl

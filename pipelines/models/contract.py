@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.base import resources
+from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
+from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.models.checks import Check, derived_checks, named_apart, written_checks
-from pipelines.models.code import code_digest
-from pipelines.models.parse_cache import digest_of, keep, kept
 
 # Who answers for a table that names nobody else.
 OWNER = "ml-finops"

@@ -17,8 +17,8 @@ from pipelines.base.parse import parse_json
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.marts import mart_files
+from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.publication import Publication
-from pipelines.warehouse.warehouse import Warehouse
 
 DATABASE = "marts.duckdb"
 SCHEMA = "mart"

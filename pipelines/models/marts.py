@@ -10,8 +10,8 @@ from pipelines.models.catalog import load_catalog
 
 if TYPE_CHECKING:
     from pipelines.engine.duckdb import DuckDBEngine
+    from pipelines.models.warehouse import Warehouse
     from pipelines.warehouse.publication import Publication
-    from pipelines.warehouse.warehouse import Warehouse
 
 
 def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:

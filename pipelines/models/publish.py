@@ -14,8 +14,8 @@ from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW
 from pipelines.models.records import COMMITMENT_DOUBTS, RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
 from pipelines.models.revision import code_revision
+from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
-from pipelines.warehouse.warehouse import Warehouse
 
 # Most builds find nothing new and end with their plan, which needs no builder.
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from pathlib import Path
 import polars as pl
 
 from pipelines.base import resources
+from pipelines.base.code import code_digest
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
 from pipelines.ingest.inventory.registrations import read_registrations, registrations_fingerprint
 from pipelines.ingest.inventory.reservations import read_reservations, reservations_fingerprint
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
-from pipelines.models.code import code_digest
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 # Where the sentences about what was read with a doubt are kept.
 RUN_DOUBTS = "checks/raw/tracker.json"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 
+from pipelines.base.code import code_digest
 from pipelines.base.version import __version__
 from pipelines.ingest.billing.exports import CONVERTER
 from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import load_catalog
-from pipelines.models.code import code_digest
 from pipelines.models.contract import load_contract
 from pipelines.models.records import COMMITMENT_CODE, REGISTRATION_CODE, RESERVATION_CODE, run_code
 

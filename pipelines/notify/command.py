@@ -16,8 +16,8 @@ def notify(
 ) -> None:
     """Tell Slack and mail what the newest publication has to tell and they have not heard."""
     settings = settings_of(config)
+    from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.notify.send import tell
-    from pipelines.warehouse.warehouse import Warehouse, published_of
 
     console = Console()
     told = tell(settings, console.say, dry_run=dry_run)

@@ -10,8 +10,8 @@ from typing import Any
 
 from pipelines.config.notify import Notify, Topic
 from pipelines.engine import Engine
+from pipelines.models.warnings import first_row
 from pipelines.present.formats import money, month, percent
-from pipelines.present.warnings import first_row
 from pipelines.warehouse.publication import Publication
 
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import Settings
 from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.notify.mail import message_of, send
 from pipelines.notify.news import News, Notice, news_of, notices_of
 from pipelines.notify.record import Record
 from pipelines.notify.slack import post
-from pipelines.warehouse.warehouse import Warehouse, published_of
 
 
 class Told(NamedTuple):

@@ -15,12 +15,12 @@ from pipelines.base import resources
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import Settings
 from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.blocks import blocks_of
 from pipelines.present.console import Console
 from pipelines.present.page import put, report_filled
 from pipelines.present.printed import page_of
 from pipelines.present.render import Query, ReportFacts, answered, facts_of, render_report, sheets_of
-from pipelines.warehouse.warehouse import Warehouse, published_of
 
 OWN, SHARED = "report.typ", "page.typ"
 # Of the type's usual size; the least is still read without a glass.

@@ -75,9 +75,9 @@ def reprice(
 def _own(config: Path | None, workload: str, at: date, offer: str, region: str):  # type: ignore[no-untyped-def]
     settings = settings_of(config)
     from pipelines.models.marts import open_marts
+    from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.prices.book import published_book
     from pipelines.prices.reprice import reprice_workload
-    from pipelines.warehouse.warehouse import Warehouse, published_of
 
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse)) as marts:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipelines.config.passes import MOST_PASSES
+from pipelines.base.limits import MOST_PASSES
 from pipelines.transforms.attempt_time import durable_checkpoints, ms, timed_phases, working_time
 
 INPUTS = (

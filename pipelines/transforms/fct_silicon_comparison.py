@@ -1,6 +1,6 @@
 """One row per workload × GPU and Trainium instance type × cost basis × currency: saving, interval, verdict.
 
-Brings the runs of each pair together; the arithmetic and the words are in pipelines/proof.
+Brings the runs of each pair together; the arithmetic and the words are in pipelines/analysis.
 """
 
 from __future__ import annotations

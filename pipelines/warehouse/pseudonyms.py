@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from pipelines.base.errors import UsageError
+from pipelines.config.privacy import VARIABLE, Privacy
 from pipelines.base.parse import parse_json
 
 # Every command reads the `[privacy]` section; few have rows.
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from pipelines.models.validate import CheckResult
 
-VARIABLE = "TRAINLEDGER_PRIVACY__KEY"
 # Columns that name a person, of our tables and of FOCUS; the tags below besides.
 _USERS = frozenset({"owner", "tag_owner", "tagged_owner", "likely_owner", "seen_owner", "fitting_owner"})
 _ACCOUNT_NAMES = frozenset({"BillingAccountName", "SubAccountName"})
@@ -36,15 +35,6 @@ _CREATED_BY = "aws:createdBy"
 _ACCOUNT = re.compile(r"[0-9a-f]{32,}|(?<!\d)\d{12}(?!\d)")
 _DONE = re.compile(r"(acct|user)-[a-p]{16}")
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
-
-
-class Privacy(BaseModel):
-    """The `[privacy]` section; its key is $TRAINLEDGER_PRIVACY__KEY."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    pseudonyms: tuple[Literal["accounts", "users"], ...] = ()
-    key: SecretStr | None = Field(default=None, min_length=32)
 
 
 class Pseudonyms:

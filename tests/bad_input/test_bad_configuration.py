@@ -180,7 +180,7 @@ def test_an_endpoint_that_is_no_address(ledger: Ledger, s3_endpoint: str) -> Non
 
 def test_a_build_beside_another(ledger: Ledger) -> None:
     from pipelines.config.settings import load_settings
-    from pipelines.warehouse.warehouse import Warehouse
+    from pipelines.models.warehouse import Warehouse
 
     with Warehouse(load_settings(ledger.config)).lake.lock():
         assert re.search(r"warehouse is being built by process \d+ on .*; wait for it to end", ledger.refused(2))

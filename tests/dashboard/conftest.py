@@ -18,7 +18,7 @@ from pipelines.config.settings import load_settings
 from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import serve
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 
 @pytest.fixture(scope="session")

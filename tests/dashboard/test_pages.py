@@ -21,7 +21,7 @@ from pipelines.dashboard.links import PAGES
 from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 # What an attacker would put where a word is expected.
 ATTACKS = (

@@ -15,8 +15,8 @@ from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble, defs
 from pipelines.defs.partitions import month_range_tags
 from pipelines.defs.resources import open_ledger
+from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
-from pipelines.warehouse.warehouse import Warehouse
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 OVERBOOKED = "runs_hold_more_accelerators_than_the_resource_has"

@@ -9,7 +9,7 @@ from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
 from pipelines.models.catalog import Model
 from pipelines.models.contract import load_contract
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 
 class House:

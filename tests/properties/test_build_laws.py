@@ -17,7 +17,7 @@ from support.small_company import AUGUST, Company
 from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
 from pipelines.models.catalog import load_catalog
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 JULY = "2026-07"
 JUNE = "2026-06"

@@ -16,7 +16,7 @@ from support.ledgers import ask_published, build_warehouse
 
 from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 STARTED, HOUR = datetime(2024, 12, 10, 10), timedelta(hours=1)
 # S8: sequences of 8192 tokens a second on 32 trn1.32xlarge; tokens a second of one of 128 H100 (BF16).

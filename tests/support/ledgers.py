@@ -14,7 +14,7 @@ from pipelines.models.catalog import GIVEN
 from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
 from pipelines.models.refresh import refresh
-from pipelines.warehouse.warehouse import Warehouse, published_of
+from pipelines.models.warehouse import Warehouse, published_of
 
 
 def build_warehouse(config: Path, only: Collection[str] = ()) -> Builder:

@@ -16,9 +16,9 @@ from pipelines import commands
 from pipelines.config.settings import Settings, load_settings
 from pipelines.evidence.pack import write_pack
 from pipelines.evidence.verify import verify
+from pipelines.models.warehouse import Warehouse
 from pipelines.present.console import Console
 from pipelines.warehouse.lock import BuildBusy
-from pipelines.warehouse.warehouse import Warehouse
 
 # The one the manifests of `support.bills` name.
 BUCKET = "example-billing"

@@ -22,10 +22,10 @@ from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
 from pipelines.models.build import Builder
 from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import published_of
 from pipelines.present.page import report_page
 from pipelines.present.printed import page_of
 from pipelines.present.render import answered, facts_of
-from pipelines.warehouse.warehouse import published_of
 
 STORY = Path(__file__).parents[1] / "golden" / "wins_ties_and_losses"
 

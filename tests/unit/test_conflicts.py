@@ -20,7 +20,7 @@ from pipelines.models import conflicts
 from pipelines.models.build import Builder
 from pipelines.models.conflicts import refuse_conflicts
 from pipelines.models.publish import plan
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 PAYER, ACCOUNT, OTHER = "000011112222", "000033334444", "000055556666"
 

@@ -26,7 +26,7 @@ from pipelines.explain.command import app
 from pipelines.explain.lines import Explanation, behind
 from pipelines.explain.query import Asked, ask_day, ask_invoice, ask_run
 from pipelines.models.marts import open_marts
-from pipelines.warehouse.warehouse import Warehouse, published_of
+from pipelines.models.warehouse import Warehouse, published_of
 
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 Answer = TypeVar("Answer")

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from pipelines.base.errors import UnreachableError
+from pipelines.models.warehouse import lock
 from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.lock import LEASE_KEY, BuildBusy
 from pipelines.warehouse.storage_s3 import S3Store
 from pipelines.warehouse.stores import open_store
-from pipelines.warehouse.warehouse import lock
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = {"code_revision": "1", "inputs": {}, "tables": {}, "checks": []}
@@ -27,7 +27,7 @@ HOLD = """
 import sys, time
 from datetime import timedelta
 from pathlib import Path
-from pipelines.warehouse.warehouse import lock
+from pipelines.models.warehouse import lock
 from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.stores import open_store
 

@@ -14,7 +14,7 @@ from pipelines.base.errors import CheckError
 from pipelines.config.settings import load_settings
 from pipelines.engine import duckdb as engine
 from pipelines.models.mart_copy import mart_files, stage_copy, write_copy
-from pipelines.warehouse.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse
 
 
 @pytest.fixture

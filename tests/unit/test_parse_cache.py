@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base import resources
-from pipelines.config.file import cache_folder
+from pipelines.base import code, parse_cache, resources
+from pipelines.base.parse_cache import cache_folder
 from pipelines.models import catalog as catalogs
-from pipelines.models import code, parse_cache
 from pipelines.models import contract as contracts
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract

@@ -14,10 +14,10 @@ from pipelines.config.settings import Settings, load_settings
 from pipelines.ingest.billing import raw
 from pipelines.ingest.billing.delivery import load
 from pipelines.models.publish import plan
+from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.storage_local import LocalStore
 from pipelines.warehouse.storage_s3 import S3Store
 from pipelines.warehouse.stores import open_store
-from pipelines.warehouse.warehouse import Warehouse
 
 MONTHS = months_from("2025-11", 4)
 PAYERS = 3

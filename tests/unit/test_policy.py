@@ -12,7 +12,7 @@ from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings, load_settings
 from pipelines.models.arguments import argument_select
 from pipelines.models.build import Builder
-from pipelines.present.warnings import warnings
+from pipelines.models.warnings import warnings
 
 MONTH = "2026-07"
 

@@ -15,12 +15,13 @@ from support.commands import run_command
 from support.small_company import Company
 from support.spoiled import Said
 
+from pipelines.config.privacy import Privacy
 from pipelines.config.settings import load_settings
 from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.printed import page_of
 from pipelines.present.render import answered, facts_of
-from pipelines.warehouse.pseudonyms import Privacy, Pseudonyms
-from pipelines.warehouse.warehouse import Warehouse, published_of
+from pipelines.warehouse.pseudonyms import Pseudonyms
 
 Captured = pytest.CaptureFixture[str]
 KEY, OTHER_KEY = "k" * 32, "another-key-of-thirty-two-characters"

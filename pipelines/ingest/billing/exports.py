@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock, Semaphore
 from typing import TYPE_CHECKING
 
+from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import BillingSource
 from pipelines.ingest.billing.columns import ColumnList
@@ -22,7 +23,6 @@ from pipelines.ingest.billing.delivery import Delivery, Kind, RawDelivery, colum
 from pipelines.ingest.billing.manifest import Manifest, find_manifests, read_manifests
 from pipelines.ingest.billing.select import RawSelect, raw_select
 from pipelines.ingest.billing.stored_file import RawFile
-from pipelines.models.code import code_digest
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import Stores
 

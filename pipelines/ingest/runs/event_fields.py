@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.config.passes import MOST_PASSES
+from pipelines.base.limits import MOST_PASSES
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Training runs as recorded, from any kind of source, in one set of tables (facts training-runs 2).
 
-Each kind of source is a module `run_<kind>` with `read` and `state`. An end nobody recorded stays null here;
+Each kind of source is a module of this package with `read` and `state`. An end nobody recorded stays null here;
 it is inferred in staging, from `last_seen_at`.
 """
 

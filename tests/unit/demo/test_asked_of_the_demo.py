@@ -18,10 +18,10 @@ from pipelines.cli import app
 from pipelines.demo import write_demo
 from pipelines.engine import Engine
 from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.page import report_page
 from pipelines.present.render import facts_of, render_report
 from pipelines.warehouse.publication import Publication
-from pipelines.warehouse.warehouse import Warehouse, published_of
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "queries.md").read_text(encoding="utf-8")
 QUESTIONS = dict(re.findall(r"^### \d+\. (.+?)\n+```sql\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))

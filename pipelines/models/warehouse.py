@@ -10,14 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
-from pipelines.warehouse.lake import Lake
-from pipelines.models.code import code_digest
 from pipelines.base.paths import below
+from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.pseudonyms import Pseudonyms
 from pipelines.warehouse.publication import Publication, moment_of
-from pipelines.warehouse.stores import open_store
 from pipelines.warehouse.storage import Store
+from pipelines.warehouse.stores import open_store
 
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings

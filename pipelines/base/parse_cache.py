@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pipelines.base import resources
-from pipelines.config.file import cache_folder
 
 
 def kept(part: str, key: str) -> Any:
@@ -71,3 +71,14 @@ def _path() -> Path | None:
 
 def _seal(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
+
+
+def cache_folder() -> Path | None:
+    """Where this user's caches lie, $XDG_CACHE_HOME/trainledger or ~/.cache/trainledger; None without a home."""
+    # The standard has a relative path ignored.
+    if (named := Path(os.environ.get("XDG_CACHE_HOME", ""))).is_absolute():
+        return named / "trainledger"
+    try:
+        return Path.home() / ".cache" / "trainledger"
+    except RuntimeError:
+        return None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from pipelines.models.parse_cache import keep, kept
+from pipelines.base.parse_cache import keep, kept
 
 # The folder that holds our package.
 ROOT = Path(__file__).resolve().parents[2]
