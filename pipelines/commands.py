@@ -202,9 +202,10 @@ def _mart_list(engine: DuckDBEngine, published: Publication) -> pl.DataFrame:
     from pipelines.models.catalog import load_catalog
     from pipelines.models.contract import load_contract
 
-    names = [model.name for model in load_catalog().layer("marts") if model.key in published.tables]
+    models = [model for model in load_catalog().public if model.key in published.tables]
+    names = [model.name for model in models]
     counts = [engine.query(f"select count(*) from {name}").item() for name in names]
-    grains = [load_contract(f"marts/{name}").grain for name in names]
+    grains = [load_contract(model.key).grain for model in models]
     return pl.DataFrame(
         {"mart": names, "rows": counts, "one row per": [g.removeprefix("one row per ") for g in grains]}
     )

@@ -36,7 +36,7 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
 def lean_of(marts: Engine, workload_id: str, currency: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """The workload's row of the portfolio, and of the spike plan where nothing measured decides."""
     found = []
-    for mart in ("mart_portfolio", "mart_spike_plan"):
+    for mart in ("mart_portfolio", "detail_pilot_plan"):
         rows = marts.query(f"select * from {mart}").filter(workload_id=workload_id, billing_currency=currency)
         found.append(rows.row(0, named=True) if rows.height else None)
     return found[0], found[1]
@@ -65,5 +65,5 @@ def _named(marts: Engine, rows: pl.DataFrame, asked: str) -> str:
     )
     raise UsageError(
         f"{workload} is not compared: runs completed on GPU are {gpu} and on Trainium {trainium}, and each side needs "
-        "one on one kind of machine in one currency; mart_comparison_near_miss lists runs that almost match."
+        "one on one kind of machine in one currency; detail_comparison_near_miss lists runs that almost match."
     )

@@ -86,7 +86,7 @@ def _sides(volume: Volume, asked: Asked) -> Told:
 
 
 def _commitments(volume: Volume, asked: Asked) -> Told:
-    month, months = _month(volume, asked, "mart_commitment_coverage_hourly", "usage_date")
+    month, months = _month(volume, asked, "detail_commitment_coverage_hourly", "usage_date")
     known = volume.page("commitments_known")
     kinds = [row["word"] for row in known["kinds"]]
     kind = words.choice(asked, "commitment", kinds, kinds[0] if kinds else "")

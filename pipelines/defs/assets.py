@@ -132,7 +132,7 @@ def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
 
 @dg.asset(
     key="publication",
-    deps=[asset_key(model.name) for model in load_catalog().layer("marts")],
+    deps=[asset_key(model.name) for model in load_catalog().public],
     description="The one record that makes every mart of a build visible together.",
     owners=["team:ml-finops"],
     kinds={"deltalake", "duckdb"},

@@ -200,8 +200,8 @@ def _in_the_calendar(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]) -> None:
-    """Write a DuckDB file holding `tables` (name to Parquet files) that clients since 1.2 can open.
+def write_database(path: Path, tables: Mapping[str, Sequence[Path]]) -> None:
+    """Write a DuckDB file holding `tables` (`schema.name` to Parquet files) that clients since 1.2 can open.
 
     The file appears by one rename, so a reader sees the old copy or the new one. SourceError names a file of
     `tables` that cannot be read.
@@ -209,33 +209,36 @@ def write_database(path: Path, schema: str, tables: Mapping[str, Sequence[Path]]
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     fresh.unlink(missing_ok=True)
     with _attached(fresh, [file for files in tables.values() for file in files]) as run:
-        run(f'create schema copy."{schema}"')
+        for schema in sorted({name.partition(".")[0] for name in tables}):
+            run(f"create schema copy.{schema}")
         for name, files in tables.items():
-            run(f'create table copy."{schema}"."{name}" as {_rows_of(files)}')
+            run(f"create table copy.{name} as {_rows_of(files)}")
     fresh.replace(path)
 
 
 def change_database(
     path: Path,
-    schema: str,
     tables: Mapping[str, Sequence[Path]],
     months: Mapping[str, Mapping[str, Sequence[Path]]],
     dropped: Collection[str],
 ) -> None:
-    """Replace in a DuckDB file whole `tables`, and of others the rows of some `months` (`billing_period` to files)."""
+    """Replace in a DuckDB file whole `tables`, and of others the rows of some `months` (`billing_period` to files).
+
+    Names are `schema.name`.
+    """
     files = [file for files in tables.values() for file in files]
     files += [file for slices in months.values() for part in slices.values() for file in part]
     with _attached(path, files) as run:
         run("begin")
         for name in sorted(dropped):
-            run(f'drop table copy."{schema}"."{name}"')
+            run(f"drop table copy.{name}")
         for name, part in tables.items():
-            run(f'create or replace table copy."{schema}"."{name}" as {_rows_of(part)}')
+            run(f"create or replace table copy.{name} as {_rows_of(part)}")
         for name, slices in months.items():
             for month, part in slices.items():
-                run(f'delete from copy."{schema}"."{name}" where billing_period = {quoted(month)}')
+                run(f"delete from copy.{name} where billing_period = {quoted(month)}")
                 if part:
-                    run(f'insert into copy."{schema}"."{name}" {_rows_of(part)}')
+                    run(f"insert into copy.{name} {_rows_of(part)}")
         run("commit")
 
 

@@ -9,7 +9,7 @@ from pipelines.base.resources import known_reports
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import INPUTS, bill_folder
 from pipelines.evidence.model_files import LOCK, house_members
-from pipelines.evidence.pack import BEFORE, CHECKS, MARTS, PUBLICATION, README, record_member
+from pipelines.evidence.pack import BEFORE, CHECKS, PUBLICATION, README, record_member
 from pipelines.evidence.reports import REPORTS
 from pipelines.evidence.run_logs import log_member
 from pipelines.ingest.billing.delivery import RECORD
@@ -35,9 +35,9 @@ def _always(published: Publication) -> Iterator[str]:
     yield from (README, PUBLICATION, INPUTS, CHECKS, LOCK, *house_members())
     for kind in known_reports():
         yield from (f"{REPORTS}/{kind}.html", f"{REPORTS}/{kind}.pdf")
-    for model in load_catalog().layer("marts"):
+    for model in load_catalog().public:
         if model.key in published.tables:
-            yield from (f"{MARTS}/{model.name}.parquet", f"{MARTS}/{model.name}.csv")
+            yield from (f"{model.key}.parquet", f"{model.key}.csv")
 
 
 def _records(pack: Pack, published: Publication) -> Iterator[str]:

@@ -8,6 +8,7 @@ from functools import cache
 from pipelines.base import resources
 from pipelines.base.code import modules_reached
 from pipelines.models.catalog import load_catalog, module_of
+from pipelines.models.contract import contract_paths
 
 LOCK = "requirements.lock"
 _SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
@@ -24,11 +25,9 @@ def house_members() -> dict[str, bytes]:
     reached = modules_reached(*(module_of(model.name) for model in ordered if model.kind == "transform"))
     own = {model.path for model in ordered}
     models |= {f"models/code/{name}.py": path.read_bytes() for name, path in reached.items() if path not in own}
-    contracts = {
-        f"expectations/{path.relative_to(resources.EXPECTATIONS).as_posix()}": path.read_bytes()
-        for path in resources.EXPECTATIONS.rglob("*.yml")
-    }
-    return models | contracts
+    contracts = {f"expectations/{table}.yml": path.read_bytes() for table, path in contract_paths().items()}
+    columns = {f"expectations/{path.name}": path.read_bytes() for path in resources.EXPECTATIONS.glob("*.yml")}
+    return models | contracts | columns
 
 
 def lock_members() -> dict[str, bytes]:

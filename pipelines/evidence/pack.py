@@ -26,7 +26,7 @@ from pipelines.warehouse.lake import Publication
 
 PUBLICATION, CHECKS = "publication.json", "checks.csv"
 # The folders of a pack: marts, the records of the sources as we wrote them, what was published before.
-MARTS, RECORDS, BEFORE = "marts", "records", "before"
+RECORDS, BEFORE = "records", "before"
 README = "README.txt"
 _README = """trainledger evidence pack
 
@@ -37,7 +37,7 @@ checks the sha256 of every file here, builds every table again from the inputs a
 manifest.json       sha256 and size of every other file; whether the delivered bills are in here
 reports/            every report, as HTML and as PDF; expectations.html has the results of Great Expectations for every
                     published table
-marts/              every published table, as Parquet and as CSV
+marts/, detail/     every published table, as Parquet and as CSV
 inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
 bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
 records/            training runs, reservations and the like, as they were read; not where account ids are pseudonyms
@@ -119,8 +119,9 @@ def _marts(warehouse: Warehouse, published: Publication) -> dict[str, bytes | Pa
     members: dict[str, bytes | Path] = {}
     for name, files in mart_files(warehouse, published.tables).items():
         rows = pl.read_parquet(files)
-        members[f"{MARTS}/{name}.parquet"] = files[0] if len(files) == 1 else _as_one(rows)
-        members[f"{MARTS}/{name}.csv"] = csv_text(rows).encode()
+        key = load_catalog()[name].key
+        members[f"{key}.parquet"] = files[0] if len(files) == 1 else _as_one(rows)
+        members[f"{key}.csv"] = csv_text(rows).encode()
     return members
 
 
@@ -168,7 +169,7 @@ def restated_marts() -> list[str]:
     def rests(name: str) -> bool:
         return name in PUBLISHED or (name in catalog and any(map(rests, catalog[name].inputs)))
 
-    return [model.name for model in catalog.layer("marts") if rests(model.name)]
+    return [model.name for model in catalog.public if rests(model.name)]
 
 
 def _checks(published: Publication) -> str:

@@ -17,13 +17,13 @@ from pipelines.evidence.compare import Difference, differences
 from pipelines.evidence.inputs import INPUTS, bill_folder
 from pipelines.evidence.members import unnamed
 from pipelines.evidence.model_files import code_digest, house_members
-from pipelines.evidence.pack import BEFORE, MARTS, RECORDS, restated_marts
+from pipelines.evidence.pack import BEFORE, RECORDS, restated_marts
 from pipelines.evidence.rebuild import published_in, rebuild
 from pipelines.evidence.reports import other_reports
 from pipelines.evidence.run_logs import read_again
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
-from pipelines.models.catalog import load_catalog
+from pipelines.models.catalog import Model, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.present.console import Console
@@ -53,7 +53,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
                 *_other_records(pack, Path(folder) / "logs"),
                 *_all_differences(pack, builder, built),
             ]
-            figures = sum(_rebuilt(builder, name).height * _rebuilt(builder, name).width for name in _marts(pack))
+            figures = sum(_rebuilt(builder, mart).height * _rebuilt(builder, mart).width for mart in _marts(pack))
     finally:
         pack.close()
     lost = pack.about["not_recomputed"]
@@ -156,18 +156,18 @@ def _other_records(pack: Pack, place: Path) -> Iterator[Difference]:
 
 
 def _all_differences(pack: Pack, builder: Builder, built: Sequence[Built]) -> Iterator[Difference]:
-    for name in _marts(pack):
-        packed = _packed(pack, name)
-        yield from differences(name, load_contract(f"marts/{name}").key, packed, _rebuilt(builder, name))
-        member = f"{MARTS}/{name}.csv"
+    for mart in _marts(pack):
+        packed = _packed(pack, mart)
+        yield from differences(mart.name, load_contract(mart.key).key, packed, _rebuilt(builder, mart))
+        member = f"{mart.key}.csv"
         if pack.read(member) != csv_text(packed).encode():
-            yield Difference(member, "", "", "other rows", f"the rows of {name}.parquet")
+            yield Difference(member, "", "", "other rows", f"the rows of {mart.name}.parquet")
     published = published_in(pack)
     yield from _other_checks(published, built)
     if not pack.about["not_recomputed"]:
         with DuckDBEngine() as engine:
-            for name in _marts(pack):
-                engine.view(name, builder.lake.files(f"marts/{name}"))
+            for mart in _marts(pack):
+                engine.view(mart.name, builder.lake.files(mart.key))
             yield from other_reports(engine, published, pack)
 
 
@@ -189,18 +189,18 @@ def _other_checks(published: Publication, built: Sequence[Built]) -> Iterator[Di
                 yield Difference("checks", key, figure, str(packed[figure]), str(rebuilt))
 
 
-def _marts(pack: Pack) -> list[str]:
-    """The marts that are compared."""
+def _marts(pack: Pack) -> list[Model]:
+    """The public tables that are compared."""
     lost = pack.about["not_recomputed"]
-    return [model.name for model in load_catalog().layer("marts") if model.name not in lost]
+    return [model for model in load_catalog().public if model.name not in lost]
 
 
-def _packed(pack: Pack, name: str) -> pl.DataFrame:
-    return pl.read_parquet(BytesIO(pack.read(f"{MARTS}/{name}.parquet")))
+def _packed(pack: Pack, mart: Model) -> pl.DataFrame:
+    return pl.read_parquet(BytesIO(pack.read(f"{mart.key}.parquet")))
 
 
-def _rebuilt(builder: Builder, name: str) -> pl.DataFrame:
-    return pl.read_parquet(builder.lake.files(f"marts/{name}"))
+def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:
+    return pl.read_parquet(builder.lake.files(mart.key))
 
 
 def _say(found: Sequence[Difference], console: Console) -> None:

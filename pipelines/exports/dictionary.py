@@ -15,6 +15,7 @@ _MADE = "<!-- Written by `trainledger export dictionary`; change the models or t
 # Nearest to the reader first.
 _LAYERS = {
     "marts": "The public tables, one for each question.",
+    "detail": "Public drill-downs of the marts.",
     "core": "Facts and dimensions in our own words.",
     "staging": "One table for each source: renamed, typed, classified.",
     "reference": "Lists typed by people, each row with its source and date.",
@@ -27,7 +28,7 @@ def pages() -> dict[str, str]:
 
 
 def _dictionary() -> str:
-    marts = load_catalog().layer("marts")
+    marts = load_catalog().public
     contents = [f"[{model.name}](#{model.name})" for model in marts]
     parts = [
         f"# Data dictionary\n\n{_MADE}",
@@ -65,7 +66,7 @@ def mart_told(model: Model) -> dict[str, Any]:
 @cache
 def marts_told() -> list[dict[str, Any]]:
     """Every mart, as `mart_told`."""
-    return [mart_told(model) for model in load_catalog().layer("marts")]
+    return [mart_told(model) for model in load_catalog().public]
 
 
 @cache

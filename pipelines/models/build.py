@@ -22,7 +22,7 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models import records
 from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.built import BuildRecords, Built
-from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, Catalog, Model, load_catalog
+from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, SCHEMAS, Catalog, Model, load_catalog
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.declared import STATED, stated_select
 from pipelines.models.published_tables import view_published
@@ -165,7 +165,7 @@ class Builder:
         built = Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
         if built.failures:
             raise FailedChecks(built)
-        if model.layer == "marts":
+        if model.layer in SCHEMAS:
             self.pseudonyms.file(staged, contract.key)
         return built, staged
 

@@ -1,6 +1,6 @@
-"""What tables there are and what each is made from: read from the files of the house, declared nowhere else.
+"""The tables there are and what each is made from: read from the files that make them, declared nowhere else.
 
-A table is made by one file of its name: a SELECT in sql/<layer>/, a list in sql/reference/, or a Polars
+A table is made by one file of its name: a SELECT below sql/<layer>/, a list in sql/reference/, or a Polars
 function in pipelines/transforms/. Its inputs are the tables its text names.
 """
 
@@ -51,10 +51,12 @@ MADE_UP = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED, *STATED})
 GIVEN = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *MADE_UP})
 # What we wrote of the sources ourselves, by its address in the warehouse.
 WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in GIVEN - MADE_UP - {*BILLS}))
-LAYERS = ("reference", "staging", "core", "marts")
+LAYERS = ("reference", "staging", "core", "detail", "marts")
+# The layers that users query, by the schema each is published in.
+SCHEMAS = {"marts": "mart", "detail": "detail"}
 
 # How a module of pipelines/transforms is called that makes a table.
-_TABLES = ("fct_", "dim_", "mart_")
+_TABLES = {"fct_": "core", "dim_": "core", "detail_": "detail", "mart_": "marts"}
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
 
 
@@ -116,6 +118,11 @@ class Catalog:
         return sorted((m for m in self._models.values() if m.layer == layer), key=lambda model: model.name)
 
     @property
+    def public(self) -> list[Model]:
+        """The tables that users query: the marts, then their drill-downs."""
+        return [model for layer in SCHEMAS for model in self.layer(layer)]
+
+    @property
     def ordered(self) -> list[Model]:
         """All models, inputs before the tables made from them."""
         done: dict[str, Model] = {}
@@ -149,22 +156,22 @@ class Catalog:
 def load_catalog() -> Catalog:
     """The catalog of this installation, parsed once for each state of its files."""
     transforms = sorted(Path(pipelines.transforms.__path__[0]).glob("*.py"))
-    names = [path.stem for path in transforms if path.stem.startswith(_TABLES)]
+    names = [path.stem for path in transforms if path.stem.startswith(tuple(_TABLES))]
     code = {name: code_digest(module_of(name)) for name in names}
     parts = (digest_of(resources.SQL, "*.sql"), sorted(code.items()), code_digest(__name__), version("sqlglot"))
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     parsed: dict[str, Any] | None = kept("models", key)
     if parsed is None:
-        layers = [(layer, path) for layer in LAYERS[1:] for path in sorted((resources.SQL / layer).glob("*.sql"))]
+        paths = [(layer, path) for layer in LAYERS[1:] for path in sorted((resources.SQL / layer).rglob("*.sql"))]
         parsed = {
-            "sql": [[layer, path.stem, *_parsed(path)] for layer, path in layers],
+            "sql": [[layer, path.relative_to(resources.SQL).as_posix(), *_parsed(path)] for layer, path in paths],
             "transforms": [[name, importlib.import_module(module_of(name)).INPUTS] for name in names],
         }
         keep("models", key, parsed)
     models = [_reference(path) for path in sorted(resources.REFERENCE.glob("*.csv"))]
     models += [
-        Model(layer, name, "sql", resources.SQL / layer / f"{name}.sql", text, tuple(inputs), grain, stored)
-        for layer, name, text, inputs, grain, stored in parsed["sql"]
+        Model(layer, Path(path).stem, "sql", resources.SQL / path, text, tuple(inputs), grain, stored)
+        for layer, path, text, inputs, grain, stored in parsed["sql"]
     ]
     models += [_transform(name, inputs, code[name]) for name, inputs in parsed["transforms"]]
     return Catalog(models)
@@ -204,5 +211,5 @@ def _parsed(path: Path) -> tuple[str, Sequence[str], Grain, bool]:
 def _transform(name: str, inputs: Sequence[str], code: str) -> Model:
     """A transform module has its inputs as INPUTS and makes its table by `build(**inputs)`."""
     path = Path(pipelines.transforms.__path__[0]) / f"{name}.py"
-    layer = "marts" if name.startswith("mart_") else "core"
+    layer = next(layer for prefix, layer in _TABLES.items() if name.startswith(prefix))
     return Model(layer, name, "transform", path, path.read_text(encoding="utf-8"), tuple(inputs), "whole", code=code)

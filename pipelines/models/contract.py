@@ -77,6 +77,13 @@ def load_contract(table: str, folder: Path = resources.EXPECTATIONS) -> Contract
 
 
 @cache
+def contract_paths(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Path]:
+    """The contract files below a folder, by the table `layer/name` each is of; subject folders do not count."""
+    paths = sorted(path for path in folder.rglob("*.yml") if path.parent != folder)
+    return {f"{path.relative_to(folder).parts[0]}/{path.stem}": path for path in paths}
+
+
+@cache
 def load_columns(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Column]:
     """The columns that `columns.yml` types once for all tables, by name."""
     from pipelines.models.strict_yaml import read_mapping
@@ -93,8 +100,7 @@ def _parsed() -> dict[str, Any]:
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     if (known := kept("contracts", key)) is None:
         known = {}
-        for path in sorted(resources.EXPECTATIONS.glob("*/*.yml")):
-            table = path.relative_to(resources.EXPECTATIONS).with_suffix("").as_posix()
+        for table in contract_paths(resources.EXPECTATIONS):
             # The error is raised when that contract is loaded.
             with suppress(UsageError):
                 known[table] = _record(_contract(table, resources.EXPECTATIONS))
@@ -126,9 +132,9 @@ def _moment(text: str) -> date:
 def _contract(table: str, folder: Path) -> Contract:
     from pipelines.models.strict_yaml import read_mapping
 
-    path = folder / f"{table}.yml"
-    if not path.is_file():
-        raise UsageError(f"{table} has no contract; write {path}.")
+    path = contract_paths(folder).get(table)
+    if path is None:
+        raise UsageError(f"{table} has no contract; write {folder / table}.yml.")
     shared = load_columns(folder)
     body = read_mapping(path)
     for name in body:

@@ -16,12 +16,11 @@ from pipelines.base.errors import CheckError, UsageError
 from pipelines.base.parse import parse_json
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
-from pipelines.models.marts import mart_files
+from pipelines.models.marts import mart_files, qualified
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.publication import Publication
 
 DATABASE = "marts.duckdb"
-SCHEMA = "mart"
 _RECORD = f".{DATABASE}.json"
 # The months of a mart, each with the names of its files; under an empty text those of one without months.
 Slices = dict[str, list[str]]
@@ -56,7 +55,7 @@ def stage_copy(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) ->
     else:
         from pipelines.engine.duckdb import write_database
 
-        write_database(fresh, SCHEMA, mart_files(warehouse, tables))
+        write_database(fresh, {qualified(name): files for name, files in mart_files(warehouse, tables).items()})
         written_bytes = fresh.stat().st_size
     record = {"slices": wanted, "written_bytes": written_bytes, "pseudonyms": warehouse.pseudonyms.seal}
     fresh.with_name(_RECORD).write_text(json.dumps(record), encoding="utf-8")
@@ -77,14 +76,14 @@ def show_copy(warehouse: Warehouse, fresh: Path) -> None:
 
 
 def _slices(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Slices]:
-    """By the name of each mart, its files of each month."""
+    """By the `schema.name` of each public table, its files of each month."""
     found = {}
-    for model in load_catalog().layer("marts"):
+    for model in load_catalog().public:
         if model.key in tables:
             named = set(tables[model.key]["files"])
             by_month = warehouse.lake.names(model.key)
             is_newest = named == {name for names in by_month.values() for name in names}
-            found[model.name] = (
+            found[qualified(model.name)] = (
                 {period or "": names for period, names in by_month.items()} if is_newest else {"": sorted(named)}
             )
     return found
@@ -98,7 +97,7 @@ def _change(warehouse: Warehouse, copy: Path, before: Mapping[str, Slices], want
     whole: dict[str, Sequence[Path]] = {}
     months: dict[str, dict[str, Sequence[Path]]] = {}
     for name, slices in wanted.items():
-        key, known = catalog[name].key, before.get(name, {})
+        key, known = catalog[name.partition(".")[2]].key, before.get(name, {})
         changed = [month for month in {**known, **slices} if known.get(month) != slices.get(month)]
         kept = [file for month, files in slices.items() if month not in changed for file in files]
         # A damaged file that is copied fails to be read; the files behind rows that stay are compared here.
@@ -112,7 +111,7 @@ def _change(warehouse: Warehouse, copy: Path, before: Mapping[str, Slices], want
             months[name] = {month: lake.named_files(key, slices.get(month, [])) for month in changed}
         elif changed:
             whole[name] = lake.named_files(key, [file for files in slices.values() for file in files])
-    change_database(copy, SCHEMA, whole, months, set(before) - set(wanted))
+    change_database(copy, whole, months, set(before) - set(wanted))
 
 
 def _columns(key: str) -> set[str]:
@@ -125,7 +124,9 @@ def _record_of(warehouse: Warehouse) -> dict[str, Any] | None:
     try:
         record = parse_json(copy.with_name(_RECORD).read_text(encoding="utf-8"))
         # The gaps of a copy still hold the rows that were replaced: none of them may name who is a pseudonym now.
-        is_usable = record["copy"] == _state(copy) and record["pseudonyms"] == warehouse.pseudonyms.seal
+        # An older version kept every table in the schema `mart`.
+        has_schemas = all("." in name for name in record["slices"])
+        is_usable = has_schemas and record["copy"] == _state(copy) and record["pseudonyms"] == warehouse.pseudonyms.seal
         return record if is_usable and record["slices"] and record["written_bytes"] else None
     except (OSError, ValueError, LookupError, TypeError):
         return None

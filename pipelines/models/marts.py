@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.models.catalog import load_catalog
+from pipelines.models.catalog import SCHEMAS, load_catalog
 
 if TYPE_CHECKING:
     from pipelines.engine.duckdb import DuckDBEngine
@@ -15,21 +15,26 @@ if TYPE_CHECKING:
 
 
 def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
-    """An engine with the published marts, as `mart_x` and as `mart.mart_x`, and with nothing else."""
+    """An engine with the published marts and their drill-downs, as `mart_x` and as `mart.mart_x`, and nothing else."""
     from pipelines.engine.duckdb import DuckDBEngine
 
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
     for name, files in mart_files(warehouse, published.tables).items():
         engine.view(name, files)
-        engine.view_sql(f"mart.{name}", f"select * from main.{name}")
+        engine.view_sql(qualified(name), f"select * from main.{name}")
     engine.close_off()
     return engine
 
 
 def mart_files(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Path]]:
-    """The files of every mart among the tables of a publication, by the mart's name."""
+    """The files of every public table of a publication, by its name."""
     return {
         model.name: warehouse.lake.named_files(model.key, tables[model.key]["files"])
-        for model in load_catalog().layer("marts")
+        for model in load_catalog().public
         if model.key in tables
     }
+
+
+def qualified(name: str) -> str:
+    """A public table as `schema.name`."""
+    return f"{SCHEMAS[load_catalog()[name].layer]}.{name}"

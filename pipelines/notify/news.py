@@ -54,8 +54,8 @@ def news_of(published: Publication, marts: Engine, notify: Notify) -> list[News]
     told = {
         "report": ("mart_invoice_reconciliation_monthly", lambda: _reports(marts, months, notify.reports)),
         "check": ("", lambda: _checks(published)),
-        "anomaly": ("mart_cost_anomaly", lambda: _anomalies(marts, months[0])),
-        "budget": ("mart_budget_monthly", lambda: _budgets(marts, months[0])),
+        "anomaly": ("detail_cost_anomaly", lambda: _anomalies(marts, months[0])),
+        "budget": ("detail_budget_monthly", lambda: _budgets(marts, months[0])),
     }
     # An older version published without some of the marts.
     has = {"", *(key.rpartition("/")[2] for key in published.tables)}
@@ -126,7 +126,7 @@ def _checks(published: Publication) -> Iterator[News]:
 def _anomalies(marts: Engine, since: str) -> Iterator[News]:
     sql = (
         "select anomaly_kind, subject, observed_date, billing_currency, excess_cost_usd, anomaly_reason "
-        f"from mart_cost_anomaly where observed_date >= date '{since}-01' "
+        f"from detail_cost_anomaly where observed_date >= date '{since}-01' "
         "order by abs(excess_cost_usd) desc, anomaly_kind, subject, observed_date"
     )
     for row in _rows(marts, sql):
@@ -142,7 +142,7 @@ def _anomalies(marts: Engine, since: str) -> Iterator[News]:
 def _budgets(marts: Engine, since: str) -> Iterator[News]:
     sql = (
         "select billing_month, team, billing_currency, budget_usd, spent_cost_usd, budget_spent_ratio, "
-        "passed_threshold_ratio, seen_day_count, month_day_count from mart_budget_monthly "
+        "passed_threshold_ratio, seen_day_count, month_day_count from detail_budget_monthly "
         f"where passed_threshold_ratio is not null and billing_month >= date '{since}-01' "
         "order by billing_month, team, billing_currency"
     )

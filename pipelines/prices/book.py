@@ -117,7 +117,7 @@ class PriceBook:
         near = [known for known in types if known.startswith(f"{name.split('.')[0]}.")]
         near = near or get_close_matches(name, types, n=3)
         return f"The price book does not have {name}; " + (
-            f"it has {' and '.join(near)}." if near else "`trainledger query` of mart_list_price lists what it has."
+            f"it has {' and '.join(near)}." if near else "`trainledger query` of mart_price_book lists what it has."
         )
 
 
@@ -138,4 +138,4 @@ def reviewed_book() -> PriceBook:
 
 def published_book(marts: Engine) -> PriceBook:
     """The list as a publication refreshed it from its own bill."""
-    return PriceBook(marts.query(f"select {', '.join(_COLUMNS)} from mart_list_price"))
+    return PriceBook(marts.query(f"select {', '.join(_COLUMNS)} from mart_price_book"))

@@ -144,8 +144,8 @@ def _hours(marts: Engine, pair: dict[str, Any], instance_type: str) -> tuple[Dec
         "select count(*) as runs, count(unit_instance_hours) filter (where unit_instance_hours > 0) as told, "
         "exp(avg(ln(unit_instance_hours) order by run_id) filter (where unit_instance_hours > 0)) "
         "as hours "
-        f"from mart_run_unit_cost where instance_type = {quoted(instance_type)} "
-        f"and unit_measure = {quoted(pair['unit_measure'])} and run_id in (select run_id from mart_compared_run "
+        f"from detail_run_unit_cost where instance_type = {quoted(instance_type)} "
+        f"and unit_measure = {quoted(pair['unit_measure'])} and run_id in (select run_id from detail_compared_run "
         f"where comparison_part = 'compared' and cost_basis = 'effective' and {pair_is})"
     ).row(0, named=True)
     if row["told"] == 0 or row["told"] != row["runs"]:

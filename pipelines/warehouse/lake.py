@@ -15,10 +15,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pipelines.warehouse.delta import DataFile, DeltaTables
 from pipelines.base.errors import SourceError
-from pipelines.warehouse.lock import build_lock
 from pipelines.base.paths import below
+from pipelines.warehouse.delta import DataFile, DeltaTables
+from pipelines.warehouse.lock import build_lock
 from pipelines.warehouse.publication import Publication, Publications
 from pipelines.warehouse.storage import Store, settle
 

@@ -12,12 +12,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
+from typing import TYPE_CHECKING, Any
 
 from pipelines.base.errors import UsageError
-from pipelines.config.privacy import VARIABLE, Privacy
 from pipelines.base.parse import parse_json
+from pipelines.config.privacy import VARIABLE, Privacy
 
 # Every command reads the `[privacy]` section; few have rows.
 if TYPE_CHECKING:

@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from errno import EINVAL
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, BinaryIO
-
-from pipelines.base.address import redacted
-from pipelines.base.errors import UsageError
-
+from typing import BinaryIO
 
 
 @dataclass(frozen=True)

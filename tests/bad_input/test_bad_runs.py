@@ -132,7 +132,7 @@ def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
     assert ledger.say("build").code == 0
     figures = "run_id, resource_id, gap_kind, gap_hours, cast(cost_at_stake_usd as varchar)"
     answer = ledger.say(
-        "query", f"select {figures} from mart_claim_gap_monthly order by 1, 2", "--csv"
+        "query", f"select {figures} from detail_claim_gap_monthly order by 1, 2", "--csv"
     ).out.splitlines()[1:]
     assert answer == [
         # 3 h of 4 GPUs, each GPU-hour at 55.04 / 8.
@@ -154,7 +154,7 @@ def test_a_resource_the_bill_does_not_have(ledger: Ledger) -> None:
             told["resource"] = {"ghost": "i-9", "stray": "i-8"}[told["run_id"]]
     ledger.record(*events)
     assert ledger.say("build").code == 0
-    sql = "select run_id, gap_hours, cast(cost_at_stake_usd as varchar) from mart_claim_gap_monthly"
+    sql = "select run_id, gap_hours, cast(cost_at_stake_usd as varchar) from detail_claim_gap_monthly"
     answer = ledger.say("query", f"{sql} where gap_kind = 'claimed_not_billed' order by 1", "--csv")
     assert answer.out.splitlines()[1:] == ["ghost,16.0,110.0800000000", "stray,8.0,"]
 

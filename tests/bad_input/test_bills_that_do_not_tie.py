@@ -91,7 +91,7 @@ LAST_HOUR = instance_hour(f"{MONTH}-31T22", "i-1", "p5.48xlarge", "55.04")
 def test_a_closed_bill_that_does_not_tie_is_told_by_charge_type(ledger: Ledger, lines: list, said: str) -> None:
     ledger.restate(*HOURS, *lines)
     refused = ledger.refused(1)
-    assert "mart_bill_identity_monthly: a closed bill does not tie fails for 1 row, first: " in refused
+    assert "detail_bill_identity_monthly: a closed bill does not tie fails for 1 row, first: " in refused
     assert "payer_account_id=000011112222, billing_month=2026-07-01" in refused
     assert said in refused
 
@@ -107,7 +107,7 @@ def test_a_closed_bill_that_does_not_tie_is_told_by_charge_type(ledger: Ledger, 
 def test_a_bill_that_is_open_or_in_part_is_not_held_to_tie(ledger: Ledger, lines: list, status: str) -> None:
     ledger.restate(*HOURS, *lines)
     assert ledger.say("build").code == 0
-    sql = "select status from mart_bill_identity_monthly where identity = 3"
+    sql = "select status from detail_bill_identity_monthly where identity = 3"
     assert ledger.say("query", sql, "--csv").out.splitlines()[1:] == [status]
 
 
@@ -117,5 +117,5 @@ def test_a_tolerance_lets_a_bill_through_that_aws_itself_got_wrong(ledger: Ledge
     text = ledger.config.read_text()
     ledger.config.write_text(f"{text}\n[policy]\nidentity_tolerance_usd = 5.04\n")
     assert ledger.say("build").code == 0
-    sql = "select status, cast(difference_usd as varchar) from mart_bill_identity_monthly where identity = 3"
+    sql = "select status, cast(difference_usd as varchar) from detail_bill_identity_monthly where identity = 3"
     assert ledger.say("query", sql, "--csv").out.splitlines()[1:] == ["holds,5.0400000000"]

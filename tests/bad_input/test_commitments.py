@@ -10,10 +10,10 @@ import pytest
 import yaml
 from support.lab import Lab
 
-from pipelines.base import resources
+from pipelines.models.contract import contract_paths
 
 MONTH = "2026-07"
-DAILY, MONTHLY = "mart_commitment_utilization_daily", "mart_commitment_utilization_monthly"
+DAILY, MONTHLY = "detail_commitment_utilization_daily", "mart_commitment_utilization_monthly"
 PLAN = "arn:aws:savingsplans::000011112222:savingsplan/"
 RESERVED = "arn:aws:ec2:us-west-2:000033334444:reserved-instances/"
 Line = dict[str, str]
@@ -137,7 +137,7 @@ def test_a_reservation_that_was_modified_ends_where_the_new_one_begins(tmp_path:
 def test_more_used_than_there_is_is_a_data_error_with_a_name(tmp_path: Path) -> None:
     """45.00 used of 40.00: -5.00 unused, 112.5 %. Neither is clamped, and the check names the plan."""
     bill = [fee(hour(10), "40.00", "45.00"), fee(hour(10), "8.00", "8.00", "sp-2")]
-    contract = yaml.safe_load((resources.EXPECTATIONS / "marts" / f"{MONTHLY}.yml").read_text(encoding="utf-8"))
+    contract = yaml.safe_load(contract_paths()[f"marts/{MONTHLY}"].read_text(encoding="utf-8"))
     check = contract["warn"]["rows"]["negative_unused_commitment"].replace("{batch}", MONTHLY)
     with Lab(tmp_path, {MONTH: bill}, {}) as made:
         found = made.ask(f"select unused_cost_usd, utilization_ratio from {MONTHLY} order by 1", MONTHLY)

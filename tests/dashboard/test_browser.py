@@ -238,7 +238,7 @@ def test_a_run_shows_its_time_and_dollars(seen: Visit) -> None:
     assert seen.page.get_by_role("img", name="Timeline of").count() == 1
     stretches = seen.page.get_by_role("table", name="Every stretch").locator("tbody tr")
     with duckdb.connect(str(marts(seen.site.company)), read_only=True) as client:
-        asked = "SELECT count(*), sum(effective_cost_usd) FROM mart.mart_run_timeline WHERE run_id = ?"
+        asked = "SELECT count(*), sum(effective_cost_usd) FROM detail.detail_run_timeline WHERE run_id = ?"
         assert client.execute(asked, [HOSTILE]).fetchall() == [(stretches.count(), 60)]
     saved = seen.page.get_by_role("table", name="2 durable checkpoints").locator("tbody td.strong")
     assert saved.all_inner_texts() == ["$30.00", "$30.00"]

@@ -49,7 +49,7 @@ def test_assets_rest_on_what_their_models_read(graph) -> None:
     for model in MODELS:
         above = {key.path[-1] for key in graph.get(dg.AssetKey(model.key.split("/"))).parent_keys}
         assert above == set(model.inputs) - MADE_UP, model.key
-    marts = {model.name for model in load_catalog().layer("marts")}
+    marts = {model.name for model in load_catalog().public}
     assert {key.path[-1] for key in graph.get(dg.AssetKey("publication")).parent_keys} == marts
 
 

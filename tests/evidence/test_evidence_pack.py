@@ -28,7 +28,7 @@ def test_a_pack_holds_all_that_its_figures_rest_on(company: Company, pack: Path)
         ending = {"sql": "sql", "reference": "csv", "transform": "py"}[model.kind]
         assert f"models/{model.key}.{ending}" in held
         assert f"expectations/{model.key}.yml" in held
-    for model in load_catalog().layer("marts"):
+    for model in load_catalog().public:
         assert {f"marts/{model.name}.parquet", f"marts/{model.name}.csv"} <= set(held)
     assert held["models/reference/ref_region.csv"] == (resources.REFERENCE / "ref_region.csv").read_bytes()
     assert held["requirements.lock"] == (resources.ROOT / "requirements.lock").read_bytes()

@@ -57,7 +57,7 @@ def test_what_people_decided_and_agreed_is_rebuilt_from_the_record(built_company
     company.config.unlink()
     verify(out, None, Console())
     with open_tables(published) as engine:
-        for mart in ("mart_edp_burn_down_monthly", "mart_savings_monthly"):
+        for mart in ("detail_edp_burn_down_monthly", "mart_savings_monthly"):
             assert engine.query(f"select * from {mart}").height > 0
 
 
@@ -137,7 +137,7 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
     shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_ledger_daily")
     del old
     lost = json.loads(members(pack_of(copied, "lost.zip"))["manifest.json"])["not_recomputed"]
-    assert lost == ["mart_break_even", "mart_restated_figure", "mart_restatement", "mart_savings_monthly"]
+    assert lost == ["mart_break_even", "detail_restated_figure", "mart_restatement", "mart_savings_monthly"]
     verify(copied.root / "lost.zip", None, Console())
     told = capsys.readouterr()
     assert "VERIFIED" in told.out

@@ -29,8 +29,8 @@ def asked(bill: list[Line], sql: str, table: str) -> list[tuple]:
 
 
 def identities(bill: list[Line]) -> dict[int, tuple]:
-    wanted = "select identity, status, left_usd, right_usd, discount_convention from mart_bill_identity_monthly"
-    return {number: tuple(rest) for number, *rest in asked(bill, wanted, "mart_bill_identity_monthly")}
+    wanted = "select identity, status, left_usd, right_usd, discount_convention from detail_bill_identity_monthly"
+    return {number: tuple(rest) for number, *rest in asked(bill, wanted, "detail_bill_identity_monthly")}
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)

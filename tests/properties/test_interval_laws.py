@@ -86,7 +86,7 @@ def test_phases_are_the_run_and_causes_of_waste_its_waste(case: tuple[list, dict
     sums = ", ".join(f"sum({name})" for name in BASES)
     with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: lines}, runs) as made:
         (run,) = made.ask(f"select {sums} from fct_run_cost_hourly", "fct_run_cost_hourly")
-        assert made.ask(f"select {sums} from mart_run_phase_cost", "mart_run_phase_cost") == [run]
+        assert made.ask(f"select {sums} from detail_run_phase_cost", "detail_run_phase_cost") == [run]
         ((wasted, failed),) = made.ask("select wasted_cost_usd, status = 'failed' from mart_run_cost", "mart_run_cost")
         ((causes,),) = made.ask(
             "select coalesce(sum(effective_cost_usd), 0) from mart_run_waste where is_waste", "mart_run_waste"

@@ -84,7 +84,7 @@ def test_what_is_scored_and_what_is_paid(folder: Path, built: Builder, name: str
     whole, init = ask_published(
         built,
         "select cast(run.effective_cost_usd as double), cast(phase.effective_cost_usd as double) "
-        "from mart_run_cost as run join mart_run_phase_cost as phase on phase.run_id = run.run_id "
+        "from mart_run_cost as run join detail_run_phase_cost as phase on phase.run_id = run.run_id "
         f"where run.run_id = '{name}' and phase.phase = 'init'",
     ).row(0)
     assert whole == pytest.approx((times.run_stop - times.first) * RATE / 3600, abs=0.001)

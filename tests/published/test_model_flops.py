@@ -1,4 +1,4 @@
-"""PaLM's published utilisation, by the expression that mart_run_efficiency uses (facts training-runs 5)."""
+"""PaLM's published utilisation, by the expression that detail_run_efficiency uses (facts training-runs 5)."""
 
 from __future__ import annotations
 

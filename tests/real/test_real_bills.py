@@ -183,7 +183,7 @@ def test_a_bill_without_a_line_and_a_company_without_a_run(without_runs: Builder
     assert "2023-06" not in reconciled(without_runs)
     counts = {
         model.name: ask_published(without_runs, f"select count(*) from {model.name}").item()
-        for model in load_catalog().layer("marts")
+        for model in load_catalog().public
     }
     runless = ("mart_run_cost", "mart_epoch_cost", "mart_checkpoint_cost", "mart_silicon_comparison")
     assert {name: counts[name] for name in runless} == dict.fromkeys(runless, 0)

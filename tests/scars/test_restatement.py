@@ -58,7 +58,7 @@ def test_reingesting_and_restating_doubles_a_month(tmp_path: Path) -> None:
     for number, lines in ((1, first), (1, first), (2, last)):
         builder = deliver(tmp_path / "grown", lines, number)
     clean = deliver(tmp_path / "clean", last, 2)
-    history = ("fct_restatement", "mart_restatement", "fct_restated_figure", "mart_restated_figure")
+    history = ("fct_restatement", "mart_restatement", "fct_restated_figure", "detail_restated_figure")
     assert contents(builder, besides=history) == contents(clean, besides=history)
     assert ask(builder, "select sum(billed_cost_usd) from mart_cost_ledger_daily").item() == 3 * Decimal("1.006")
 
@@ -187,7 +187,7 @@ def test_each_delivery_says_what_it_changed_and_which_figures_it_moved(tmp_path:
     ]
     # Each of them by name, effective; what is no use of a thing stands in the bucket other.
     costs = "before_cost_usd, after_cost_usd, cost_change_usd"
-    figures = f"select delivery_no, figure_key, {costs} from mart_restated_figure"
+    figures = f"select delivery_no, figure_key, {costs} from detail_restated_figure"
     price, run = Decimal("1.006"), "2026-07-14 run"
     assert ask(builder, f"{figures} where cost_basis = 'effective' order by 1, 2").rows() == [
         (2, "2026-07-13 other", nought, Decimal(-1), Decimal(-1)),
@@ -209,7 +209,7 @@ def test_figures_that_moved_sum_to_what_the_delivery_changed(tmp_path: Path) -> 
         builder = deliver(tmp_path, [hour(14, 10, **more), hour(14, 11), hour(15, 10, "i-0tag", **more)], number)
     told = "select delivery_no, list_change_usd, effective_change_usd, billed_change_usd from mart_restatement"
     of = "coalesce(sum(cost_change_usd) filter (where cost_basis = '{}'), 0)"
-    days = "from mart_restated_figure where figure_table = 'mart_cost_ledger_daily' group by delivery_no"
+    days = "from detail_restated_figure where figure_table = 'mart_cost_ledger_daily' group by delivery_no"
     moved = f"select delivery_no, {', '.join(of.format(basis) for basis in ('list', 'effective', 'billed'))} {days}"
     changes = ask(builder, f"{told} where delivery_no > 1 order by 1").rows()
     assert [row[1:] != (0, 0, 0) for row in changes] == [True, True]

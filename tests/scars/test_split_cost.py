@@ -49,7 +49,7 @@ def test_split_child_rows_add_nothing_where_the_machine_counts(tmp_path: Path) -
     builder = build_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
     ledger = ask(builder, "select sum(effective_cost_usd), sum(billed_cost_usd) from fct_ledger_daily").rows()
     assert ledger == [(Decimal("55.04"), Decimal("55.04"))]
-    (pod,) = ask(builder, "select * from mart_pod_cost_daily").rows(named=True)
+    (pod,) = ask(builder, "select * from detail_pod_cost_daily").rows(named=True)
     # 27.52 to the last place AWS gives each of the three rows.
     assert abs(pod["split_effective_cost_usd"] - Decimal("27.52")) < Decimal("0.000000001")
     assert pod["whole_machine_effective_cost_usd"] == Decimal("27.52")

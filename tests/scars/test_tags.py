@@ -169,7 +169,7 @@ def test_a_tag_activated_late_and_backfilled_moves_dollars_to_its_run(tmp_path: 
         builder = build_warehouse(write_config(tmp_path, billing=export, runs=runs))
         assert ask(builder, "select effective_cost_usd from mart_run_cost").rows() == [(Decimal("2.012"),)]
         tagged = (
-            "select sum(tagged_cost_usd), sum(taggable_cost_usd) from mart_tag_coverage_monthly where tag = 'run_id'"
+            "select sum(tagged_cost_usd), sum(taggable_cost_usd) from detail_tag_coverage_monthly where tag = 'run_id'"
         )
         expected = Decimal("1.006") if number == 1 else Decimal("2.012")
         assert ask(builder, tagged).rows() == [(expected, Decimal("2.012"))]

@@ -64,6 +64,6 @@ def reconciled(builder: Builder) -> dict[str, tuple]:
 def identity(builder: Builder, number: int, month: str) -> tuple:
     return ask_published(
         builder,
-        "select status, left_usd, right_usd from mart_bill_identity_monthly"
+        "select status, left_usd, right_usd from detail_bill_identity_monthly"
         f" where identity = {number} and billing_month = date '{month}-01' and left_usd is not null",
     ).row(0)

@@ -109,13 +109,13 @@ def example() -> Marts:
             charge(date(2026, 7, 1), "commitment_unused", "7.60"),
             charge(date(2026, 7, 1), "capacity_unused", "5"),
         ],
-        "mart_commitment_use_hourly": [
+        "detail_commitment_use_hourly": [
             use(1, 10, "gpu", "compute_savings_plan", "22", "14"),
             use(1, 10, "gpu", "none", "44", "43"),
             use(1, 11, "trainium", "none", "21.50", "21.50"),
             use(2, 10, "other", "reserved_instance", "12.50", "8"),
         ],
-        "mart_commitment_use_daily": [
+        "detail_commitment_use_daily": [
             by_account("gpu", "22", covered="22", on_demand="0"),
             by_account("gpu", "44", covered="0", on_demand="43"),
             by_account("trainium", "21.50", covered="0", on_demand="21.50"),
@@ -136,7 +136,7 @@ def example() -> Marts:
             held(PLAN, "compute_savings_plan", "20", "14"),
             held(reserved, "reserved_instance", "10", "8", lost_savings_reason="nothing used it"),
         ],
-        "mart_commitment_family_monthly": [
+        "detail_commitment_family_monthly": [
             *shares(PLAN, "compute_savings_plan", "20", {"gpu": "14"}),
             *shares(reserved, "reserved_instance", "10", {"other": "8"}),
         ],
@@ -154,10 +154,10 @@ def example() -> Marts:
                 "lost_savings_reason": "unused commitments cost more than the rates save",
             }
         ],
-        "mart_commitment_eligibility_daily": [],
+        "detail_commitment_eligibility_daily": [],
         "mart_capacity_utilization_daily": [],
         "mart_commitment_recommendation": [advised("compute_savings_plan")],
-        "mart_commitment_stranding": [
+        "detail_commitment_stranding": [
             {
                 **PAYER,
                 "commitment_id": PLAN,
@@ -169,6 +169,6 @@ def example() -> Marts:
                 "stranded_after_other_usage_usd": Decimal(400),
             }
         ],
-        "mart_commitment_reconciliation": [],
+        "detail_commitment_reconciliation": [],
         "mart_invoice_reconciliation_monthly": [invoice(JULY, "1", "90", "90", "reconciled")],
     }

@@ -20,7 +20,7 @@ FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost
 # What the law is about, and the marts that say whether the bill is what it claims to be.
 LAW_TABLES = frozenset(
     {"fct_charge_piece", "fct_capacity_block_piece", "fct_attached_piece", "fct_ledger_daily", "mart_cost_ledger_daily"}
-    | {"mart_invoice_reconciliation_monthly", "mart_bill_identity_monthly"}
+    | {"mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"}
 )
 LINE = "source_name, source_file, source_row"
 

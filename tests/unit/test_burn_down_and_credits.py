@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.transforms import mart_credit_pool_monthly as pools
-from pipelines.transforms import mart_edp_burn_down_monthly as burn_down
+from pipelines.transforms import detail_credit_pool_monthly as pools
+from pipelines.transforms import detail_edp_burn_down_monthly as burn_down
 
 MONEY = pl.Decimal(38, 10)
 

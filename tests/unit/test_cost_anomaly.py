@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from pipelines.analysis.far_off import far_off
-from pipelines.transforms.mart_cost_anomaly import build
+from pipelines.transforms.detail_cost_anomaly import build
 
 TRIALS = 20_000
 FIRST = date(2026, 1, 1)

@@ -115,7 +115,7 @@ def test_every_rule_of_effective_cost_is_told_in_words() -> None:
         listed = {row["effective_rule"] for row in csv.DictReader(file)}
     # Also what staging gives to a type that is in no list, and what the functions decide by.
     sql = "\n".join(
-        path.read_text() for path in [*resources.SQL.glob("functions/*.sql"), *resources.SQL.glob("staging/*.sql")]
+        path.read_text() for path in [*resources.SQL.glob("functions/*.sql"), *resources.SQL.rglob("staging/**/*.sql")]
     )
     tested = set(re.findall(r"effective_rule = '(\w+)'", sql))
     for several in re.findall(r"effective_rule in \(([^)]+)\)", sql):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pipelines.base.errors import UnreachableError
-from pipelines.models.warehouse import lock
+from pipelines.warehouse import lock
 from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.lock import LEASE_KEY, BuildBusy
 from pipelines.warehouse.storage_s3 import S3Store
@@ -27,7 +27,7 @@ HOLD = """
 import sys, time
 from datetime import timedelta
 from pathlib import Path
-from pipelines.models.warehouse import lock
+from pipelines.warehouse import lock
 from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.stores import open_store
 

@@ -13,7 +13,7 @@ from support.small_company import AUGUST, JULY, Company
 from pipelines.base.errors import CheckError
 from pipelines.config.settings import load_settings
 from pipelines.engine import duckdb as engine
-from pipelines.models.mart_copy import mart_files, stage_copy, write_copy
+from pipelines.models.mart_copy import mart_files, qualified, stage_copy, write_copy
 from pipelines.models.warehouse import Warehouse
 
 
@@ -25,10 +25,8 @@ def company(built_company: Company, tmp_path: Path) -> Company:
 def held(database: Path) -> dict[str, list[tuple]]:
     """The rows of every mart in a copy."""
     with duckdb.connect(database, read_only=True) as copy:
-        names = [
-            row[0] for row in copy.sql("select table_name from duckdb_tables() where schema_name = 'mart'").fetchall()
-        ]
-        return {name: copy.sql(f'from mart."{name}" order by all').fetchall() for name in sorted(names)}
+        named = copy.sql("select schema_name || '.' || table_name from duckdb_tables()").fetchall()
+        return {name: copy.sql(f"from {name} order by all").fetchall() for (name,) in sorted(named)}
 
 
 def published(company: Company, place: Path) -> dict[str, list[tuple]]:
@@ -36,7 +34,9 @@ def published(company: Company, place: Path) -> dict[str, list[tuple]]:
     warehouse = Warehouse(load_settings(company.config))
     publication = warehouse.lake.current()
     assert publication is not None
-    engine.write_database(place, "mart", mart_files(warehouse, publication.tables))
+    engine.write_database(
+        place, {qualified(n): files for n, files in mart_files(warehouse, publication.tables).items()}
+    )
     return held(place)
 
 
@@ -46,9 +46,9 @@ def written_whole(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     places: list[Path] = []
     write = engine.write_database
 
-    def watched(path: Path, schema: str, tables: Mapping) -> None:
+    def watched(path: Path, tables: Mapping) -> None:
         places.append(path)
-        write(path, schema, tables)
+        write(path, tables)
 
     monkeypatch.setattr(engine, "write_database", watched)
     return places
@@ -60,20 +60,20 @@ def test_a_build_changes_the_copy_in_place(company: Company, written_whole: list
     build_warehouse(company.config)
     restated = held(company.warehouse / "marts.duckdb")
     assert restated == published(company, company.root / "whole.duckdb")
-    assert {row[0] for row in restated["mart_commitment_use_daily"]} == {JULY, AUGUST}
+    assert {row[0] for row in restated["detail.detail_commitment_use_daily"]} == {JULY, AUGUST}
     config = company.config.read_text()
     company.config.write_text(config.replace("[[billing]]\n", f'[[billing]]\nfirst_month = "{AUGUST}"\n'))
     build_warehouse(company.config)
     kept = held(company.warehouse / "marts.duckdb")
     assert kept == published(company, company.root / "whole.duckdb")
-    assert {row[0] for row in kept["mart_commitment_use_daily"]} == {AUGUST}
+    assert {row[0] for row in kept["detail.detail_commitment_use_daily"]} == {AUGUST}
     assert [place for place in written_whole if place.name != "whole.duckdb"] == []
 
 
 def test_a_copy_that_somebody_changed_is_written_whole(company: Company, written_whole: list[Path]) -> None:
     place = company.warehouse / "marts.duckdb"
     with duckdb.connect(place) as copy:
-        copy.execute("delete from mart.mart_list_price")
+        copy.execute("delete from mart.mart_price_book")
     warehouse = Warehouse(load_settings(company.config))
     publication = warehouse.lake.current()
     assert publication is not None
@@ -99,9 +99,9 @@ def test_nothing_is_published_over_a_mart_that_holds_other_rows(company: Company
     warehouse = Warehouse(load_settings(company.config))
     publication = warehouse.lake.current()
     assert publication is not None
-    (file,) = warehouse.lake.files("marts/mart_list_price")
+    (file,) = warehouse.lake.files("marts/mart_price_book")
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    with pytest.raises(CheckError, match=r"mart_list_price.* does not hold what was published; remove it and run"):
+    with pytest.raises(CheckError, match=r"mart_price_book.* does not hold what was published; remove it and run"):
         stage_copy(warehouse, publication.tables)

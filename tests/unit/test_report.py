@@ -297,7 +297,7 @@ def test_report_reads_only_marts() -> None:
     from pipelines.models.catalog import tables_in
 
     plan = yaml.safe_load((resources.DASHBOARDS / "training_cost" / "report.yml").read_text())
-    marts = {model.name for model in load_catalog().layer("marts")}
+    marts = {model.name for model in load_catalog().public}
     for name, sql in plan["queries"].items():
         assert len(tables_in(sql)) == 1, name
         assert set(tables_in(sql)) <= marts, name

@@ -119,14 +119,14 @@ def test_the_map_has_a_cell_for_each_hour_with_use(page: str) -> None:
         pytest.param(
             {
                 "mart_commitment_utilization_monthly": [],
-                "mart_commitment_family_monthly": [],
-                "mart_commitment_use_hourly": [use(1, 10, "gpu", "none", "44", "43")],
+                "detail_commitment_family_monthly": [],
+                "detail_commitment_use_hourly": [use(1, 10, "gpu", "none", "44", "43")],
             },
             ["No commitment is on the bill of July 2026: $44 of use that one could cover", "None bought"],
             id="no commitments",
         ),
         pytest.param(
-            {"mart_commitment_use_hourly": []},
+            {"detail_commitment_use_hourly": []},
             ["Nothing on the bill of July 2026 could be covered by a commitment, yet $8 of commitments went unused."],
             id="nothing eligible",
         ),
@@ -161,7 +161,7 @@ def test_a_publication_without_the_marts_says_so(tmp_path: Path) -> None:
 
 def test_another_currency_is_never_added(tmp_path: Path) -> None:
     marts = example()
-    marts["mart_commitment_use_hourly"].append(use(1, 10, "gpu", "none", "7", "7", billing_currency="EUR"))
+    marts["detail_commitment_use_hourly"].append(use(1, 10, "gpu", "none", "7", "7", billing_currency="EUR"))
     marts["mart_cost_ledger_daily"].append(charge(JULY, "run", "7", billing_currency="EUR"))
     told = words(page_of(tmp_path, marts)).replace("\u00a0", " ")
     assert "Commitments covered 34.5% of the $100" in told

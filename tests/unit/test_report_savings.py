@@ -75,12 +75,12 @@ def example() -> Marts:
     return marts | {
         "mart_savings_monthly": [saved()],
         "mart_break_even": [ported()],
-        "mart_savings_adjustment": [],
+        "detail_savings_adjustment": [],
         "mart_cost_decomposition": [],
-        "mart_comparison_near_miss": [],
+        "detail_comparison_near_miss": [],
         "mart_run_waste": [],
         "mart_restatement": [],
-        "mart_commitment_use_hourly": [],
+        "detail_commitment_use_hourly": [],
     }
 
 
@@ -162,7 +162,7 @@ def test_adjustments_are_logged_with_their_reasons(tmp_path: Path) -> None:
         "adjustment_reason": reason,
         "decided_date": date(2026, 8, 3),
     }
-    page = page_of(tmp_path, example() | {"mart_savings_adjustment": [row]})
+    page = page_of(tmp_path, example() | {"detail_savings_adjustment": [row]})
     assert f"llama8b 3 Aug 2026 {reason} −$10.00" in part(page, "negative")
     assert "<b>" not in page
     assert pdf_of_page(page, None, MONTHLY)[0].startswith(b"%PDF-")

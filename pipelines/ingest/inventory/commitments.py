@@ -1,7 +1,7 @@
 """Commitments as AWS or saved answers tell them: DescribeSavingsPlans and DescribeReservedInstances.
 
 The bill shows what a commitment cost in each month; when it ends, how it is paid and what was bought stands here, and
-what the two tell differently is reported (mart_commitment_reconciliation).
+what the two tell differently is reported (detail_commitment_reconciliation).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 -- One row per month × currency: commitments to GPUs that are paid for, and that no GPU uses.
 -- Reservations, blocks and reserved capacity name their chip. A Savings Plan names none: of it counts what GPUs used in their busiest month
--- before and use no more, as far as nothing else took it (mart_commitment_stranding says what of it is still to come).
+-- before and use no more, as far as nothing else took it (detail_commitment_stranding says what of it is still to come).
 with named as (
     select cast(date_trunc('month', usage_date) as date) as month_date, billing_currency, sum(effective_cost_usd) as stranded_cost_usd
     from fct_ledger_daily

@@ -1,7 +1,7 @@
 -- One row per hour and set of attributes of the usage that commitments cover or could cover, with what covered it.
 -- partition: billing_period
 -- A day or month where the export is daily or monthly. A commitment is shared by its payer's accounts hour by hour, so an hour is told for
--- all of them; what each of them used is told by the day (mart_commitment_use_daily). From the lines: `fct_charge` knows no hours.
+-- all of them; what each of them used is told by the day (detail_commitment_use_daily). From the lines: `fct_charge` knows no hours.
 with use as (
     select
         charge_kind_no, instance_type, date_trunc('hour', usage_started_at) as hour_started_at,

@@ -1,6 +1,6 @@
 -- One row per day × payer × account × region × currency × family × eligibility × commitment: usage that some kind may cover, and what covered it.
 -- partition: billing_period
--- Rows add up, to those of the hours (mart_commitment_use_hourly) too: every line is in one of them, under `none` where nothing covered it.
+-- Rows add up, to those of the hours (detail_commitment_use_hourly) too: every line is in one of them, under `none` where nothing covered it.
 with use as (
     select
         charge.billing_period, charge.usage_date, charge.payer_account_id, charge.account_id, charge.region_id, charge.billing_currency,

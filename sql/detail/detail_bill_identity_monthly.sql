@@ -1,7 +1,7 @@
 -- One row per payer × billing month × currency × identity of a bill (facts aws-billing 2.4): its two sides and whether they are one.
 with amortised as (
     select payer_account_id, billing_month, currency as billing_currency, sum(amortised_cost_usd) as amortised_cost_usd
-    from mart_charge_type_monthly
+    from detail_charge_type_monthly
     group by payer_account_id, billing_month, currency
 ),
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, runway
-from pipelines.transforms.mart_edp_burn_down_monthly import months_between
+from pipelines.transforms.detail_edp_burn_down_monthly import months_between
 
 INPUTS = ("stated_credit_pool", "fct_credit_use_monthly", "fct_term_spend_monthly")
 _MONEY = pl.Decimal(38, 10)

@@ -1,0 +1,1 @@
+"""Stores tables and publications, on disk or in S3."""
