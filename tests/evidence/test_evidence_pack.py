@@ -29,7 +29,7 @@ def test_a_pack_holds_all_that_its_figures_rest_on(company: Company, pack: Path)
         assert f"models/{model.key}.{ending}" in held
         assert f"expectations/{model.key}.yml" in held
     for model in load_catalog().public:
-        assert {f"marts/{model.name}.parquet", f"marts/{model.name}.csv"} <= set(held)
+        assert {f"{model.key}.parquet", f"{model.key}.csv"} <= set(held)
     assert held["models/reference/ref_region.csv"] == (resources.REFERENCE / "ref_region.csv").read_bytes()
     assert held["requirements.lock"] == (resources.ROOT / "requirements.lock").read_bytes()
     runs = pl.read_parquet(io.BytesIO(held[RUNS])).sort("run_id")
