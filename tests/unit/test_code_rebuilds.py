@@ -62,13 +62,13 @@ def test_a_change_of_code_rebuilds_just_what_it_makes(built_company: Company, tm
     # The same code in another folder is the same code.
     assert build(tree, company).startswith("Nothing changed since publication 1")
 
-    edit(tree, "commitments/baseline.py")
+    edit(tree, "analysis/commitment_baseline.py")
     assert "Published 2: " in build(tree, company)
     second = made_from(company)
     assert rebuilt(first, second) == {"core/fct_commitment_recommendation"}
 
     # The code that reads events, and the code that converts a csv; what they give is the same as before.
-    edit(tree, "sources/run_event_span.py", "sources/cur_values.py")
+    edit(tree, "ingest/runs/event_span.py", "ingest/billing/values.py")
     assert "Published 3: " in build(tree, company)
     third = made_from(company)
     catalog = load_catalog()

@@ -155,7 +155,7 @@ def test_a_reader_sees_the_old_bytes_or_the_new(tmp_path: Path) -> None:
 def test_a_killed_writer_leaves_a_whole_object(tmp_path: Path) -> None:
     root = tmp_path / "root"
     script = (
-        f"from pipelines.warehouse.storage import open_store\nstore = open_store({str(root)!r})\n"
+        f"from pipelines.warehouse.stores import open_store\nstore = open_store({str(root)!r})\n"
         "while True:\n    for letter in b'ab':\n        store.write('x', bytes([letter]) * 3_000_000)\n"
         "        print('.', flush=True)\n"
     )
@@ -174,7 +174,7 @@ def test_a_killed_writer_leaves_a_whole_object(tmp_path: Path) -> None:
 def test_put_if_absent_has_one_winner_between_processes(tmp_path: Path) -> None:
     root = tmp_path / "root"
     script = (
-        "import sys\nfrom pipelines.warehouse.storage import open_store\n"
+        "import sys\nfrom pipelines.warehouse.stores import open_store\n"
         f"store = open_store({str(root)!r})\nname = sys.argv[1]\n"
         "print('ready', flush=True)\nsys.stdin.readline()\n"
         "print(*[n for n in range(300) if store.write_new(f'n/{n}', name.encode() * 10_000)])\n"
