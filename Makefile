@@ -44,7 +44,7 @@ check: $(VENV)/.spark
 	$(BIN)/pyright
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,--lines $(LINES) --keep docs/benchmarks.md)))
+	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed --keep docs/benchmarks-fixed.md,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,--lines $(LINES) --keep docs/benchmarks.md)))
 
 $(BIN)/uv: requirements.lock
 	$(PYTHON) -m venv $(VENV)

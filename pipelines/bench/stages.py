@@ -48,11 +48,9 @@ def stages(config: Path, started: float) -> dict[str, float]:
 
     module.read_bill = _timed(module.read_bill, seconds, "bill")
     module.RECORDS = {what: _timed(read, seconds, "runs and records") for what, read in module.RECORDS.items()}
-    before = sum(seconds.values())
     module.publish = _timed(module.publish, seconds, "publication")
-    with builder.lake.lock(), _into(seconds, "all"):
+    with builder.lake.lock(), _into(seconds, "other"):
         module.refresh(builder, planned)
-    seconds["other"] = before + seconds.pop("all") - sum(seconds.values())
     return seconds
 
 
