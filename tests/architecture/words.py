@@ -1,4 +1,4 @@
-"""Finds words that the product does not use (words.csv): where one is forbidden it is an error, elsewhere it is counted.
+"""Finds words that the product does not use (words.csv): an error where one is forbidden, a count elsewhere.
 
 `everywhere` is code, SQL, contracts, pages and docs; `text` is pages and docs; `reported` is counted only.
 """
