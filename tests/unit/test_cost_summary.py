@@ -1,0 +1,92 @@
+"""The bill by month in one dimension at a time. All expected figures are added up by hand from the six lines below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.catalog import load_catalog
+
+# month, currency, bucket, family, account, service, hours, list, effective, billed
+LEDGER = """
+    select cast(m || '-01' as date) as billing_month, c as billing_currency, b as bucket, f as accelerator_family,
+        a as account_id, s as service, cast(h as decimal(38, 10)) as accelerator_hours, cast(l as decimal(38, 10)) as list_cost_usd,
+        cast(e as decimal(38, 10)) as effective_cost_usd, cast(p as decimal(38, 10)) as billed_cost_usd
+    from (values
+        ('2026-07', 'USD', 'run', 'gpu', '1', 'AmazonEC2', 16, 110, 100, 90),
+        ('2026-07', 'USD', 'idle', 'gpu', '1', 'AmazonEC2', 4, 30, 25, 25),
+        ('2026-07', 'USD', 'other', 'none', '2', 'AmazonS3', 0, null, 75, 75),
+        ('2026-08', 'USD', 'run', 'trainium', '1', 'AmazonEC2', 8, 60, 40, 40),
+        ('2026-08', 'USD', 'other', 'none', '2', 'AmazonS3', 0, 10, 10, 10),
+        ('2026-08', 'NOK', 'other', 'none', '2', 'AmazonS3', 0, -5, -5, -5)
+    ) as line(m, c, b, f, a, s, h, l, e, p)
+"""
+
+
+@pytest.fixture(scope="module")
+def summary() -> Iterator[DuckDBEngine]:
+    catalog = load_catalog()
+    with DuckDBEngine(threads=1) as engine:
+        engine.view_sql("mart_cost_ledger_daily", LEDGER)
+        engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
+        engine.view_sql("summary", catalog["mart_cost_summary_monthly"].text)
+        yield engine
+
+
+def rows(engine: DuckDBEngine, columns: str, condition: str) -> list[tuple]:
+    return engine.query(f"select {columns} from summary where {condition} order by all").rows()
+
+
+def test_the_whole_bill_is_one_row_a_month_and_currency(summary: DuckDBEngine) -> None:
+    """July: 100 + 25 + 75 = 200. August: 40 + 10 = 50, which is 150 less, and 250 since July."""
+    found = rows(
+        summary,
+        "strftime(billing_month, '%Y-%m'), effective_cost_usd, monthly_change_usd, running_effective_cost_usd",
+        "dimension = 'total' and billing_currency = 'USD'",
+    )
+    assert found == [("2026-07", 200, None, 200), ("2026-08", 50, -150, 250)]
+
+
+def test_a_bucket_that_a_month_lacks_cost_nothing_in_it(summary: DuckDBEngine) -> None:
+    """Idle cost 25 in July and nothing in August: 25 of 200 is 12.5 %, 25 of 250 since July is 10 %."""
+    found = rows(
+        summary,
+        "strftime(billing_month, '%Y-%m'), effective_cost_usd, effective_share_ratio, running_share_ratio",
+        "dimension_value = 'idle' and billing_currency = 'USD'",
+    )
+    eighth, tenth = Decimal("0.125"), Decimal("0.1")
+    assert found == [("2026-07", 25, eighth, eighth), ("2026-08", 0, 0, tenth)]
+
+
+def test_every_bucket_is_there_in_every_month(summary: DuckDBEngine) -> None:
+    """Seven buckets, two months of USD and one of NOK."""
+    assert len(rows(summary, "*", "dimension = 'bucket'")) == 7 * 3
+
+
+def test_a_list_price_that_is_unknown_stays_unknown(summary: DuckDBEngine) -> None:
+    """S3 has no list price in July, so July's whole and everything added to it is unknown; August's is 60 + 10."""
+    found = rows(summary, "list_cost_usd, running_list_cost_usd", "dimension = 'total' and billing_currency = 'USD'")
+    assert sorted(found, key=str) == [(70, None), (None, None)]
+
+
+@pytest.mark.parametrize(
+    ("dimension", "expected"),
+    [
+        ("bucket_group", [("other", 10), ("run", 40), ("unused", 0)]),
+        ("accelerator_family", [("gpu", 0), ("none", 10), ("trainium", 40)]),
+        ("account", [("1", 40), ("2", 10)]),
+        ("service", [("AmazonEC2", 40), ("AmazonS3", 10)]),
+    ],
+)
+def test_each_dimension_divides_the_bill(summary: DuckDBEngine, dimension: str, expected: list[tuple]) -> None:
+    """August in USD: 40 for the run on Trainium in account 1, 10 for S3 in account 2."""
+    condition = f"dimension = '{dimension}' and billing_currency = 'USD' and billing_month = date '2026-08-01'"
+    assert rows(summary, "dimension_value, effective_cost_usd", condition) == expected
+
+
+def test_a_share_of_less_than_nothing_is_unknown(summary: DuckDBEngine) -> None:
+    """The only line in NOK is a credit of 5."""
+    assert set(rows(summary, "effective_share_ratio", "billing_currency = 'NOK'")) == {(None,)}
