@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +11,7 @@ from pipelines.config.settings import Settings, load_settings
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
 from pipelines.models.catalog import tables_in
+from pipelines.models.contract import load_contract
 from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
 from pipelines.models.refresh import RECORDS, read_bill, refresh
@@ -38,7 +39,7 @@ def build_with(
 
 
 class LazyBuilder(Builder):
-    """Has read its sources, and builds a table when a test first asks for it."""
+    """Has read its sources, and builds a table when a test first asks for it; it publishes nothing."""
 
     def __init__(self, settings: Settings):
         super().__init__(Warehouse(settings))
@@ -60,9 +61,22 @@ class LazyBuilder(Builder):
                     pass
             self._made |= wanted | {name for name, _ in steps}
 
+    def open(self, names: Sequence[str], period: str | None = None) -> Engine:
+        self.bring(names)
+        return super().open(names, period)
+
+    def failing_rows(self, check: str) -> list[dict]:
+        """The first rows that a check finds wrong, over all months."""
+        (model,) = (
+            model for model in self.catalog.ordered if check in {told.name for told in load_contract(model.key).checks}
+        )
+        self.bring([model.name])
+        (found,) = (result for result in self.check(model.name) if result.check == check)
+        return found.sample
+
 
 def lazy_warehouse(config: Path) -> LazyBuilder:
-    """A warehouse that has read its sources and builds just the tables that `ask` names; it publishes nothing."""
+    """A warehouse that has read its sources and builds just the tables that `ask` names."""
     return LazyBuilder(load_settings(config))
 
 
