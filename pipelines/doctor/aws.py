@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from pipelines.base.aws import aws_session
 from pipelines.config.settings import BillingSource
 from pipelines.doctor.finding import Finding, code_of, denied, is_denied
 from pipelines.ingest.billing.tags import bare
@@ -117,21 +118,18 @@ class AwsExam:
 
     @cached_property
     def _session(self) -> Any:
-        import boto3
-
-        return boto3.Session(profile_name=self.source.profile)
+        return aws_session(self.source.profile)
 
 
 def may_describe_capacity(source: Any) -> Iterator[Finding]:
     """Whether AWS may be asked for reserved capacity, in each region that a [[reservations]] source asks."""
-    import boto3
     from botocore.exceptions import BotoCoreError
 
     for region in source.asked_regions:
         for action in ("DescribeCapacityReservations", "DescribeCapacityBlocks"):
             subject, check = f"reservations {source.name}", region or "region of profile"
             try:
-                client = boto3.Session(profile_name=source.profile, region_name=region).client(
+                client = aws_session(source.profile, region).client(
                     "ec2", endpoint_url=source.endpoint_url, config=_haste()
                 )
                 ask = getattr(client, "describe_capacity_" + action.removeprefix("DescribeCapacity").lower())

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from pipelines.base.aws import aws_session
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.base.paths import checked_name
 from pipelines.warehouse.storage import Object, Store, fresh_file
@@ -184,7 +185,6 @@ class S3Store(Store):
         return answer.get("BucketRegion") or self._s3.meta.region_name or "us-east-1"
 
     def _client(self, hurried: bool) -> Any:
-        import boto3
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
@@ -198,7 +198,7 @@ class S3Store(Store):
             response_checksum_validation="when_required",
         )
         try:
-            self._session = boto3.Session(profile_name=self.options["profile"], region_name=self.options["region"])
+            self._session = aws_session(self.options["profile"], self.options["region"])
             return self._session.client("s3", endpoint_url=self.options["endpoint_url"], config=patience)
         except (BotoCoreError, ValueError) as error:
             mend = "check profile, region and endpoint_url"

@@ -12,7 +12,7 @@ from pathlib import Path
 import altair as alt
 import polars as pl
 import pytest
-from support.ledgers import build_warehouse, open_tables
+from support.ledgers import ask, build_warehouse
 from support.packs import members, pack_of, refused
 from support.small_company import AUGUST, Company
 
@@ -56,9 +56,8 @@ def test_what_people_decided_and_agreed_is_rebuilt_from_the_record(built_company
     out = pack_of(company, "decided.zip", bundle=True)
     company.config.unlink()
     verify(out, None, Console())
-    with open_tables(published) as engine:
-        for mart in ("detail_edp_burn_down_monthly", "mart_savings_monthly"):
-            assert engine.query(f"select * from {mart}").height > 0
+    for mart in ("detail_edp_burn_down_monthly", "mart_savings_monthly"):
+        assert ask(published, f"select * from {mart}").height > 0
 
 
 def test_of_a_chart_only_what_fonts_decide_may_differ() -> None:

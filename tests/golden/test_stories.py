@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from support.ledger_law import LAW_TABLES, bill_totals, ledger_totals, lines_tha
 from support.ledgers import open_tables
 from support.stories import build_story, differences, read_bills, read_expected
 
+from pipelines.engine import Engine
 from pipelines.models.build import Builder
 from pipelines.models.catalog import tables_in
 
@@ -18,39 +20,41 @@ STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.
 
 @dataclass(frozen=True)
 class Told:
+    """A story and what came of it; `tables` holds those that its figures and the ledger law are about."""
+
     folder: Path
     builder: Builder
+    tables: Engine
 
 
 @pytest.fixture(scope="module", params=STORIES, ids=lambda folder: folder.name)
-def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     """A story, built once for all its tests: as far as they ask, and whole where it is told of publications."""
     folder: Path = request.param
     figures = read_expected(folder)
     is_published = len(read_bills(folder)) > 1 or any(figure.publication for figure in figures)
-    asked = {name for figure in figures for name in tables_in(figure.sql)}
-    only = () if is_published else {*asked, *LAW_TABLES}
-    return Told(folder, build_story(folder, tmp_path_factory.mktemp(folder.name), only))
+    asked = {name for figure in figures for name in tables_in(figure.sql)} | LAW_TABLES
+    builder = build_story(folder, tmp_path_factory.mktemp(folder.name), () if is_published else asked)
+    with open_tables(builder, asked) as tables:
+        yield Told(folder, builder, tables)
 
 
 def test_figures_are_as_derived_by_hand(story: Told) -> None:
-    wrong = differences(story.builder, read_expected(story.folder))
+    wrong = differences(story.builder, story.tables, read_expected(story.folder))
     assert not wrong, "\n".join(wrong)
 
 
 def test_pieces_sum_to_their_line_on_every_basis(story: Told) -> None:
-    with open_tables(story.builder) as engine:
-        assert lines_that_do_not_sum(engine) == []
+    assert lines_that_do_not_sum(story.tables) == []
 
 
 def test_ledger_is_the_bill_invoice_by_invoice(story: Told) -> None:
     first, *restated = read_bills(story.folder)
-    with open_tables(story.builder) as engine:
-        assert ledger_totals(engine) == bill_totals(first | {m: d[m] for d in restated for m in d})
+    assert ledger_totals(story.tables) == bill_totals(first | {m: d[m] for d in restated for m in d})
 
 
 def test_no_line_is_lost_on_the_way_to_the_ledger(story: Told) -> None:
-    lines, ledger = total_by_basis(story.builder, sorted(read_bills(story.folder)[0]))
+    lines, ledger = total_by_basis(story.builder, story.tables, sorted(read_bills(story.folder)[0]))
     assert ledger.rows() == lines.rows()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.bills import instance_time, moment, one_attempt, write_config, write_events, write_export
-from support.ledgers import ask_published, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.models.build import Builder
 
@@ -67,7 +67,7 @@ def built(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Builder:
         events += one_attempt(entry.name, nodes, entry.instance_type, STARTED, lasts, inside, **target)
     root = tmp_path_factory.mktemp("dawnbench")
     export = write_export(root, {"2026-07": lines})
-    return build_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
+    return lazy_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
 
 
 def read(folder: Path, entry: Entry) -> tuple[list[dict[str, str]], float]:
@@ -81,7 +81,7 @@ def read(folder: Path, entry: Entry) -> tuple[list[dict[str, str]], float]:
 def test_whole_run_and_cost_to_target(folder: Path, built: Builder, entry: Entry) -> None:
     rows, rate = read(folder, entry)
     first = next(float(row["hours"]) for row in rows if float(row[entry.column]) >= entry.target)
-    run = ask_published(
+    run = ask(
         built,
         "select effective_cost_usd, cost_to_target_usd, epoch_completed_count from mart_run_cost "
         f"where run_id = '{entry.name}'",

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 from support.bills import instance_time, one_attempt, write_config, write_events, write_export
-from support.ledgers import ask_published, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.models.build import Builder
 
@@ -43,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Builder:
         events += one_attempt(name, nodes, "p4d.24xlarge", STARTED, took, model="sd2-base", purpose="pretrain")
     root = tmp_path_factory.mktemp("scaling")
     export = write_export(root, months)
-    return build_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
+    return lazy_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
 
 
 def seconds(speeds: tuple[int, int]) -> Decimal:
@@ -51,7 +51,7 @@ def seconds(speeds: tuple[int, int]) -> Decimal:
 
 
 def cost(built: Builder, run_id: str) -> float:
-    return float(ask_published(built, f"select effective_cost_usd from mart_run_cost where run_id = '{run_id}'").item())
+    return float(ask(built, f"select effective_cost_usd from mart_run_cost where run_id = '{run_id}'").item())
 
 
 @pytest.mark.parametrize(("gpus", "speeds", "days", "usd"), ROWS)

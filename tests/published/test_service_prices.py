@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from support.bills import instance_time, moment, one_attempt, write_config, write_events, write_export
-from support.ledgers import ask_published, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.models.build import Builder
 
@@ -46,12 +46,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Builder:
             events += one_attempt(f"{model} {kind}", [node], "inf2.xlarge", STARTED, HOUR, inside, model=model)
     root = tmp_path_factory.mktemp("services")
     export = write_export(root, {"2026-07": lines})
-    return build_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
+    return lazy_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
 
 
 def test_managed_spot_bills_a_fifth_of_the_training_time(built: Builder) -> None:
     """SageMaker API reference: BillableTimeInSeconds 100, TrainingTimeInSeconds 500, so (1 - 100/500) x 100 = 80 %."""
-    hours, started_at, ended_at = ask_published(
+    hours, started_at, ended_at = ask(
         built, "select accelerator_hours, started_at, ended_at from mart_run_cost where run_id = 'spot-1'"
     ).row(0)
     billed_seconds = float(hours) * 3600 / 8
@@ -62,7 +62,7 @@ def test_managed_spot_bills_a_fifth_of_the_training_time(built: Builder) -> None
 def test_a_million_inferences(built: Builder, model: str, per_second: str, usd: float) -> None:
     def price(kind: str) -> float:
         sql = f"select cost_per_million_tokens_usd from mart_run_cost where run_id = '{model} {kind}'"
-        return float(ask_published(built, sql).item())
+        return float(ask(built, sql).item())
 
     # Printed to a tenth of a cent; on demand 2.3 times as much, so the page's basis must be told.
     assert price("reserved") == pytest.approx(usd, abs=0.0005)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.bills import instance_time, moment, one_attempt, write_config, write_events, write_export
-from support.ledgers import ask_published, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.models.build import Builder
 
@@ -50,7 +50,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Builder:
         events += told
     root = tmp_path_factory.mktemp("published")
     export = write_export(root, {MONTH: lines})
-    return build_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
+    return lazy_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
 
 
 def _fine_tune() -> tuple[list, list]:
@@ -116,7 +116,7 @@ def _hours(hours: str) -> timedelta:
 
 
 def one(builder: Builder, figure: str, mart: str, run_id: str) -> float:
-    return float(ask_published(builder, f"select {figure} from {mart} where run_id = '{run_id}'").item())
+    return float(ask(builder, f"select {figure} from {mart} where run_id = '{run_id}'").item())
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_headline_of_25_dollars_is_another_basis(built: Builder) -> None:
 
 
 def test_cases_are_billed_by_the_second(built: Builder, tmp_path: Path) -> None:
-    rows = ask_published(built, "select run_id, accelerator_hours, is_end_inferred from mart_run_cost").to_dicts()
+    rows = ask(built, "select run_id, accelerator_hours, is_end_inferred from mart_run_cost").to_dicts()
     hours = {row["run_id"]: float(row["accelerator_hours"]) for row in rows}
     assert hours["fine-tune"] == pytest.approx(16 * FINE_TUNE / timedelta(hours=1), abs=1e-6)
     assert hours["imagenet-p3"] == pytest.approx(8 * 3.442112242, abs=1e-5)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.bills import write_config
 from support.cur_exports import legacy_export
-from support.ledgers import ask, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.models.build import Builder
 
@@ -50,7 +50,7 @@ def built(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Builder:
     root = tmp_path_factory.mktemp("workshop")
     folder = "WorkshopCUR/year=2018/month=10"
     legacy_export(root, {NAME: file.read_bytes()}, name="WorkshopCUR", month="20181001-20181101", folder=folder)
-    return build_warehouse(write_config(root, billing=root / "WorkshopCUR"))
+    return lazy_warehouse(write_config(root, billing=root / "WorkshopCUR"))
 
 
 def test_each_reservation_costs_its_fee_and_leaves_what_the_fee_says(built: Builder, lines: list[dict]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.cur_exports import packed, stored
 from support.focus_exports import focus_export
-from support.ledgers import ask, ask_published, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.base.errors import SourceError
 from pipelines.models.build import Builder
@@ -65,7 +65,7 @@ def lines(sample_file: Path) -> list[Line]:
 def sample(sample_file: Path, lines: list[Line], tmp_path_factory: pytest.TempPathFactory) -> Builder:
     root = tmp_path_factory.mktemp("focus-sample")
     files = {"sample-00001.csv.gz": packed(sample_file.read_bytes())}
-    return build_warehouse(configure(root, {"sample": focus_export(root, files, lines[0], month="2024-09")}))
+    return lazy_warehouse(configure(root, {"sample": focus_export(root, files, lines[0], month="2024-09")}))
 
 
 def test_every_digit_of_the_sample_is_kept(sample_file: Path, lines: list[Line], tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_sample_ties_by_payer_and_month(sample: Builder, lines: list[Line]) -> N
         found = expected[line["BillingAccountId"], line["BillingPeriodStart"][:7]]
         found[0] += 1
         found[1] += exact(line["BilledCost"])
-    rows = ask_published(
+    rows = ask(
         sample,
         "select payer_account_id, strftime(billing_month, '%Y-%m'), sum(line_count), sum(billed_cost_usd),"
         " sum(abs(difference_usd)), max(status) from mart_invoice_reconciliation_monthly group by all",
@@ -195,7 +195,7 @@ def with_a_real_time(text: str) -> str:
 def examples(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Builder:
     root = tmp_path_factory.mktemp("focus-examples")
     places = {f"e{n}": example(shared_data, root, name, with_a_real_time) for n, name in enumerate(EXAMPLES)}
-    return build_warehouse(configure(root, places))
+    return lazy_warehouse(configure(root, places))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -211,7 +211,7 @@ def test_an_example_of_the_specification_costs_what_it_says(examples: Builder, n
 
 
 def test_examples_tie_to_the_totals_of_the_data_readme(examples: Builder) -> None:
-    rows = ask_published(
+    rows = ask(
         examples,
         "select payer_account_id, billed_cost_usd, ledger_cost_usd, status from mart_invoice_reconciliation_monthly",
     ).rows()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.bills import instance_hour, write_config, write_export
 from support.imds import metadata_service
-from support.ledgers import ask, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 ROOT = Path(__file__).resolve().parents[2]
 RATE = Decimal("3600")  # USD an hour: a dollar a second
@@ -55,7 +55,7 @@ def test_a_killed_and_resumed_training_costs_what_it_ran(tmp_path: Path) -> None
         if f"{hour:%Y-%m}" == f"{began:%Y-%m}"
     ]
     export = write_export(tmp_path, {f"{began:%Y-%m}": hours})
-    builder = build_warehouse(write_config(tmp_path, billing=export, runs=tmp_path / "runs"))
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=tmp_path / "runs"))
 
     def told(attempt: int) -> list[dict]:
         file = tmp_path / "runs" / "cpu-1" / f"attempt-{attempt}" / "rank-0.jsonl"

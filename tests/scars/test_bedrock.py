@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from support.bills import write_config, write_events, write_export
-from support.ledgers import ask, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 
 def line(usage_type: str, unit: str, quantity: str, cost: str, **more: str) -> dict[str, str]:
@@ -49,7 +49,7 @@ def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp
         line("USE1-MP:other-Units", "Units", "9", "7", **marketplace | {"product_product_name": "A Database"}),
     ]
     export = write_export(tmp_path, {"2026-07": lines})
-    builder = build_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
     rows = ask(
         builder,
         "select token_kind, million_tokens, effective_cost_usd from fct_bedrock_usage_daily order by 3",

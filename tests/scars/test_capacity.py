@@ -99,7 +99,7 @@ def test_a_reservation_told_twice(tmp_path: Path) -> None:
         (copy / path.name).write_bytes(path.read_bytes())
     held = (copy / "reservations.csv").read_text()
     (copy / "reservations.csv").write_text(held + held.splitlines()[1] + "\n")
-    builder = build_story(copy, tmp_path)
+    builder = build_story(copy, tmp_path, ["fct_ledger_daily"])
     with builder.open(["fct_ledger_daily"]) as engine:
         assert engine.query("select sum(effective_cost_usd) from fct_ledger_daily").item() == Decimal("5880")
 

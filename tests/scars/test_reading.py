@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.bills import instance_hour, write_config, write_events, write_export
 from support.cur_exports import CUR2_LINE, LEGACY_LINE, bill, csv_text, legacy_export, packed, parquet, stored, write
-from support.ledgers import ask, ask_published, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 from support.spoiled import run_events
-
-from pipelines.models.build import Builder
 
 MONTH = "2026-07"
 COST = "lineItem/UnblendedCost"
 LEGACY_NAMES = {name: value for name, value in CUR2_LINE.items() if name != "bill_payer_account_name"}
-
-
-def failed(builder: Builder) -> dict[str, list[Mapping[str, Any]]]:
-    """The first rows of every check of the publication that did not pass."""
-    published = builder.lake.current()
-    assert published
-    return {check["check"]: check["sample"] for check in published.checks if not check["passed"]}
 
 
 @pytest.mark.parametrize("above", [False, True])
@@ -82,9 +71,9 @@ def test_months_of_different_columns_are_one_bill(tmp_path: Path) -> None:
     ordered = [{name: line[name] for name in sorted(line, reverse=True)} for line in (covered, negation)]
     legacy_export(tmp_path, {"a.csv.gz": packed(csv_text([june]))}, month="20260601-20260701")
     root = legacy_export(tmp_path, {"a.csv.gz": packed(csv_text(ordered))})
-    builder = build_warehouse(write_config(tmp_path, billing=root))
+    builder = lazy_warehouse(write_config(tmp_path, billing=root))
     by_month = "select strftime(billing_month, '%Y-%m'), {} from mart_cost_ledger_daily group by 1 order by 1"
-    assert ask_published(builder, by_month.format("sum(effective_cost_usd), sum(billed_cost_usd)")).rows() == [
+    assert ask(builder, by_month.format("sum(effective_cost_usd), sum(billed_cost_usd)")).rows() == [
         ("2026-06", Decimal("55.04"), Decimal("55.04")),
         ("2026-07", Decimal("30"), Decimal(0)),
     ]
@@ -115,14 +104,14 @@ def test_the_word_null_and_leading_zeros_stay_what_they_are(tmp_path: Path) -> N
     """Pitfall 17. Account and invoice are text; the words tools write for nothing are nothing."""
     line = {**LEGACY_LINE, "bill/InvoiceId": "0001", "lineItem/ResourceId": "NULL", "lineItem/UsageAccountId": "007"}
     root = legacy_export(tmp_path, {"a.csv": csv_text([line, {**line, COST: "NULL"}])})
-    builder = build_warehouse(write_config(tmp_path, billing=root))
+    builder = lazy_warehouse(write_config(tmp_path, billing=root))
     rows = ask(
         builder,
         "select payer_account_id, account_id, invoice_id, resource_id, sum(billed_cost_usd) "
         "from fct_ledger_daily group by all",
     ).rows()
     assert rows == [("000011112222", "007", "0001", None, Decimal("55.04"))]
-    (told,) = failed(builder)["lines_without_a_cost_counted_as_zero"]
+    (told,) = builder.failing_rows("lines_without_a_cost_counted_as_zero")
     assert told["line_without_cost_count"] == 1
 
 
@@ -131,10 +120,10 @@ def test_lines_of_another_month_stay_in_their_month_and_are_told(tmp_path: Path)
     """A report of July that still holds a line of June's bill: each in its own month, and the stray one named."""
     june = {**LEGACY_LINE, COST: "7.00", "bill/BillingPeriodStartDate": "2026-06-01T00:00:00Z"}
     root = legacy_export(tmp_path, {"a.csv": csv_text([LEGACY_LINE, june])})
-    builder = build_warehouse(write_config(tmp_path, billing=root))
+    builder = lazy_warehouse(write_config(tmp_path, billing=root))
     by_month = "select strftime(billing_month, '%Y-%m'), billed_cost_usd from mart_invoice_reconciliation_monthly"
-    assert sorted(ask_published(builder, by_month).rows()) == [("2026-06", Decimal(7)), ("2026-07", Decimal("55.04"))]
-    (told,) = failed(builder)["line_of_another_month_in_this_delivery"]
+    assert sorted(ask(builder, by_month).rows()) == [("2026-06", Decimal(7)), ("2026-07", Decimal("55.04"))]
+    (told,) = builder.failing_rows("line_of_another_month_in_this_delivery")
     assert (told["billing_period"], Decimal(told["billed_cost_usd"])) == (MONTH, Decimal(7))
 
 
@@ -147,9 +136,9 @@ def test_a_day_is_not_taken_for_its_hours(tmp_path: Path, until: str) -> None:
     hourly = instance_hour(f"{MONTH}-01T00", "i-3", "p5.48xlarge", "55.04")
     write_export(tmp_path, {MONTH: [daily, krone, hourly]})
     write_events(tmp_path / "runs", run_events())
-    builder = build_warehouse(write_config(tmp_path, billing="export", runs="runs"))
-    assert ask_published(builder, "select effective_cost_usd from mart_run_cost").rows() == [(None,)]
-    told = failed(builder)["accelerator_time_billed_by_the_day_or_month_stays_unattributed"]
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    assert ask(builder, "select effective_cost_usd from mart_run_cost").rows() == [(None,)]
+    told = builder.failing_rows("accelerator_time_billed_by_the_day_or_month_stays_unattributed")
     assert {row["billing_currency"]: Decimal(row["unresolved_cost_usd"]) for row in told} == {
         "NOK": Decimal("1320.96"),
         "USD": Decimal("1320.96"),

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from support.bills import instance_hour, write_config, write_events, write_export
-from support.ledgers import ask, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 POD = "arn:aws:eks:us-west-2:000033334444:pod/ml/train/worker-0/1a2b"
 
@@ -46,7 +46,7 @@ def test_split_child_rows_add_nothing_where_the_machine_counts(tmp_path: Path) -
         pod_row("GB", "1024", "0.5", "12.5358007117"),
     ]
     export = write_export(tmp_path, {"2026-07": lines})
-    builder = build_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
     ledger = ask(builder, "select sum(effective_cost_usd), sum(billed_cost_usd) from fct_ledger_daily").rows()
     assert ledger == [(Decimal("55.04"), Decimal("55.04"))]
     (pod,) = ask(builder, "select * from detail_pod_cost_daily").rows(named=True)

@@ -19,7 +19,7 @@ from support.cur_exports import (
     parquet,
     stored,
 )
-from support.ledgers import ask, build_warehouse, build_with
+from support.ledgers import LazyBuilder, ask, lazy_warehouse
 
 from pipelines.config.settings import load_settings
 from pipelines.ingest.billing.exports import RawDelivery, raw_select
@@ -114,7 +114,7 @@ def test_a_run_that_only_its_account_or_category_names_is_an_estimate(line: dict
     ]
     made = load_settings(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", told)))
     keys = {"run_id": ("run_id", "accountTag/run_id", "costCategory/run_id")}
-    builder = build_with(made.model_copy(update={"tags": keys}))
+    builder = LazyBuilder(made.model_copy(update={"tags": keys}))
     piece = "select run_id, evidence, effective_cost_usd from fct_charge_piece"
     assert ask(builder, piece).rows() == [("r-1", "tag", Decimal("1.006"))]
     assert ask(builder, "select estimated_cost_usd from mart_run_cost").rows() == [(Decimal("1.006"),)]
@@ -127,7 +127,7 @@ def test_an_account_that_moves_team_mid_month_keeps_the_days_team(tmp_path: Path
         for day, team in ((10, "nlp"), (20, "vision"))
     ]
     export = write_export(tmp_path, {"2026-07": lines})
-    builder = build_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
     rows = ask(
         builder, "select usage_date, tagged_team, effective_cost_usd from mart_unattributed_cost_daily order by 1"
     ).rows()
@@ -166,7 +166,7 @@ def test_a_tag_activated_late_and_backfilled_moves_dollars_to_its_run(tmp_path: 
     )
     for number, lines in enumerate((first, backfilled), start=1):
         export = write_export(tmp_path, {"2026-07": lines}, execution=f"20260801T00000{number}Z-delivery{number}")
-        builder = build_warehouse(write_config(tmp_path, billing=export, runs=runs))
+        builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=runs))
         assert ask(builder, "select effective_cost_usd from mart_run_cost").rows() == [(Decimal("2.012"),)]
         tagged = (
             "select sum(tagged_cost_usd), sum(taggable_cost_usd) from detail_tag_coverage_monthly where tag = 'run_id'"

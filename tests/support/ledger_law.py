@@ -12,14 +12,20 @@ from pipelines.engine import Engine
 from pipelines.models.build import Builder
 from support.bills import ORDINARY_LINE
 from support.focus_exports import ORDINARY_FOCUS_LINE
-from support.ledgers import open_tables
 
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_currency_code", "line_item_unblended_cost")
 FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost")
 # What the law is about, and the marts that say whether the bill is what it claims to be.
 LAW_TABLES = frozenset(
-    {"fct_charge_piece", "fct_capacity_block_piece", "fct_attached_piece", "fct_ledger_daily", "mart_cost_ledger_daily"}
+    {
+        "fct_charge",
+        "fct_charge_piece",
+        "fct_capacity_block_piece",
+        "fct_attached_piece",
+        "fct_ledger_daily",
+        "mart_cost_ledger_daily",
+    }
     | {"mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"}
 )
 LINE = "source_name, source_file, source_row"
@@ -75,7 +81,7 @@ def bill_totals(months: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[tuple
     return dict(totals)
 
 
-def total_by_basis(builder: Builder, months: Iterable[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def total_by_basis(builder: Builder, ledger: Engine, months: Iterable[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Sums of effective and billed cost by billing month and currency: of the staged bill lines, and of the ledger."""
     sums = "sum(effective_cost_usd), sum(billed_cost_usd)"
     wanted = f"select billing_month, billing_currency, {sums} from {{}} group by 1, 2 order by 1, 2"
@@ -83,5 +89,4 @@ def total_by_basis(builder: Builder, months: Iterable[str]) -> tuple[pl.DataFram
     for month in months:
         with builder.open(["stg_aws__line_item"], month) as engine:
             lines.append(engine.query(wanted.format("stg_aws__line_item")))
-    with open_tables(builder) as engine:
-        return pl.concat(lines), engine.query(wanted.format("fct_ledger_daily"))
+    return pl.concat(lines), ledger.query(wanted.format("fct_ledger_daily"))

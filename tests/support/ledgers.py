@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,10 +10,11 @@ import polars as pl
 from pipelines.config.settings import Settings, load_settings
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
-from pipelines.models.catalog import GIVEN
+from pipelines.models.catalog import tables_in
+from pipelines.models.contract import load_contract
 from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
-from pipelines.models.refresh import refresh
+from pipelines.models.refresh import RECORDS, read_bill, refresh
 from pipelines.models.warehouse import Warehouse, published_of
 
 
@@ -37,29 +38,75 @@ def build_with(
     return builder
 
 
+class LazyBuilder(Builder):
+    """Has read its sources, and builds a table when a test first asks for it; it publishes nothing."""
+
+    def __init__(self, settings: Settings):
+        super().__init__(Warehouse(settings))
+        self._made: set[str] = set()
+        planned = plan(self.warehouse)
+        self._months = planned.months
+        with self.lake.lock():
+            read_bill(self, planned, self._months)
+            for read in RECORDS.values():
+                read(self)
+
+    def bring(self, names: Collection[str]) -> None:
+        """Build these tables and what they rest on, as far as they are not built yet."""
+        wanted = {name for name in names if name in self.catalog} - self._made
+        if wanted:
+            with self.lake.lock():
+                steps = [step for step in self.steps(self._months, wanted) if step[0] not in self._made]
+                for _ in self.build_steps(steps):
+                    pass
+            self._made |= wanted | {name for name, _ in steps}
+
+    def open(self, names: Sequence[str], period: str | None = None) -> Engine:
+        self.bring(names)
+        return super().open(names, period)
+
+    def failing_rows(self, check: str) -> list[dict]:
+        """The first rows that a check finds wrong, over all months."""
+        (model,) = (
+            model for model in self.catalog.ordered if check in {told.name for told in load_contract(model.key).checks}
+        )
+        self.bring([model.name])
+        (found,) = (result for result in self.check(model.name) if result.check == check)
+        return found.sample
+
+
+def lazy_warehouse(config: Path) -> LazyBuilder:
+    """A warehouse that has read its sources and builds just the tables that `ask` names."""
+    return LazyBuilder(load_settings(config))
+
+
 def ask(builder: Builder, sql: str) -> pl.DataFrame:
-    """A SELECT over every stored table of the warehouse as just built."""
-    with open_tables(builder) as engine:
+    """A SELECT over tables of the warehouse as just built."""
+    with open_tables(builder, tables_in(sql)) as engine:
         return engine.query(sql)
 
 
-def open_tables(builder: Builder) -> Engine:
-    """An engine that holds every stored table that was built, all months."""
+def open_tables(builder: Builder, names: Collection[str]) -> Engine:
+    """An engine that holds these tables, all months; none of them may read the bill itself, which is read by month."""
     from pipelines.engine.duckdb import DuckDBEngine
 
-    engine = DuckDBEngine()
-    # The bill itself is read one month at a time, and so is what rests on it; what was not built is not there.
-    per_month = set(GIVEN)
-    for model in builder.catalog.ordered:
-        if model.stored:
-            if files := builder.lake.files(model.key):
-                engine.view(model.name, files)
-            else:
-                per_month.add(model.name)
-        elif per_month.isdisjoint(model.inputs):
-            engine.view_sql(model.name, model.text)
-        else:
-            per_month.add(model.name)
+    if isinstance(builder, LazyBuilder):
+        builder.bring(names)
+    engine = DuckDBEngine(threads=1)
+    shown: set[str] = set()
+
+    def show(name: str) -> None:
+        model = builder.catalog[name]
+        if name not in shown and model.stored:
+            engine.view(name, builder.lake.files(model.key))
+        elif name not in shown:
+            for wanted in model.inputs:
+                show(wanted)
+            engine.view_sql(name, model.text)
+        shown.add(name)
+
+    for name in names:
+        show(name)
     return engine
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,10 +15,11 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.engine import Engine
 from pipelines.models.build import Builder
 from support.bills import write_config, write_events, write_export
 from support.focus_exports import write_focus_export
-from support.ledgers import build_warehouse, open_publication, open_tables
+from support.ledgers import build_warehouse, open_publication
 
 # How a bill's CSV says that a cell is empty on the bill; a blank cell is the ordinary value.
 EMPTY = "-"
@@ -97,11 +99,11 @@ def writer_of(months: Mapping[str, Sequence[Mapping[str, str]]]) -> Callable[...
     )
 
 
-def differences(builder: Builder, figures: list[Figure]) -> list[str]:
-    """Each figure that is not as expected, in words."""
+def differences(builder: Builder, built: Engine, figures: list[Figure]) -> list[str]:
+    """Each figure that is not as expected, in words; `built` holds the tables as they are now."""
     found = []
     for publication in sorted({figure.publication for figure in figures}):
-        with open_publication(builder, int(publication)) if publication else open_tables(builder) as engine:
+        with open_publication(builder, int(publication)) if publication else nullcontext(built) as engine:
             for figure in figures:
                 if figure.publication == publication:
                     rows = engine.query(figure.sql)

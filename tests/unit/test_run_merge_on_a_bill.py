@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.bills import instance_time, write_export
-from support.ledgers import ask, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 from support.two_sources import events, wandb
 
 from pipelines.models.build import Builder
@@ -39,7 +39,7 @@ def test_a_run_declared_the_same_is_charged_once(tmp_path: Path) -> None:
     """It held the node for two of the three hours: 2 x 55.04 = 110.08, the third is idle. W&B claims 3.03 hours."""
     events(tmp_path / "e")
     wandb(tmp_path / "w", **{"trainledger.run_id": "r1"})
-    builder = build_warehouse(told(tmp_path, "jobs events e", "wandb wandb w"))
+    builder = lazy_warehouse(told(tmp_path, "jobs events e", "wandb wandb w"))
     assert costs(builder) == {"r1": Decimal("110.08"), "idle": Decimal("55.04")}
 
 
@@ -48,7 +48,7 @@ def test_two_runs_of_one_name_do_not_claim_a_node_twice(tmp_path: Path) -> None:
     """Both claim 10 to 11 and 12 to 13, which are the nearer one's; the hour between is W&B's alone, 55.04."""
     events(tmp_path / "e")
     wandb(tmp_path / "w")
-    builder = build_warehouse(told(tmp_path, "jobs events e", "wandb wandb w"))
+    builder = lazy_warehouse(told(tmp_path, "jobs events e", "wandb wandb w"))
     assert costs(builder) == {"r1": Decimal("110.08"), "r1@wandb": Decimal("55.04")}
 
 
@@ -62,6 +62,6 @@ def test_a_save_rotated_away_is_still_known_to_the_next_build(tmp_path: Path, is
     events(tmp_path / "e")
     config = told(tmp_path, "jobs events e", "saves checkpoints s")
     steps = "select step from stg_tracker__checkpoint where run_id = 'r1' order by step"
-    assert [step for (step,) in ask(build_warehouse(config), steps).rows()] == [1, 2, 100]
+    assert [step for (step,) in ask(lazy_warehouse(config), steps).rows()] == [1, 2, 100]
     shutil.rmtree(tmp_path / "s" / "r1" / ("" if is_whole_run_gone else "step-1"))
-    assert [step for (step,) in ask(build_warehouse(config), steps).rows()] == [1, 2, 100]
+    assert [step for (step,) in ask(lazy_warehouse(config), steps).rows()] == [1, 2, 100]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 import urllib.request
@@ -24,6 +25,9 @@ from pipelines.ingest.runs.tracker import read_runs, runs_fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".mlflow" / "bin"
+# The server would start seven processes for jobs that no test asks of it. Byte code is kept, so that only the first
+# run of an environment pays for compiling MLflow.
+ENVIRONMENT = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONDONTWRITEBYTECODE": ""}
 needs_server = pytest.mark.skipif(
     not (BIN / "mlflow").exists(), reason="no MLflow server installed: make test installs one"
 )
@@ -38,7 +42,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home, port = tmp_path_factory.mktemp("mlflow"), free_port()
     store = ["--backend-store-uri", f"sqlite:///{home}/m.db", "--default-artifact-root", f"{home}/artifacts"]
     command = [BIN / "mlflow", "server", *store, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    with (home / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log, cwd=home) as process:
+    with (
+        (home / "log").open("w") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, cwd=home, env=ENVIRONMENT) as process,
+    ):
         try:
             _wait(f"http://127.0.0.1:{port}/health", process)
             yield f"http://127.0.0.1:{port}"
@@ -60,7 +67,9 @@ def _wait(url: str, process: subprocess.Popen) -> None:
 @pytest.fixture(scope="module")
 def told(server: str) -> tuple[dict[str, str], RunRecords]:
     script = ROOT / "tests" / "support" / "mlflow_story.py"
-    done = subprocess.run([BIN / "python", script, server], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [BIN / "python", script, server], capture_output=True, text=True, timeout=120, env=ENVIRONMENT
+    )
     assert done.returncode == -9, done.stderr
     ids = json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
     return ids, read_runs(source(server))

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 from support.bills import instance_time, one_attempt, write_config, write_events, write_export
-from support.ledgers import ask_published, build_warehouse
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.contract import load_contract
@@ -84,6 +84,6 @@ def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
     seal = hashlib.sha256(baseline.encode()).hexdigest()
     config.write_text(f'{config.read_text()}\n[[decisions.baselines]]\nfile = "b.toml"\nsha256 = "{seal}"\n')
     asked = "billing_currency, run_count, actual_cost_usd, avoided_cost_usd, cash_avoided_cost_usd, missing_evidence"
-    (row,) = ask_published(build_warehouse(config), f"select {asked} from mart_savings_monthly").rows()
+    (row,) = ask(lazy_warehouse(config), f"select {asked} from mart_savings_monthly").rows()
     assert row[:5] == ("EUR", 1, Decimal(20), None, None)
     assert "the bill is not in USD" in row[5]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pipelines.base.aws import aws_session
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.config.sources import S3Options
 
@@ -16,13 +17,12 @@ _STALE = ("AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpire
 
 def client_of(source: S3Options, where: str, service: str, region: str | None) -> Any:
     """A boto3 client for the source that `where` names. UsageError for a profile or region that does not exist."""
-    import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
     patience = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=10, read_timeout=60)
     try:
-        session = boto3.Session(profile_name=source.profile, region_name=region)
+        session = aws_session(source.profile, region)
         return session.client(service, endpoint_url=source.endpoint_url, config=patience)
     except (BotoCoreError, ValueError) as error:
         mend = "check profile, regions and endpoint_url"

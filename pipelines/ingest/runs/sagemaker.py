@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from pipelines.base.aws import aws_session
 from pipelines.base.errors import SourceError, UnreachableError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
@@ -61,11 +62,10 @@ def read(source: RunSource) -> RunRecords:
 
 
 def _client(source: RunSource) -> Any:
-    import boto3
     from botocore.config import Config
 
     region = source.location.removeprefix(_SCHEME).strip("/") or source.region
-    session = boto3.Session(profile_name=source.profile, region_name=region)
+    session = aws_session(source.profile, region)
     patience = Config(retries={"mode": "adaptive", "max_attempts": 6}, connect_timeout=5, read_timeout=30)
     return session.client("sagemaker", endpoint_url=source.endpoint_url, config=patience)
 
