@@ -127,7 +127,7 @@ def may_describe_capacity(source: Any) -> Iterator[Finding]:
     import boto3
     from botocore.exceptions import BotoCoreError
 
-    for region in source.asked_regions:
+    for region in source.queried_regions:
         for action in ("DescribeCapacityReservations", "DescribeCapacityBlocks"):
             subject, check = f"reservations {source.name}", region or "region of profile"
             try:

@@ -10,7 +10,7 @@ import polars as pl
 from pipelines.config.settings import Settings, load_settings
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
-from pipelines.models.catalog import GIVEN
+from pipelines.models.catalog import INPUT_TABLES
 from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
 from pipelines.models.refresh import refresh
@@ -49,7 +49,7 @@ def open_tables(builder: Builder) -> Engine:
 
     engine = DuckDBEngine()
     # The bill itself is read one month at a time, and so is what rests on it; what was not built is not there.
-    per_month = set(GIVEN)
+    per_month = set(INPUT_TABLES)
     for model in builder.catalog.ordered:
         if model.stored:
             if files := builder.lake.files(model.key):
