@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from pipelines.config.settings import schedule_cron, tells_somebody
+from pipelines.config.settings import has_channels, schedule_cron
 from pipelines.defs.assets import ASSETS
 from pipelines.defs.jobs import REFRESH, refresh_schedule
 from pipelines.defs.resources import ledger_resource
@@ -17,7 +17,7 @@ def assemble(ledger: object = ledger_resource, cron: str | None = None, tells: b
         assets=ASSETS,
         jobs=[REFRESH],
         schedules=[refresh_schedule(cron or schedule_cron())],
-        sensors=[notify_sensor(tells_somebody() if tells is None else tells)],
+        sensors=[notify_sensor(has_channels() if tells is None else tells)],
         resources={"ledger": ledger},
         executor=dg.in_process_executor,
     )

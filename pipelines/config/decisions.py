@@ -1,24 +1,81 @@
-"""The `[decisions]` section: frozen baselines, adjustments of savings, ports, budgets, what leans rest on."""
+"""The `[decisions]` section: frozen baselines, adjustments of savings, ports, workloads, offers and budgets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import hashlib
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
+from pipelines.base import resources
 from pipelines.base.errors import UsageError
-from pipelines.config.baselines import Baseline, BaselineFile, read_baseline
-from pipelines.config.budgets import Budget, overlapping
-from pipelines.config.fields import Month, Share, Stated, Text, Usd
-from pipelines.config.workloads import Leans, Offer, Workload
+from pipelines.base.parse import ParseError, parse_toml
+from pipelines.config.fields import Currency, Frozen, Month, Months, Positive, Share, Text, Usd, repeated
+from pipelines.config.mistakes import current_keys, first_mistake
+
+_Count = Annotated[int, Field(ge=1, le=1_000_000)]
+_Days = Annotated[int, Field(ge=0, le=3650)]
+Threshold = Annotated[Decimal, Field(gt=0, le=10, decimal_places=4)]
 
 
-class Adjustment(Stated):
-    """A change of a month's savings that is no routine: positive adds to what was avoided."""
+class Baseline(Frozen):
+    """What a unit of work took on the GPU before anything was saved: instance-hours, with their interval, and the
+    share of the list price that was paid. Its cost in a month is hours x that month's list price x the share."""
+
+    name: Text
+    version: int = Field(ge=1)
+    frozen_on: date
+    workload_id: Text
+    gpu_instance_type: Text
+    region_id: Text = "us-east-1"
+    unit_measure: Literal["cost_to_target", "cost_per_epoch", "cost_per_million_tokens"]
+    hours_per_unit: Positive
+    hours_low_per_unit: Positive
+    hours_high_per_unit: Positive
+    paid_ratio: Positive = Decimal(1)
+    sha256: str = ""
+
+    @model_validator(mode="after")
+    def _is_within_its_interval(self) -> Baseline:
+        if not self.hours_low_per_unit <= self.hours_per_unit <= self.hours_high_per_unit:
+            raise ValueError("hours_per_unit must lie between hours_low_per_unit and hours_high_per_unit")
+        return self
+
+
+class BaselineFile(Frozen):
+    """The file of a frozen baseline, and the digest of its bytes."""
+
+    file: Text
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    def read(self, folder: Path) -> Baseline:
+        """The baseline. UsageError where the bytes are not those of the digest, or are no baseline."""
+        file = folder / self.file
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{file} cannot be read: {error.strerror}; put the frozen baseline back.") from None
+        found = hashlib.sha256(content).hexdigest()
+        if found != self.sha256:
+            raise UsageError(
+                f"{file} is not the baseline that was frozen: its SHA-256 is {found}, not {self.sha256}; restore it, "
+                "or freeze a new version in a file of its own."
+            )
+        try:
+            return Baseline(**{**parse_toml(content), "sha256": found})
+        except ParseError as error:
+            raise UsageError(f"{file} {error}.") from None
+        except ValidationError as error:
+            raise UsageError(first_mistake(error, str(file))) from None
+
+
+class Adjustment(Frozen):
+    """A one-off change of a month's savings; a positive amount adds to the avoided cost."""
 
     baseline: Text
     month: Month
@@ -27,15 +84,15 @@ class Adjustment(Stated):
     decided_on: date
 
 
-class Port(Stated):
-    """A port of a workload to Trainium: what it was to cost, what it was to bring."""
+class Port(Frozen):
+    """A port of a workload to Trainium: its planned cost and its planned savings."""
 
     name: Text
     workload_id: Text
     started_on: date
     engineer_days: Annotated[float, Field(ge=0, le=1_000_000)]
     day_rate_usd: Usd
-    spike_run_ids: tuple[Text, ...] = ()
+    pilot_run_ids: tuple[Text, ...] = ()
     validation_run_ids: tuple[Text, ...] = ()
     failed_pair_run_ids: tuple[Text, ...] = ()
     further_cost_usd: Usd = Decimal(0)
@@ -49,7 +106,72 @@ class Port(Stated):
     success_ratio: Share = 1.0
 
 
-class Decisions(Stated):
+class Workload(Frozen):
+    """Facts about a workload that neither bill nor runs contain; what is left out is unknown.
+
+    Without `need_within_days` there is no deadline.
+    """
+
+    workload_id: Text
+    purpose: Literal["pretrain", "finetune"] | None = None
+    architecture: Literal["mainstream", "moderate_custom", "novel"] | None = None
+    custom_cuda: Literal["none", "some", "heavy"] | None = None
+    neuron_supported: Literal["yes", "no", "unknown"] = "unknown"
+    architecture_changed_on: date | None = None
+    team_is_cuda_native: bool | None = None
+    runs_in_horizon: _Count | None = None
+    region_id: Text | None = None
+    need_within_days: _Days | None = None
+
+
+class Offer(Frozen):
+    """Available capacity: lead time, purchase option and the price of an instance-hour."""
+
+    instance_type: Text
+    region_id: Text
+    purchase_option: Literal["on_demand", "spot", "savings_plan", "capacity_block"]
+    lead_days: _Days
+    reported_on: date
+    price_per_hour_usd: Positive | None = None
+    block_hours: Annotated[int, Field(ge=1, le=24 * 366)] | None = None
+
+    @model_validator(mode="after")
+    def _only_blocks_have_hours(self) -> Offer:
+        if (self.purchase_option == "capacity_block") != (self.block_hours is not None):
+            raise ValueError("block_hours belongs to every offer of a capacity_block and to no other")
+        return self
+
+    @property
+    def accelerator_family(self) -> str | None:
+        """The family in the reviewed list of instance types; None for an unlisted type."""
+        with (resources.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
+            known = {row["instance_type"]: row["accelerator_family"] for row in csv.DictReader(listed)}
+        return known.get(self.instance_type.removeprefix("ml."))
+
+
+class Maturity(Frozen):
+    """Months without a change after which an architecture counts as settling, and as stable."""
+
+    settling_months: int = Field(default=2, ge=0, le=120)
+    stable_months: int = Field(default=6, ge=0, le=120)
+
+
+class Budget(Months):
+    """A team's monthly budget in the bill's own currency, and the shares of it at which a notice is sent."""
+
+    team: Text
+    amount_usd: Decimal = Field(gt=0, le=1_000_000_000, decimal_places=6, allow_inf_nan=False)
+    currency: Currency = "USD"
+    thresholds: tuple[Threshold, ...] = Field(default=(Decimal("0.5"), Decimal("0.8"), Decimal("1")), min_length=1)
+
+    @model_validator(mode="after")
+    def _thresholds_rise(self) -> Budget:
+        if list(self.thresholds) != sorted(set(self.thresholds)):
+            raise ValueError("thresholds must rise, each once, such as [0.5, 0.8, 1.0]")
+        return self
+
+
+class Decisions(Frozen):
     """The `[decisions]` section."""
 
     baselines: tuple[BaselineFile, ...] = ()
@@ -57,7 +179,7 @@ class Decisions(Stated):
     ports: tuple[Port, ...] = ()
     workloads: tuple[Workload, ...] = ()
     offers: tuple[Offer, ...] = ()
-    leans: Leans = Leans()
+    maturity: Maturity = Maturity()
     budgets: tuple[Budget, ...] = ()
     _frozen: tuple[Baseline, ...] = PrivateAttr(default=())
 
@@ -66,32 +188,40 @@ class Decisions(Stated):
         """The baselines as read from their files."""
         return self._frozen
 
-    def told(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """All of it, as a publication records it."""
-        return {"baselines": [one.model_dump(mode="json") for one in self._frozen]} | self.model_dump(
-            mode="json", include={"adjustments", "ports", "workloads", "offers", "leans", "budgets"}
-        )
+        baselines = [one.model_dump(mode="json") for one in self._frozen]
+        return {"baselines": baselines} | self.model_dump(mode="json", exclude={"baselines"})
 
     @classmethod
-    def recorded(cls, told: Mapping[str, Any]) -> Decisions:
-        """These again, as `told` recorded them."""
-        whole = cls(**{key: value for key, value in told.items() if key != "baselines"})
-        whole._frozen = tuple(Baseline(**one) for one in told.get("baselines", ()))
+    def recorded(cls, record: Mapping[str, Any]) -> Decisions:
+        """The section from its `record`, also from one that an older version wrote."""
+        content = current_keys(record)
+        whole = cls(**{key: value for key, value in content.items() if key != "baselines"})
+        whole._frozen = tuple(Baseline(**one) for one in content.get("baselines", ()))
         return whole
 
     def read(self, path: Path) -> Decisions:
-        """These with their baselines, whose files lie beside the configuration `path`.
+        """The section with its baselines, whose files are relative to the folder of the configuration `path`.
 
-        UsageError for a file that is not what was frozen, and for what contradicts another.
+        UsageError for a baseline that is not what was frozen, and for entries that contradict each other.
         """
-        frozen = tuple(read_baseline(path.parent / one.file, one.sha256) for one in self.baselines)
-        _refuse_twice(path, "baselines", [f"{one.name} version {one.version}" for one in frozen])
-        _refuse_twice(path, "baselines", [f"{one.workload_id} frozen on {one.frozen_on}" for one in frozen])
-        _refuse_twice(path, "ports", [one.name for one in self.ports])
-        _refuse_twice(path, "workloads", [one.workload_id for one in self.workloads])
-        offered = [f"{one.purchase_option} {one.instance_type} in {one.region_id}" for one in self.offers]
-        _refuse_twice(path, "offers", offered)
-        _refuse_unknown_types(path, self.offers)
+        frozen = tuple(one.read(path.parent) for one in self.baselines)
+        for kind, names in (
+            ("baselines", [f"{one.name} version {one.version}" for one in frozen]),
+            ("baselines", [f"{one.workload_id} frozen on {one.frozen_on}" for one in frozen]),
+            ("ports", [one.name for one in self.ports]),
+            ("workloads", [one.workload_id for one in self.workloads]),
+            ("offers", [f"{one.purchase_option} {one.instance_type} in {one.region_id}" for one in self.offers]),
+        ):
+            if twice := repeated(names):
+                raise UsageError(f"{path}: [[decisions.{kind}]] contain {twice} twice; remove one.")
+        for number, offer in enumerate(self.offers, start=1):
+            if offer.accelerator_family not in ("gpu", "trainium"):
+                raise UsageError(
+                    f"{path}, [[decisions.offers]] number {number}: key 'instance_type': {offer.instance_type} is no "
+                    "GPU or Trainium instance; write one such as trn1.32xlarge."
+                )
         if two := overlapping(self.budgets):
             raise UsageError(
                 f"{path}: [[decisions.budgets]] give {two[0].team} two budgets in {two[0].currency} for one month; "
@@ -109,16 +239,12 @@ class Decisions(Stated):
         return whole
 
 
-def _refuse_unknown_types(path: Path, offers: tuple[Offer, ...]) -> None:
-    for number, offer in enumerate(offers, start=1):
-        if offer.accelerator_family not in ("gpu", "trainium"):
-            raise UsageError(
-                f"{path}, [[decisions.offers]] number {number}: key 'instance_type': {offer.instance_type} is no GPU "
-                "or Trainium machine; write one such as trn1.32xlarge."
-            )
-
-
-def _refuse_twice(path: Path, kind: str, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(f"{path}: [[decisions.{kind}]] tell {twice[0]} twice; remove one.")
+def overlapping(budgets: Sequence[Budget]) -> tuple[Budget, Budget] | None:
+    """Two budgets of one team, currency and month; None where no month has two."""
+    for number, one in enumerate(budgets):
+        for other in budgets[:number]:
+            first = max(one.first_month or "", other.first_month or "")
+            last = min(one.last_month or "9999-99", other.last_month or "9999-99")
+            if (one.team, one.currency) == (other.team, other.currency) and first <= last:
+                return other, one
+    return None

@@ -1,11 +1,13 @@
-"""Kinds of values that statements are made of, each refused by its key where it is another."""
+"""Kinds of values in the configuration, and what several sections of it have in common."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Annotated
+from itertools import pairwise
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 # What is printed and put into SQL has no control characters.
 Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -18,7 +20,26 @@ Amount = Annotated[Decimal, Field(gt=0, le=1_000_000_000, decimal_places=2, allo
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Stated(BaseModel):
-    """A part of the configuration that never changes once read and knows no other key."""
+class Frozen(BaseModel):
+    """A part of the configuration that never changes once read and has no other key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Months(Frozen):
+    """A range of months (YYYY-MM), both included; a missing end is open."""
+
+    first_month: Month | None = None
+    last_month: Month | None = None
+
+    @model_validator(mode="after")
+    def _are_in_order(self) -> Self:
+        if self.first_month and self.last_month and self.first_month > self.last_month:
+            raise ValueError(f"first_month {self.first_month} is after last_month {self.last_month}; swap them")
+        return self
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name, in alphabetical order, that occurs twice; None where each occurs once."""
+    ordered = sorted(names)
+    return next((one for one, other in pairwise(ordered) if one == other), None)

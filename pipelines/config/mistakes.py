@@ -1,8 +1,8 @@
-"""A mistake in the configuration, in one sentence of our own words."""
+"""Mistakes in the configuration and in registrations, each as one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,70 +10,92 @@ from pydantic import ValidationError
 
 from pipelines.base.errors import UsageError
 
-# Lists of tables in the configuration.
+# Lists of tables in the configuration whose entries have names.
 SOURCES = ("billing", "runs", "reservations", "commitments")
-# What opens something; a configuration is copied, mailed and committed.
+# Keys that were renamed: old -> new.
+RENAMED_KEYS = {"leans": "maturity", "told_on": "reported_on", "spike_run_ids": "pilot_run_ids"}
+# Secrets: a configuration is copied, mailed and committed.
 _SECRETS = (("notify", "slack", "webhook_url"), ("notify", "mail", "password"), ("privacy", "key"))
-# What pydantic says in the words of its own types.
-_WORDS = {
+# By pydantic's type of mistake.
+_FIXES = {
     "missing": "it is missing; add it",
     "tuple_type": "write a list in brackets",
     "model_type": "write a table of keys and values",
     "string_type": "write text in quotes",
+    "date_type": "write a day such as 2026-07-01, without quotes",
+    "is_instance_of": "write a day such as 2026-07-01, without quotes",
 }
 _PLAIN = "write text without control characters, at least one letter"
-_PATTERN_WORDS = {
+_PATTERN_FIXES = {
     "name": "use letters, digits, '.', '_' and '-', a letter or digit first",
     "location": "write a folder or s3://bucket/prefix",
     "registrations": "write a folder or s3://bucket/prefix",
     "memory_limit": "write a size such as 2GB",
-    "first_month": "write a month such as 2026-07",
-    "last_month": "write a month such as 2026-07",
+    **dict.fromkeys(("month", "first_month", "last_month"), "write a month such as 2026-07"),
     "empty_months": "write months such as 2026-07",
-    "sha256": "write the 64 hex digits that `sha256sum` gives of the file",
-    "month": "write a month such as 2026-07",
+    "sha256": "write the 64 hex digits that `sha256sum` prints for the file",
     "payer_account_ids": "write an account id of twelve digits",
     "currency": "write a currency as the bill does, such as USD",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 
 
-def first_mistake(error: ValidationError, path: Path, content: dict[str, Any], environment: Collection[str]) -> str:
-    """The first mistake pydantic found, naming the file or environment variable, the key and the mend."""
-    mistake = error.errors()[0]
+def first_mistake(
+    error: ValidationError,
+    where: str,
+    content: Mapping[str, Any] | None = None,
+    lists: Collection[str] = (),
+    environment: Collection[str] = (),
+) -> str:
+    """The first mistake pydantic found: file or environment variable, entry, key and how to fix it.
+
+    `content` is what was validated, in which `lists` are lists of tables.
+    """
+    mistakes = error.errors()
+    old = next((m for m in mistakes if m["type"] == "extra_forbidden" and m["loc"][-1] in RENAMED_KEYS), None)
+    mistake = old or mistakes[0]
+    kind = mistake["type"]
     keys = [str(part) for part in mistake["loc"] if part != "[key]"]
     variable = "__".join(["TRAINLEDGER_" + keys[0], *keys[1:]]).upper() if keys else ""
-    where = f"environment variable {variable}" if variable in environment else str(path)
-    if len(keys) > 1 and keys[0] in SOURCES and mistake["type"] != "model_type":
+    where = f"environment variable {variable}" if variable in environment else where
+    if len(keys) > 1 and keys[0] in lists and kind != "model_type":
         number = int(keys[1])
-        entries = content.get(keys[0], [])
-        name = entries[number].get("name") if number < len(entries) else None
-        where += f", [[{keys[0]}]] {name if name and isinstance(name, str) else f'number {number + 1}'}"
+        entries = (content or {}).get(keys[0], [])
+        named = [entries[number].get(key) for key in ("name", "run_id")] if number < len(entries) else []
+        name = next((name for name in named if name and isinstance(name, str)), f"number {number + 1}")
+        where += f", [[{keys[0]}]] {name}"
         keys = keys[2:]
     key = ".".join(keys)
-    kind = mistake["type"]
+    if old:
+        return f"{where}: key {key!r} is now called {RENAMED_KEYS[keys[-1]]!r}; rename it."
     if kind == "extra_forbidden" or (kind == "literal_error" and mistake["loc"][-1] == "[key]"):
         return f"{where}: unknown key {key!r}; remove it or check its spelling."
-    if kind == "tuple_type" and key in SOURCES:
+    if kind == "tuple_type" and key in lists:
         return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
     # An entry of a list is one of what the list is of.
-    named = next((part for part in reversed(keys) if not part.isdigit()), "")
-    said = _PATTERN_WORDS.get(named, _PLAIN) if kind == "string_pattern_mismatch" else _WORDS.get(kind)
+    last = next((part for part in reversed(keys) if not part.isdigit()), "")
+    fix = _PATTERN_FIXES.get(last, _PLAIN) if kind == "string_pattern_mismatch" else _FIXES.get(kind)
     if kind == "too_short" and key == "privacy.key":
-        said = "it is too short; give it 32 characters or more"
-    said = said or mistake["msg"].removeprefix("Value error, ")
-    return f"{where}: key {key!r}: {said}." if key else f"{where}: {said}."
+        fix = "it is too short; give it 32 characters or more"
+    fix = fix or mistake["msg"].removeprefix("Value error, ")
+    return f"{where}: key {key!r}: {fix}." if key else f"{where}: {fix}."
+
+
+def current_keys(content: Any) -> Any:
+    """Content with the present name of every renamed key, as recorded by an older version."""
+    if isinstance(content, Mapping):
+        return {RENAMED_KEYS.get(key, key): current_keys(value) for key, value in content.items()}
+    return [current_keys(one) for one in content] if isinstance(content, list | tuple) else content
 
 
 def refuse_secrets(path: Path, content: dict[str, Any]) -> None:
-    """UsageError where the file holds what belongs into the environment."""
+    """UsageError where the file holds a secret, which belongs into the environment."""
     for keys in _SECRETS:
-        place: Any = content
+        part: Any = content
         for key in keys:
-            place = place.get(key) if isinstance(place, dict) else None
-        if place is not None:
-            variable = "TRAINLEDGER_" + "__".join(keys).upper()
+            part = part.get(key) if isinstance(part, dict) else None
+        if part is not None:
             raise UsageError(
                 f"{path}: key {'.'.join(keys)!r} is a secret; take it out of the file and set the environment variable "
-                f"{variable}."
+                f"{'TRAINLEDGER_' + '__'.join(keys).upper()}."
             )

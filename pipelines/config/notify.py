@@ -1,4 +1,4 @@
-"""Who is told what: the `[notify]` section. Addresses that open something and passwords come from the environment."""
+"""The `[notify]` section: channels and topics. Webhook addresses and passwords come from the environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from pipelines.base.resources import known_reports
-from pipelines.config.sources import Frozen
+from pipelines.config.fields import Frozen
 
 Topic = Literal["report", "check", "anomaly", "budget", "failure"]
 # Words between dots, as on both sides of an address's one @.
@@ -23,7 +23,7 @@ def _is_address(address: str) -> str:
     name, _, domain = address.partition("@")
     is_plain = address.isprintable() and not any(c in ' ,;:\\"<>()[]' for c in address)
     if not (is_plain and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(domain)):
-        raise ValueError(f"{address!r} is no address; write such as finops@acme.dev")
+        raise ValueError(f"{address!r} is not a mail address; write one such as finops@acme.dev")
     return address
 
 
@@ -38,7 +38,7 @@ class SlackChannel(Frozen):
     @field_validator("webhook_url")
     @classmethod
     def _is_private(cls, url: SecretStr | None) -> SecretStr | None:
-        # Whoever reads the address on its way may write to the channel; no words of ours, nor urllib's, repeat it.
+        # The address is a secret: no message repeats it.
         if url is not None and not _is_sealed(url.get_secret_value()):
             raise ValueError("write the https address that Slack gives of an incoming webhook")
         return url
@@ -84,7 +84,7 @@ class MailChannel(Frozen):
     def _is_sendable(cls, password: SecretStr | None) -> SecretStr | None:
         if password and not password.get_secret_value().isascii():
             raise ValueError("mail servers take plain ASCII letters, digits and signs alone; choose another password")
-        # A variable that is set to nothing is one that is not set.
+        # An empty variable counts as unset.
         return password or None
 
     @model_validator(mode="after")
@@ -95,7 +95,7 @@ class MailChannel(Frozen):
 
 
 class Notify(Frozen):
-    """Off unless a channel is configured; `about` says what is told there."""
+    """Off unless a channel is configured; `about` are the topics sent there."""
 
     slack: SlackChannel | None = None
     mail: MailChannel | None = None
@@ -114,7 +114,7 @@ class Notify(Frozen):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The names of those that are configured."""
+        """The names of the configured channels."""
         return tuple(name for name in ("slack", "mail") if getattr(self, name))
 
 

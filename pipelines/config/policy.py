@@ -1,4 +1,4 @@
-"""Where AWS leaves something open, the choice that is made; a publication says under which choices it was made."""
+"""The `[policy]` section, choices where AWS leaves something open, and the `[privacy]` section."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AwareDatetime, Field, SecretStr, ValidationError, field_validator
 
 from pipelines.base.errors import UsageError
 from pipelines.base.limits import MOST_PASSES
+from pipelines.config.fields import Frozen
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+PRIVACY_KEY = "TRAINLEDGER_PRIVACY__KEY"
 
 
-class Policy(BaseModel):
+class Policy(Frozen):
     """The `[policy]` section (docs/decisions/0007).
 
-    `savings_plan_unused`: AWS states no net value of a plan's unused hours; "scaled" takes the gross one by the fee's
-    net over gross, "gross" takes it as it is. `identity_tolerance_usd`: how far a closed bill may miss an identity.
-    `target_passes`: after how many passes in a row a target counts as held, beside the first pass.
-    `shared_cost`: who storage, network and control planes without a run fall to in the showback; "keep" leaves them,
-    "pro_rata" goes by the teams' cost of runs, "owner" by the line's tag, else by who uses its account most.
-    `assumed_eligible`: on-demand usage that commitments may cover though no documentation says so: "hyperpod" by
-    SageMaker's plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in any case.
-    `as_of`: where the fees of an open month are cut, after its newest hour of use; None cuts them there.
+    `savings_plan_unused`: AWS reports no net value of a plan's unused hours; "scaled" multiplies the gross value by the
+    fee's net over gross, "gross" takes it as it is. `identity_tolerance_usd`: how far a closed bill may miss an
+    identity. `target_passes`: passes in a row after which a target counts as held, in addition to the first pass.
+    `shared_cost`: showback of storage, network and control planes without a run; "keep" leaves them, "pro_rata" goes
+    by the teams' cost of runs, "owner" by the line's tag, else by the largest user of its account.
+    `assumed_eligible`: on-demand usage that commitments may cover without documentation: "hyperpod" by SageMaker's
+    plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in any case.
+    `as_of`: the moment after which fees of an open month do not count; None means its newest hour of use.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     savings_plan_unused: Literal["scaled", "gross"] = "scaled"
     identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
@@ -54,10 +54,17 @@ class Policy(BaseModel):
             raise ValueError("write a time of the years 1 to 9999 in UTC") from None
 
     def cut_at(self, as_of: str) -> Policy:
-        """The policy with another `as_of`, written as a time with its zone; UsageError when it is none."""
+        """The policy with another `as_of`, a time with its zone; UsageError for anything else."""
         try:
             return Policy(**{**self.model_dump(), "as_of": as_of})
         except ValidationError:
             raise UsageError(
                 f"--as-of {as_of} is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
             ) from None
+
+
+class Privacy(Frozen):
+    """The `[privacy]` section: what is published as pseudonyms; the key is $TRAINLEDGER_PRIVACY__KEY."""
+
+    pseudonyms: tuple[Literal["accounts", "users"], ...] = ()
+    key: SecretStr | None = Field(default=None, min_length=32)

@@ -1,6 +1,6 @@
 """Configuration, read once: trainledger.toml overridden by TRAINLEDGER_* environment variables.
 
-With `settings_file`, the only module that reads the environment; everything else takes arguments.
+With `file`, the only module that reads the environment; everything else takes arguments.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from pydantic_settings import (
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
 from pipelines.config.decisions import Decisions
+from pipelines.config.fields import Frozen, repeated
 from pipelines.config.file import read_config
 from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
 from pipelines.config.notify import Notify
-from pipelines.config.policy import Policy
-from pipelines.config.privacy import Privacy
+from pipelines.config.policy import Policy, Privacy
 from pipelines.config.sources import (
     BillingSource,
     CommitmentSource,
-    Frozen,
     Location,
     ProofSource,
     ReservationSource,
@@ -40,7 +39,7 @@ from pipelines.config.sources import (
 )
 from pipelines.config.terms import Terms
 
-# delta-rs takes these for something else than part of a folder's name, or panics.
+# delta-rs misreads these characters in the name of a folder, or panics.
 _UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
 STANDARD_TAGS: dict[str, tuple[str, ...]] = {
     "run_id": ("run_id", "RunId"),
@@ -50,14 +49,14 @@ STANDARD_TAGS: dict[str, tuple[str, ...]] = {
 
 
 class Warehouse(S3Options):
-    """Where everything we write lives, and which engine runs the models."""
+    """Location of everything that is written, and the engine that runs the models."""
 
     location: Location = "warehouse"
     engine: Literal["duckdb", "spark"] = "duckdb"
     memory_limit: str = Field(default="2GB", pattern=r"^[0-9]+(\.[0-9]+)? ?[KMGTkmgt]i?[Bb]$")
     threads: int | None = Field(default=None, ge=1, le=1024)
     spark_master: str = "local[2]"
-    # Every table passes its compiled checks; the public marts pass this gate too.
+    # The public marts pass this gate in addition to their compiled checks.
     gate: Literal["great_expectations", "none"] = "great_expectations"
 
 
@@ -96,10 +95,8 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _names_are_unique(self) -> Settings:
         for kind in SOURCES:
-            names = [source.name for source in getattr(self, kind)]
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                raise ValueError(f"[[{kind}]] name {twice[0]!r} is used twice; give each source its own")
+            if twice := repeated(source.name for source in getattr(self, kind)):
+                raise ValueError(f"[[{kind}]] name {twice!r} is used twice; give each source its own")
         return self
 
     @classmethod
@@ -132,12 +129,12 @@ def load_settings(config: Path | None = None) -> Settings:
             "write it as JSON or unset it."
         ) from None
     except ValidationError as error:
-        raise UsageError(first_mistake(error, path, content, os.environ)) from None
+        raise UsageError(first_mistake(error, str(path), content, SOURCES, os.environ)) from None
     base = path.parent
     warehouse = _anchored(settings.warehouse, base)
     if found := _UNADDRESSABLE.search(warehouse.location):
         raise UsageError(
-            f"{path}: key 'warehouse.location': {warehouse.location} holds {found[0]!r}, which the address of a "
+            f"{path}: key 'warehouse.location': {warehouse.location} contains {found[0]!r}, which the address of a "
             "Delta table cannot; choose another folder."
         )
     billing = tuple(_anchored(source, base) for source in settings.billing)
@@ -157,10 +154,10 @@ def load_settings(config: Path | None = None) -> Settings:
 
 def _anchored(part: Any, base: Path, key: str = "location") -> Any:
     """Relative folders are relative to the configuration file, not to the caller's folder."""
-    place = getattr(part, key)
-    if place is None or "://" in place:
+    location = getattr(part, key)
+    if location is None or "://" in location:
         return part
-    return part.model_copy(update={key: str((base / Path(place).expanduser()).resolve())})
+    return part.model_copy(update={key: str((base / Path(location).expanduser()).resolve())})
 
 
 def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:
@@ -168,7 +165,7 @@ def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:
     for source in billing:
         others = read.setdefault((source.location.rstrip("/"), source.endpoint_url), [])
         for other in others:
-            # An entry without `export` reads whichever export lies there.
+            # An entry without `export` reads whichever export is there.
             if other.export == source.export or None in (other.export, source.export):
                 raise UsageError(
                     f"{path}: [[billing]] {other.name} and {source.name} have the same location, so its bill "
@@ -185,7 +182,7 @@ def schedule_cron() -> str:
         return Schedule().cron
 
 
-def tells_somebody() -> bool:
+def has_channels() -> bool:
     """Whether the configuration, where there is one, names a channel under [notify]."""
     try:
         return bool(load_settings().notify.channels)

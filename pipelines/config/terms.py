@@ -1,21 +1,20 @@
-"""What contracts with AWS say and no bill does: agreements on spend (EDP, private pricing) and pools of credits.
+"""Contract terms that no bill contains: agreements on spend (EDP, private pricing), credit pools, quoted rates.
 
-AWS documents neither in the export, so every rule is a key of the declaration with the default named here.
+AWS documents none of them in the export, so every rule is a key with the default given here.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import date, timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipelines.config.fields import AccountId, Amount, Currency, Month, Stated, Text
+from pipelines.config.fields import AccountId, Amount, Currency, Frozen, Month, Months, Text, repeated
 
 
-class Term(Stated):
-    """What agreements and pools have in common; nothing named means every payer of the bill."""
+class Term(Frozen):
+    """What agreements and pools have in common; without payers it covers every payer of the bill."""
 
     name: Text
     payer_account_ids: tuple[AccountId, ...] = ()
@@ -24,24 +23,18 @@ class Term(Stated):
     excluded_services: tuple[Text, ...] = ()
 
     @model_validator(mode="after")
-    def _services_are_told_one_way(self) -> Term:
+    def _has_one_list_of_services(self) -> Term:
         if self.eligible_services and self.excluded_services:
             raise ValueError("name eligible_services or excluded_services, not both")
         return self
 
 
-class Period(Stated):
-    """A stretch of whole months, and what is to be spent in it."""
+class Period(Months):
+    """Whole months, and the spend committed for them."""
 
-    first_month: Month
-    last_month: Month
+    first_month: Month = Field(...)  # pyright: ignore[reportIncompatibleVariableOverride]
+    last_month: Month = Field(...)  # pyright: ignore[reportIncompatibleVariableOverride]
     commitment_usd: Amount
-
-    @model_validator(mode="after")
-    def _months_are_in_order(self) -> Period:
-        if self.first_month > self.last_month:
-            raise ValueError(f"first_month {self.first_month} is after last_month {self.last_month}; swap them")
-        return self
 
     @property
     def started_on(self) -> date:
@@ -55,10 +48,10 @@ class Period(Stated):
 
 
 class Agreement(Term):
-    """A commitment to spend. `counts`: "billed" is what invoices say, "effective" spreads upfront fees over their term.
-    `credits`: whether what credits paid counts as well ("before" them) or not ("after"). `marketplace`: whether what
-    other sellers bill counts. `shortfall`: what is missing at the end is "paid", "carried" into the next period, or
-    "none" of it is owed. Tax never counts.
+    """A commitment to spend. `counts`: "billed" as invoiced, "effective" spreads upfront fees over their term.
+    `credits`: spend counts "before" or "after" credits. `marketplace`: whether other sellers' charges count.
+    `shortfall`: the amount missing at the end is "paid", "carried" into the next period, or "none" of it is owed.
+    Tax never counts.
     """
 
     counts: Literal["billed", "effective"] = "billed"
@@ -76,7 +69,7 @@ class Agreement(Term):
 
 
 class CreditPool(Term):
-    """Credits issued under one program; `matches` is text that the description of its lines on the bill has."""
+    """Credits issued under one program; `matches` is text in the description of its bill lines."""
 
     matches: Text
     issued_usd: Amount
@@ -90,9 +83,9 @@ class CreditPool(Term):
         return self
 
 
-class Rates(Stated):
-    """Rates of an offer of a commitment that the payer knows, from AWS's price list or a quote: price over list price,
-    by instance type, "fargate" or "lambda"; without a region they hold in any.
+class Rates(Frozen):
+    """Rates of a commitment offer, from AWS's price list or a quote: price over list price by instance type, "fargate"
+    or "lambda"; without a region they hold in any.
     """
 
     commitment_kind: Literal[
@@ -106,7 +99,7 @@ class Rates(Stated):
     as_of: date
 
 
-class Terms(Stated):
+class Terms(Frozen):
     """The `[terms]` section."""
 
     agreements: tuple[Agreement, ...] = ()
@@ -114,22 +107,14 @@ class Terms(Stated):
     rates: tuple[Rates, ...] = ()
 
     @model_validator(mode="after")
-    def _each_rate_is_told_once(self) -> Terms:
-        told = Counter(
-            (one.commitment_kind, one.purchase_term, one.payment_option, one.region, key)
+    def _entries_are_unique(self) -> Terms:
+        rates = [
+            ", ".join(filter(None, (one.commitment_kind, one.purchase_term, one.payment_option, one.region, key)))
             for one in self.rates
             for key in one.paid_ratio
-        )
-        twice = next((rate for rate, count in told.items() if count > 1), None)
-        if twice:
-            raise ValueError(f"[[terms.rates]] tell {', '.join(filter(None, twice))} twice; remove one")
-        return self
-
-    @model_validator(mode="after")
-    def _names_are_unique(self) -> Terms:
-        for kind in ("agreements", "credits"):
-            names = [term.name for term in getattr(self, kind)]
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                raise ValueError(f"[[terms.{kind}]] tell {twice[0]} twice; remove one")
+        ]
+        names = {"agreements": [one.name for one in self.agreements], "credits": [one.name for one in self.credits]}
+        for kind, found in (names | {"rates": rates}).items():
+            if twice := repeated(found):
+                raise ValueError(f"[[terms.{kind}]] contain {twice} twice; remove one")
         return self

@@ -11,7 +11,7 @@ from pipelines.defs.resources import Ledger
 from pipelines.defs.steps import ONE_RUN, POOL, asset_key, months_of, step
 from pipelines.models.build import FailedChecks
 from pipelines.models.built import Built
-from pipelines.models.catalog import MADE_UP, Model, load_catalog
+from pipelines.models.catalog import SESSION_TABLES, Model, load_catalog
 from pipelines.models.checks import Severity
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.publish import publish
@@ -30,7 +30,7 @@ def model_asset(model: Model) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=key,
-        deps=[asset_key(name) for name in model.inputs if name not in MADE_UP],
+        deps=[asset_key(name) for name in model.inputs if name not in SESSION_TABLES],
         description=contract.description,
         owners=[f"team:{contract.owner}"],
         kinds={

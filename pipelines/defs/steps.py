@@ -7,7 +7,7 @@ import dagster as dg
 
 from pipelines.base.errors import TrainledgerError, UnreachableError, UsageError
 from pipelines.defs.resources import Ledger
-from pipelines.models.catalog import GIVEN, load_catalog
+from pipelines.models.catalog import INPUT_TABLES, load_catalog
 from pipelines.models.publish import Plan
 
 # A source that does not answer is asked again; bad content fails at once.
@@ -41,4 +41,4 @@ def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:
 
 def asset_key(table: str) -> dg.AssetKey:
     """`layer/name` of any table a model reads."""
-    return dg.AssetKey(["raw", table] if table in GIVEN else load_catalog()[table].key.split("/"))
+    return dg.AssetKey(["raw", table] if table in INPUT_TABLES else load_catalog()[table].key.split("/"))

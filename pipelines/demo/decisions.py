@@ -102,14 +102,14 @@ instance_type = "p5.48xlarge"
 region_id = "us-east-1"
 purchase_option = "on_demand"
 lead_days = 21
-told_on = 2026-07-20
+reported_on = 2026-07-20
 
 [[decisions.offers]]
 instance_type = "trn1.32xlarge"
 region_id = "us-east-1"
 purchase_option = "capacity_block"
 lead_days = 3
-told_on = 2026-07-20
+reported_on = 2026-07-20
 price_per_hour_usd = "9.532"
 block_hours = 24
 

@@ -125,7 +125,7 @@ def may_describe_capacity(source: Any) -> Iterator[Finding]:
     """Whether AWS may be asked for reserved capacity, in each region that a [[reservations]] source asks."""
     from botocore.exceptions import BotoCoreError
 
-    for region in source.asked_regions:
+    for region in source.queried_regions:
         for action in ("DescribeCapacityReservations", "DescribeCapacityBlocks"):
             subject, check = f"reservations {source.name}", region or "region of profile"
             try:

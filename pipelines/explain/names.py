@@ -18,7 +18,7 @@ from pipelines.base import resources
 from pipelines.base.errors import UsageError, shown
 from pipelines.explain.layout import folded
 from pipelines.explain.query import near
-from pipelines.models.catalog import GIVEN, Model, load_catalog
+from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
 from pipelines.models.contract import Column, load_columns, load_contract
 from pipelines.models.expressions import Expression, load_expressions
 from pipelines.present.buckets import BUCKETS
@@ -219,7 +219,7 @@ def _selected(model: Model) -> dict[str, str]:
 def _copied(column: exp.Column, read: list[exp.Table], name: str) -> str:
     """Where a column that is taken over comes from: the table, or the step of the same file, it is read from."""
     source = next((t.name for t in read if t.alias_or_name == column.table), read[0].name if read else "its input")
-    step = "" if source in load_catalog() or source in GIVEN else "the step "
+    step = "" if source in load_catalog() or source in INPUT_TABLES else "the step "
     return f"from {step}{source}" + (f", where it is {column.name}" if column.name != name else "")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.base import resources
 from pipelines.explain.names import column_origins
-from pipelines.models.catalog import GIVEN, MADE_UP, Model, load_catalog
+from pipelines.models.catalog import INPUT_TABLES, SESSION_TABLES, Model, load_catalog
 from pipelines.models.contract import load_contract
 
 _MADE = "<!-- Written by `trainledger export dictionary`; change the models or their contracts instead. -->"
@@ -85,7 +85,7 @@ def _table_told(model: Model) -> dict[str, Any]:
         "is_stored": model.stored,
         "grain": load_contract(model.key).grain.removeprefix("one row per "),
         "made_by": str(path),
-        "reads": sorted({*model.inputs} - MADE_UP),
+        "reads": sorted({*model.inputs} - SESSION_TABLES),
         "rests_on": sorted(_sources(model)),
     }
 
@@ -122,7 +122,7 @@ def _sources(model: Model) -> set[str]:
         met.add(name)
         if name in load_catalog():
             waiting += load_catalog()[name].inputs
-        elif name in GIVEN - MADE_UP:
+        elif name in INPUT_TABLES - SESSION_TABLES:
             found.add(name)
     return found
 

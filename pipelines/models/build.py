@@ -22,9 +22,9 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models import records
 from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.built import BuildRecords, Built
-from pipelines.models.catalog import BILLS, GIVEN, PUBLISHED, SCHEMAS, Catalog, Model, load_catalog
+from pipelines.models.catalog import BILLS, INPUT_TABLES, PUBLISHED, SCHEMAS, Catalog, Model, load_catalog
 from pipelines.models.contract import Contract, load_contract
-from pipelines.models.declared import STATED, stated_select
+from pipelines.models.declared import DECLARED_TABLES, declared_select
 from pipelines.models.published_tables import view_published
 from pipelines.models.revision import BUILD_CODE
 from pipelines.models.statement import written_select
@@ -116,19 +116,19 @@ class Builder:
 
     def read_runs(self) -> dict[str, int]:
         """Bring the tracker tables up to date with every run source; rows by table."""
-        return records.bring_runs(self.warehouse)
+        return records.refresh_runs(self.warehouse)
 
     def read_reservations(self) -> int:
         """Bring the table of reserved capacity up to date with its sources; its rows."""
-        return records.bring_reservations(self.warehouse)
+        return records.refresh_reservations(self.warehouse)
 
     def read_registrations(self) -> dict[str, int]:
         """Bring the tables of pre-registrations up to date with their folder; rows by table."""
-        return records.bring_registrations(self.warehouse)
+        return records.refresh_registrations(self.warehouse)
 
     def read_commitments(self) -> int:
         """Bring the table of commitments told beside the bill up to date with its sources; its rows."""
-        return records.bring_commitments(self.warehouse)
+        return records.refresh_commitments(self.warehouse)
 
     def confirm(self, name: str, period: str | None = None) -> Built:
         """What a table's committed build came to; CheckError when its inputs have changed since."""
@@ -243,20 +243,25 @@ class Builder:
         seen.add(name)
         if name in BILLS:
             self.warehouse.bill.view(engine, name, period)
-        elif name in ARGUMENTS:
-            engine.view_sql(name, argument_select(name, period, self.warehouse.settings.policy))
-        elif name == DELIVERIES:
-            engine.view_sql(name, delivery_select(self.warehouse.bill.deliveries))
-        elif name in STATED:
-            engine.view_sql(name, stated_select(name, self.warehouse.settings.decisions, self.warehouse.settings.terms))
         elif name in PUBLISHED:
             view_published(engine, self.lake, name, PUBLISHED[name])
-        elif name in self.catalog and not self.catalog[name].stored:
-            for wanted in self.catalog[name].inputs:
+        elif select := self._select(name, period):
+            for wanted in self.catalog[name].inputs if name in self.catalog else ():
                 self._view(engine, wanted, period, seen)
-            engine.view_sql(name, self.catalog[name].text)
+            engine.view_sql(name, select)
         else:
             engine.view(name, self._files(name, period))
+
+    def _select(self, name: str, period: str | None) -> str | None:
+        """The SELECT of a table that is computed where it is read; None for a stored one."""
+        settings = self.warehouse.settings
+        if name in ARGUMENTS:
+            return argument_select(name, period, settings.policy)
+        if name == DELIVERIES:
+            return delivery_select(self.warehouse.bill.deliveries)
+        if name in DECLARED_TABLES:
+            return declared_select(name, settings.decisions, settings.terms)
+        return self.catalog[name].text if name in self.catalog and not self.catalog[name].stored else None
 
     def _files(self, name: str, period: str | None) -> list[Path]:
         """Committed files of a table: of the month for a model made by month, else all of it."""
@@ -279,7 +284,7 @@ class Builder:
 
     def _address(self, name: str, period: str | None) -> tuple[str, str | None]:
         """Where a table rests, and the month of it that a model of `period` reads."""
-        if name in GIVEN:
+        if name in INPUT_TABLES:
             return f"raw/{name}", None
         model = self.catalog[name]
         return model.key, period if model.grain == "month" else None
@@ -290,16 +295,10 @@ class Builder:
         for name in self.catalog.resting_on(model):
             if name in BILLS:
                 parts = [self.warehouse.bill.fingerprint(name, period)]
-            elif name in ARGUMENTS:
-                parts = [argument_select(name, period, self.warehouse.settings.policy)]
-            elif name == DELIVERIES:
-                parts = [delivery_select(self.warehouse.bill.deliveries)]
-            elif name in STATED:
-                parts = [stated_select(name, self.warehouse.settings.decisions, self.warehouse.settings.terms)]
             elif name in PUBLISHED:
-                parts = []  # what was published before is no reason to build again
-            elif name in self.catalog and not self.catalog[name].stored:
-                parts = [self.catalog[name].text]
+                parts = []  # an earlier publication is no reason to build again
+            elif select := self._select(name, period):
+                parts = [select]
             else:
                 # Only the content counts: an input rebuilt to the same rows changes nothing here.
                 parts = self.lake.contents(*self._address(name, period))

@@ -23,7 +23,7 @@ from pipelines.base.errors import UsageError
 from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.models.arguments import ARGUMENTS, DELIVERIES
-from pipelines.models.declared import STATED
+from pipelines.models.declared import DECLARED_TABLES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,10 +47,10 @@ PUBLISHED = {
     "published_restated_figure": "core/fct_restated_figure",
 }
 # Made up by the build itself, so no step of it makes them.
-MADE_UP = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED, *STATED})
-GIVEN = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *MADE_UP})
+SESSION_TABLES = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED, *DECLARED_TABLES})
+INPUT_TABLES = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *SESSION_TABLES})
 # What we wrote of the sources ourselves, by its address in the warehouse.
-WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in GIVEN - MADE_UP - {*BILLS}))
+WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in INPUT_TABLES - SESSION_TABLES - {*BILLS}))
 LAYERS = ("reference", "staging", "core", "detail", "marts")
 # The layers that users query, by the schema each is published in.
 SCHEMAS = {"marts": "mart", "detail": "detail"}
@@ -101,7 +101,7 @@ class Catalog:
             raise UsageError(f"Two files make the table {twice}; rename one of them.")
         for model in models:
             for name in model.inputs:
-                if name not in self._models and name not in GIVEN:
+                if name not in self._models and name not in INPUT_TABLES:
                     raise UsageError(f"{model.path} reads {name}, which no file makes; check the name.")
 
     def __getitem__(self, name: str) -> Model:
@@ -128,7 +128,7 @@ class Catalog:
         done: dict[str, Model] = {}
 
         def visit(name: str, above: tuple[str, ...]) -> None:
-            if name in done or name in GIVEN:
+            if name in done or name in INPUT_TABLES:
                 return
             if name in above:
                 raise UsageError(f"These tables read each other in a ring: {' -> '.join((*above, name))}.")

@@ -12,7 +12,7 @@ from pipelines.ingest.inventory.registrations import registrations_fingerprint
 from pipelines.ingest.inventory.reservations import reservations_fingerprint
 from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW
-from pipelines.models.records import COMMITMENT_DOUBTS, RESERVATION_DOUBTS, RUN_DOUBTS, known_doubts
+from pipelines.models.records import COMMITMENT_WARNINGS, RESERVATION_WARNINGS, RUN_WARNINGS, recorded_warnings
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
@@ -73,7 +73,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
         "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
         "registrations": registrations_fingerprint(warehouse.settings.proof),
-        "decisions": warehouse.settings.decisions.told(),
+        "decisions": warehouse.settings.decisions.record(),
         "terms": warehouse.settings.terms.model_dump(mode="json"),
         "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
@@ -169,11 +169,11 @@ def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, obj
         for table, sentences in builder.warehouse.bill.warnings(month).items()
     ]
     if builder.warehouse.settings.runs:
-        found.append(("raw/tracker_run", None, known_doubts(builder.warehouse, RUN_DOUBTS) or []))
+        found.append(("raw/tracker_run", None, recorded_warnings(builder.warehouse, RUN_WARNINGS) or []))
     if builder.warehouse.settings.reservations:
-        found.append((f"raw/{RESERVATIONS}", None, known_doubts(builder.warehouse, RESERVATION_DOUBTS) or []))
+        found.append((f"raw/{RESERVATIONS}", None, recorded_warnings(builder.warehouse, RESERVATION_WARNINGS) or []))
     if builder.warehouse.settings.commitments:
-        found.append((f"raw/{COMMITMENTS}", None, known_doubts(builder.warehouse, COMMITMENT_DOUBTS) or []))
+        found.append((f"raw/{COMMITMENTS}", None, recorded_warnings(builder.warehouse, COMMITMENT_WARNINGS) or []))
     for table, period, sentences in found:
         doubt = CheckResult(
             check="delivered_without_doubt",

@@ -20,10 +20,10 @@ from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESE
 from pipelines.models.warehouse import Warehouse
 
 # Where the sentences about what was read with a doubt are kept.
-RUN_DOUBTS = "checks/raw/tracker.json"
-RESERVATION_DOUBTS = f"checks/raw/{RESERVATIONS}.json"
-REGISTRATION_DOUBTS = "checks/raw/proof.json"
-COMMITMENT_DOUBTS = f"checks/raw/{COMMITMENTS}.json"
+RUN_WARNINGS = "checks/raw/tracker.json"
+RESERVATION_WARNINGS = f"checks/raw/{RESERVATIONS}.json"
+REGISTRATION_WARNINGS = "checks/raw/proof.json"
+COMMITMENT_WARNINGS = f"checks/raw/{COMMITMENTS}.json"
 
 # The modules whose code makes the raw tables; of runs, one more for each kind of source (READERS).
 RUN_CODE = "pipelines.ingest.runs.tracker"
@@ -41,7 +41,7 @@ def run_code(kinds: Collection[str]) -> tuple[str, ...]:
     return (RUN_CODE, *(READERS[kind] for kind in sorted(set(kinds))))
 
 
-def bring_runs(warehouse: Warehouse) -> dict[str, int]:
+def refresh_runs(warehouse: Warehouse) -> dict[str, int]:
     """The tracker tables, from every run source; rows by table."""
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
@@ -51,10 +51,10 @@ def bring_runs(warehouse: Warehouse) -> dict[str, int]:
 
     seals = [runs_fingerprint(source) for source in warehouse.settings.runs]
     seals.append(code_digest(*run_code([source.kind for source in warehouse.settings.runs])))
-    return _bring(warehouse, RAW_TABLES, seals, RUN_DOUBTS, read)
+    return _bring(warehouse, RAW_TABLES, seals, RUN_WARNINGS, read)
 
 
-def bring_reservations(warehouse: Warehouse) -> int:
+def refresh_reservations(warehouse: Warehouse) -> int:
     """The table of reserved capacity, from every source of it; its rows."""
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
@@ -63,10 +63,10 @@ def bring_reservations(warehouse: Warehouse) -> int:
 
     seals = [reservations_fingerprint(source) for source in warehouse.settings.reservations]
     seals += [code_digest(RESERVATION_CODE), hashlib.sha256(_INSTANCE_TYPES.read_bytes()).hexdigest()]
-    return _bring(warehouse, (RESERVATIONS,), seals, RESERVATION_DOUBTS, read)[RESERVATIONS]
+    return _bring(warehouse, (RESERVATIONS,), seals, RESERVATION_WARNINGS, read)[RESERVATIONS]
 
 
-def bring_registrations(warehouse: Warehouse) -> dict[str, int]:
+def refresh_registrations(warehouse: Warehouse) -> dict[str, int]:
     """The tables of pre-registrations; rows by table. SourceError when one that was recorded is another now."""
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
@@ -75,10 +75,10 @@ def bring_registrations(warehouse: Warehouse) -> dict[str, int]:
         return read_registrations(warehouse.settings.proof, dict(known)), []
 
     seals = [registrations_fingerprint(warehouse.settings.proof), code_digest(REGISTRATION_CODE)]
-    return _bring(warehouse, PROOF_TABLES, seals, REGISTRATION_DOUBTS, read)
+    return _bring(warehouse, PROOF_TABLES, seals, REGISTRATION_WARNINGS, read)
 
 
-def bring_commitments(warehouse: Warehouse) -> int:
+def refresh_commitments(warehouse: Warehouse) -> int:
     """The table of commitments told beside the bill, from every source of them; its rows."""
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
@@ -87,11 +87,11 @@ def bring_commitments(warehouse: Warehouse) -> int:
 
     seals = [commitments_fingerprint(source) for source in warehouse.settings.commitments]
     seals.append(code_digest(COMMITMENT_CODE))
-    return _bring(warehouse, (COMMITMENTS,), seals, COMMITMENT_DOUBTS, read)[COMMITMENTS]
+    return _bring(warehouse, (COMMITMENTS,), seals, COMMITMENT_WARNINGS, read)[COMMITMENTS]
 
 
-def known_doubts(warehouse: Warehouse, place: str) -> list[str] | None:
-    """The sentences kept at RUN_DOUBTS or RESERVATION_DOUBTS; None where they are lost or damaged."""
+def recorded_warnings(warehouse: Warehouse, place: str) -> list[str] | None:
+    """The sentences kept at RUN_WARNINGS or RESERVATION_WARNINGS; None where they are lost or damaged."""
     try:
         told = parse_json(warehouse.store.read(place)) if warehouse.store.exists(place) else None
     except ValueError:
@@ -104,7 +104,7 @@ def _bring(warehouse: Warehouse, tables: Sequence[str], seals: list[str], doubts
     lake = warehouse.lake
     fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
     keys = [f"raw/{table}" for table in tables]
-    is_known = known_doubts(warehouse, doubts) is not None
+    is_known = recorded_warnings(warehouse, doubts) is not None
     if not is_known or any(lake.fingerprint(key) != fingerprint or not lake.is_whole(key) for key in keys):
         frames, warnings = read()
         warehouse.store.write(doubts, json.dumps(warnings, indent=1).encode())

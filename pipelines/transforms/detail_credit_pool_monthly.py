@@ -15,7 +15,7 @@ import polars as pl
 from pipelines.analysis.forecast import FEWEST_MONTHS, runway
 from pipelines.transforms.detail_edp_burn_down_monthly import months_between
 
-INPUTS = ("stated_credit_pool", "fct_credit_use_monthly", "fct_term_spend_monthly")
+INPUTS = ("declared_credit_pool", "fct_credit_use_monthly", "fct_term_spend_monthly")
 _MONEY = pl.Decimal(38, 10)
 _SCHEMA = {
     "pool_name": pl.String,
@@ -40,10 +40,10 @@ _UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
 
 
 def build(
-    stated_credit_pool: pl.DataFrame, fct_credit_use_monthly: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
+    declared_credit_pool: pl.DataFrame, fct_credit_use_monthly: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
 ) -> pl.DataFrame:
     """Every pool, declared or seen on a bill, from the month it was issued or first used."""
-    declared = {pool["pool_name"]: pool for pool in stated_credit_pool.to_dicts()}
+    declared = {pool["pool_name"]: pool for pool in declared_credit_pool.to_dicts()}
     of_pools = fct_term_spend_monthly.filter(term_kind="credits")
     eligible = {
         (name, month): usd

@@ -15,7 +15,7 @@ import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, Ahead, months_ahead
 
-INPUTS = ("stated_agreement", "stated_agreement_period", "fct_term_spend_monthly")
+INPUTS = ("declared_agreement", "declared_agreement_period", "fct_term_spend_monthly")
 _MONEY = pl.Decimal(38, 10)
 _FORECAST = ("forecast_cost_usd", "forecast_low_cost_usd", "forecast_high_cost_usd")
 _SHORTFALL = ("shortfall_usd", "shortfall_low_usd", "shortfall_high_usd")
@@ -64,15 +64,15 @@ class Spend:
 
 
 def build(
-    stated_agreement: pl.DataFrame, stated_agreement_period: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
+    declared_agreement: pl.DataFrame, declared_agreement_period: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
 ) -> pl.DataFrame:
     """Every agreement, month by month as far as there are bills."""
     rows: list[dict[str, Any]] = []
-    for agreement in stated_agreement.sort("agreement_name").to_dicts():
+    for agreement in declared_agreement.sort("agreement_name").to_dicts():
         name = agreement["agreement_name"]
         spend = _spend(fct_term_spend_monthly.filter(term_kind="agreement", term_name=name))
         carried = Decimal(0)
-        for period in stated_agreement_period.filter(agreement_name=name).sort("period_no").to_dicts():
+        for period in declared_agreement_period.filter(agreement_name=name).sort("period_no").to_dicts():
             told = list(_rows(agreement, period, carried, spend))
             rows += told
             carried = _missing(told, period, carried) if agreement["shortfall_rule"] == "carried" else Decimal(0)

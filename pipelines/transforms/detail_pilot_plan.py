@@ -46,7 +46,7 @@ def build(
             runs = fct_run_unit_cost.filter(
                 workload_id=case.workload_id, billing_currency=case.currency, cost_basis=BASIS
             )
-            rows.append(_row(case, result, runs, dim_list_price, inputs["stated_offer"]))
+            rows.append(_row(case, result, runs, dim_list_price, inputs["declared_offer"]))
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
 
 

@@ -29,7 +29,7 @@ def build(ref_lean_rule: pl.DataFrame, ref_lean_condition: pl.DataFrame, **input
     )
     rows = [row for case in workload_cases(**inputs) for row in _rows(case, rules)]
     known = {row["workload_id"] for row in rows}
-    stated = inputs["stated_workload"]["workload_id"].sort()
+    stated = inputs["declared_workload"]["workload_id"].sort()
     rows += [_unrun(workload_id) for workload_id in stated if workload_id not in known]
     return pl.DataFrame(rows, schema=_SCHEMA)
 

@@ -41,7 +41,7 @@ def build(fct_lean: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.Dat
     newest: Any = inputs["fct_workload_spend_daily"]["usage_date"].max()
     counts = dict(dim_list_price.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
     rows = [
-        _row(case, results[case.workload_id, case.currency], newest, inputs["stated_offer"], counts)
+        _row(case, results[case.workload_id, case.currency], newest, inputs["declared_offer"], counts)
         for case in workload_cases(**inputs)
     ]
     rows.sort(key=lambda row: (row["billing_currency"], -abs(row["monthly_at_stake_usd"]), row["workload_id"]))

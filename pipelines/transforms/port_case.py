@@ -15,11 +15,11 @@ from pipelines.analysis.break_even import Case
 CURRENCY = "USD"
 BASIS = "effective"
 INPUTS = (
-    "stated_port", "stated_port_run", "fct_silicon_comparison", "fct_compared_run", "fct_run", "fct_run_unit",
+    "declared_port", "declared_port_run", "fct_silicon_comparison", "fct_compared_run", "fct_run", "fct_run_unit",
     "stg_proof__run",
 )  # fmt: skip
 _PAIR = ("workload_id", "gpu_instance_type", "trainium_instance_type", "billing_currency")
-KINDS = ("spike", "validation", "failed_pair")
+KINDS = ("pilot", "validation", "failed_pair")
 MONTH_DAYS = 365.25 / 12
 # How far back runs are counted for the cadence, and the least time they are counted over.
 _WINDOW, _LEAST = timedelta(days=90), timedelta(days=MONTH_DAYS)
@@ -66,8 +66,8 @@ class PortCase:
 
 
 def port_cases(
-    stated_port: pl.DataFrame,
-    stated_port_run: pl.DataFrame,
+    declared_port: pl.DataFrame,
+    declared_port_run: pl.DataFrame,
     fct_silicon_comparison: pl.DataFrame,
     fct_compared_run: pl.DataFrame,
     fct_run: pl.DataFrame,
@@ -76,8 +76,8 @@ def port_cases(
 ) -> Iterator[PortCase]:
     """Every port, by name."""
     done = compared_units(fct_compared_run, fct_run_unit)
-    for port in stated_port.sort("port_name").iter_rows(named=True):
-        own = stated_port_run.filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
+    for port in declared_port.sort("port_name").iter_rows(named=True):
+        own = declared_port_run.filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
         own = pl.concat(
             [own, _failed_pairs(port, own, fct_silicon_comparison, fct_compared_run, fct_run, stg_proof__run)]
         )

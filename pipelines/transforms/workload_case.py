@@ -26,9 +26,9 @@ from pipelines.transforms.port_case import (
 
 INPUTS = (
     *port_case.INPUTS,
-    "stated_workload",
-    "stated_offer",
-    "stated_lean_term",
+    "declared_workload",
+    "declared_offer",
+    "declared_maturity",
     "fct_workload_spend_daily",
 )
 FAMILIES = ("gpu", "trainium")
@@ -77,9 +77,9 @@ class WorkloadCase:
 
 
 def workload_cases(
-    stated_workload: pl.DataFrame,
-    stated_offer: pl.DataFrame,
-    stated_lean_term: pl.DataFrame,
+    declared_workload: pl.DataFrame,
+    declared_offer: pl.DataFrame,
+    declared_maturity: pl.DataFrame,
     fct_workload_spend_daily: pl.DataFrame,
     **of_ports: pl.DataFrame,
 ) -> Iterator[WorkloadCase]:
@@ -92,20 +92,20 @@ def workload_cases(
         # Of several the newest: what older ones cost is spent.
         ports[port.port["workload_id"]] = port
     units = compared_units(of_ports["fct_compared_run"], of_ports["fct_run_unit"])
-    stated = {row["workload_id"]: row for row in stated_workload.iter_rows(named=True)}
+    stated = {row["workload_id"]: row for row in declared_workload.iter_rows(named=True)}
     spend = fct_workload_spend_daily.with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
-    terms = stated_lean_term.row(0, named=True)
+    terms = declared_maturity.row(0, named=True)
     for (workload_id, currency), own in runs.sort("workload_id", "billing_currency", "run_id").group_by(
         ["workload_id", "billing_currency"], maintain_order=True
     ):
-        told = stated.get(str(workload_id), dict.fromkeys(stated_workload.columns))
+        told = stated.get(str(workload_id), dict.fromkeys(declared_workload.columns))
         pair = best_pair(of_ports["fct_silicon_comparison"], str(workload_id), str(currency))
         port = ports.get(str(workload_id)) if currency == CURRENCY else None
         paid = spend.filter(workload_id=str(workload_id), billing_currency=str(currency))
         inputs = {
             **terms,
             **_stated(told, own, spend["usage_date"].max()),
-            **_leads(stated_offer, told),
+            **_leads(declared_offer, told),
             **_arithmetic(told, own, pair, port, units),
             "monthly_cost_trend_usd": _trend(paid, spend["usage_date"].min(), spend["usage_date"].max()),
         }

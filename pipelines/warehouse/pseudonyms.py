@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
-from pipelines.config.privacy import VARIABLE, Privacy
+from pipelines.config.policy import PRIVACY_KEY, Privacy
 
 # Every command reads the `[privacy]` section; few have rows.
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Pseudonyms:
         self._tags = frozenset({*owner_tags, _CREATED_BY})
         if self._of and privacy.key is None:
             raise UsageError(
-                f"[privacy] wants pseudonyms and {VARIABLE} is not set; set it to a secret of 32 characters or more. "
-                "Keep it: another key makes other pseudonyms, and a lost one is not to be had again."
+                f"[privacy] asks for pseudonyms and {PRIVACY_KEY} is not set; set it to a secret of 32 characters or "
+                "more. Keep it: another key makes other pseudonyms."
             )
         self._key = privacy.key.get_secret_value().encode() if self._of and privacy.key else b""
 

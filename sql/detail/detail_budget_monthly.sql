@@ -20,7 +20,7 @@ spent as (
 
 threshold as (
     select month.billing_month, budget.team, budget.billing_currency, budget.budget_usd, budget.threshold_ratio, budget.threshold_usd
-    from stated_budget as budget
+    from declared_budget as budget
     cross join month
     where month.billing_month between budget.first_month_date and budget.last_month_date
 ),

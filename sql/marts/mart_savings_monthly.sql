@@ -29,14 +29,14 @@ ran as (
 
 adjusted as (
     select baseline_name, month_date, billing_currency, sum(amount_usd) as adjustment_usd, count(*) as adjustment_count
-    from stated_adjustment
+    from declared_adjustment
     group by baseline_name, month_date, billing_currency
 ),
 
 -- A month may be adjusted in which nothing ran.
 newest as (
     select baseline_name, max(baseline_version) as baseline_version
-    from stated_baseline
+    from declared_baseline
     group by baseline_name
 ),
 
@@ -44,7 +44,7 @@ quiet as (
     select baseline.workload_id, adjusted.month_date, adjusted.billing_currency, baseline.baseline_name, baseline.baseline_version
     from adjusted
     join newest on newest.baseline_name = adjusted.baseline_name
-    join stated_baseline as baseline
+    join declared_baseline as baseline
         on baseline.baseline_name = newest.baseline_name and baseline.baseline_version = newest.baseline_version
     left join ran on ran.baseline_name = adjusted.baseline_name and ran.month_date = adjusted.month_date
         and ran.billing_currency = adjusted.billing_currency

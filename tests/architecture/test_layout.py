@@ -11,7 +11,7 @@ import pytest
 import sqlglot
 
 from pipelines.base import resources
-from pipelines.models.catalog import BILLS, GIVEN, LAYERS, MADE_UP, SCHEMAS, load_catalog
+from pipelines.models.catalog import BILLS, INPUT_TABLES, LAYERS, SCHEMAS, SESSION_TABLES, load_catalog
 from pipelines.models.contract import contract_paths, load_columns, load_contract
 from pipelines.models.expressions import load_expressions
 
@@ -160,8 +160,8 @@ def test_models_open_with_their_row_and_read_down_only(model) -> None:
     # A mart may sum up its drill-down, and a drill-down may take a mart apart.
     rank = {layer: number for number, layer in enumerate(LAYERS)} | dict.fromkeys(SCHEMAS, len(LAYERS))
     for name in model.inputs:
-        if name in GIVEN:
-            assert model.layer == "staging" or name in MADE_UP, f"{model.key} reads raw {name}"
+        if name in INPUT_TABLES:
+            assert model.layer == "staging" or name in SESSION_TABLES, f"{model.key} reads raw {name}"
         else:
             below = load_catalog()[name]
             assert rank[below.layer] <= rank[model.layer], f"{model.key} looks up to {below.key}"

@@ -67,14 +67,14 @@ def test_a_baseline_that_is_gone(tmp_path: Path) -> None:
             "hours_low_per_unit = 2.1",
             "hours_per_unit must lie between hours_low_per_unit and ",
         ),
-        ("hours_per_unit = 2.0", "hours_per_unit = 0", "key 'hours_per_unit': input should be greater than 0."),
-        ("version = 1", "version = 1\nhours = 2", "key 'hours': extra inputs are not permitted."),
+        ("hours_per_unit = 2.0", "hours_per_unit = 0", "key 'hours_per_unit': Input should be greater than 0."),
+        ("version = 1", "version = 1\nhours = 2", "unknown key 'hours'; remove it or check its spelling."),
         ('name = "llama8b"', "name = ", "is not valid TOML"),
         ("version = 1", f"version{'.a' * 5_000} = 1", "is nested more than 100 levels deep."),
         (
             "cost_per_epoch",
             "cost_per_step",
-            "key 'unit_measure': input should be 'cost_to_target', 'cost_per_epoch' or ",
+            "key 'unit_measure': Input should be 'cost_to_target', 'cost_per_epoch' or ",
         ),
     ],
 )
@@ -90,7 +90,7 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
         tmp_path, entry("one.toml", seal(BASELINE)) + entry("two.toml", seal(other)), one=BASELINE, two=other
     )
     assert said == (
-        f"{tmp_path}/trainledger.toml: [[decisions.baselines]] tell llama-8b frozen on 2026-06-30 twice; remove one."
+        f"{tmp_path}/trainledger.toml: [[decisions.baselines]] contain llama-8b frozen on 2026-06-30 twice; remove one."
     )
 
 
@@ -117,7 +117,7 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
             BUDGET + 'last_month = "2026-07"\n' + BUDGET + 'first_month = "2026-07"\n',
             "[[decisions.budgets]] give nlp two budgets in USD for one month; end the first with last_month, or ",
         ),
-        (entry("one.toml", "abc"), "write the 64 hex digits that `sha256sum` gives of the file."),
+        (entry("one.toml", "abc"), "write the 64 hex digits that `sha256sum` prints for the file."),
     ],
 )
 def test_decisions_that_are_none(tmp_path: Path, decisions: str, error: str) -> None:

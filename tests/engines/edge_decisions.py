@@ -24,7 +24,7 @@ workload_id = "{WORKLOAD}"
 started_on = 2026-07-02
 engineer_days = 3.3
 day_rate_usd = "799.99"
-spike_run_ids = ["run-c"]
+pilot_run_ids = ["run-c"]
 validation_run_ids = ["run-a", "gone"]
 planned_gpu_cost_usd_per_run = "333.33"
 planned_saving_ratio = 0.123
@@ -45,7 +45,7 @@ instance_type = "trn1.32xlarge"
 region_id = "us-west-2"
 purchase_option = "capacity_block"
 lead_days = 3
-told_on = 2026-07-25
+reported_on = 2026-07-25
 price_per_hour_usd = "9.5321"
 block_hours = 24
 """

@@ -264,7 +264,7 @@ def test_aws_is_not_asked_about_another_store_unless_told_to(
 
 
 def test_reserved_capacity_is_asked_for_by_a_dry_run(api: BillingApi) -> None:
-    source = SimpleNamespace(name="aws", asked_regions=("us-west-2",), profile=None, endpoint_url=api.url)
+    source = SimpleNamespace(name="aws", queried_regions=("us-west-2",), profile=None, endpoint_url=api.url)
     # EC2 answers a dry run of what is permitted with an error of this name.
     api.answers = {"DescribeCapacityReservations": "DryRunOperation"}
     findings = list(may_describe_capacity(source))

@@ -16,7 +16,7 @@ instance_type = "trn1.32xlarge"
 region_id = "us-west-2"
 purchase_option = "capacity_block"
 lead_days = 3
-told_on = 2026-07-25
+reported_on = 2026-07-25
 price_per_hour_usd = "9.532"
 block_hours = 24
 """
@@ -38,9 +38,9 @@ def test_what_is_left_out_is_unknown(tmp_path: Path) -> None:
     decisions = load_settings(_config(tmp_path, WORKLOAD + OFFER)).decisions
     (workload,), (offer,) = decisions.workloads, decisions.offers
     assert (workload.architecture, workload.custom_cuda, workload.neuron_supported) == ("mainstream", None, "unknown")
-    assert (offer.accelerator_family, offer.lead_days, offer.told_on) == ("trainium", 3, date(2026, 7, 25))
+    assert (offer.accelerator_family, offer.lead_days, offer.reported_on) == ("trainium", 3, date(2026, 7, 25))
     # Facts training-runs 8: months since the architecture changed.
-    assert (decisions.leans.settling_months, decisions.leans.stable_months) == (2, 6)
+    assert (decisions.maturity.settling_months, decisions.maturity.stable_months) == (2, 6)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_what_is_left_out_is_unknown(tmp_path: Path) -> None:
         (WORKLOAD.replace("mainstream", "weird"), ("workloads", "architecture", "novel")),
         (WORKLOAD + "custom_kuda = 'heavy'\n", ("custom_kuda", "unknown key")),
         (WORKLOAD.replace("10", "-1"), ("need_within_days", "greater than or equal to 0")),
-        (WORKLOAD * 2, ("[[decisions.workloads]] tell w twice",)),
-        (OFFER * 2, ("[[decisions.offers]] tell capacity_block trn1.32xlarge in us-west-2 twice",)),
+        (WORKLOAD * 2, ("[[decisions.workloads]] contain w twice",)),
+        (OFFER * 2, ("[[decisions.offers]] contain capacity_block trn1.32xlarge in us-west-2 twice",)),
         (OFFER.replace("trn1.32xlarge", "trn9.big"), ("[[decisions.offers]] number 1", "instance_type", "trn9.big")),
         # A machine without an accelerator trains nothing.
         (OFFER.replace("trn1.32xlarge", "m5.xlarge"), ("instance_type", "m5.xlarge")),
@@ -59,7 +59,9 @@ def test_what_is_left_out_is_unknown(tmp_path: Path) -> None:
         (OFFER.replace("block_hours = 24\n", ""), ("block_hours belongs to every offer of a capacity_block",)),
         (OFFER.replace('"capacity_block"', '"spot"'), ("block_hours", "no other")),
         (OFFER.replace('"9.532"', '"0"'), ("price_per_hour_usd", "greater than 0")),
-        (OFFER.replace("2026-07-25", '"soon"'), ("told_on",)),
+        (OFFER.replace("2026-07-25", '"soon"'), ("reported_on",)),
+        (OFFER.replace("reported_on", "told_on"), ("told_on' is now called 'reported_on'; rename it",)),
+        ("[decisions.leans]\nstable_months = 3\n", ("'decisions.leans' is now called 'maturity'",)),
     ],
 )
 def test_a_mistake_is_refused_by_its_key(tmp_path: Path, said: str, words: tuple[str, ...]) -> None:

@@ -33,7 +33,8 @@ NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
             (
                 MAIL.replace('"a@acme.dev"', f"'{address}'").replace('"t@acme.dev"', f"'{sender}'"),
                 {},
-                f"{{config}}: key 'notify.mail.{key}': '{address if key[0] == 'r' else sender}' is no address; write",
+                f"{{config}}: key 'notify.mail.{key}': '{address if key[0] == 'r' else sender}' is not a mail "
+                "address; write one",
             )
             for wrong in ("@", "a@", "@b", "a@b@c", '"a"@b', "<a@b>", "a@b>", "a@b..c", "a b@c", "a@b,c@d")
             for key, sender, address in (("recipients.0", "t@b", wrong), ("sender", wrong, "t@b"))
@@ -41,7 +42,7 @@ NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
         (
             MAIL.replace('"t@', '"t\\u0007@'),
             {},
-            "{config}: key 'notify.mail.sender': 't\\x07@acme.dev' is no address; ",
+            "{config}: key 'notify.mail.sender': 't\\x07@acme.dev' is not a mail address; ",
         ),
         (
             MAIL + 'username = "u"',

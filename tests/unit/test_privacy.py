@@ -15,7 +15,7 @@ from support.commands import run_command
 from support.small_company import Company
 from support.spoiled import Said
 
-from pipelines.config.privacy import Privacy
+from pipelines.config.policy import Privacy
 from pipelines.config.settings import load_settings
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of

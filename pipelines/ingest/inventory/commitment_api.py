@@ -15,7 +15,7 @@ _RESERVED = "ec2:DescribeReservedInstances"
 def ask_aws(source: CommitmentSource) -> Iterator[tuple[Any, str]]:
     """Each answer with the call it is from. Raises SourceError naming the permission that is missing."""
     where = f"[[commitments]] {source.name}"
-    plans = client_of(source, where, "savingsplans", source.asked_regions[0])
+    plans = client_of(source, where, "savingsplans", source.queried_regions[0])
     asked: dict[str, Any] = {}
     while True:
         with asking(where, _PLANS):
@@ -24,7 +24,7 @@ def ask_aws(source: CommitmentSource) -> Iterator[tuple[Any, str]]:
         if not answer.get("nextToken"):
             break
         asked = {"nextToken": answer["nextToken"]}
-    for region in source.asked_regions:
+    for region in source.queried_regions:
         client = client_of(source, where, "ec2", region)
         with asking(where, _RESERVED):
             answer = client.describe_reserved_instances()

@@ -25,7 +25,7 @@ def ask_aws(source: ReservationSource) -> tuple[list[Reservation], list[str]]:
     """
     found: list[Reservation] = []
     doubts: list[str] = []
-    for region in source.asked_regions:
+    for region in source.queried_regions:
         for service, call, permission in CALLS:
             where = f"[[reservations]] {source.name}"
             client = client_of(source, where, service, region)

@@ -11,8 +11,8 @@ with used as (
 matched as (
     select used.payer_account_id, used.billing_currency, used.charge_description, min(pool.pool_no) as pool_no
     from (select distinct payer_account_id, billing_currency, charge_description from used) as used
-    join stated_credit_pool as pool on pool.billing_currency = used.billing_currency
-    join stated_term_payer as payer on payer.term_name = pool.pool_name
+    join declared_credit_pool as pool on pool.billing_currency = used.billing_currency
+    join declared_term_payer as payer on payer.term_name = pool.pool_name
     where payer.term_kind = 'credits' and strpos(lower(used.charge_description), lower(pool.matched_text)) > 0
         and coalesce(payer.payer_account_id, used.payer_account_id) = used.payer_account_id
     group by used.payer_account_id, used.billing_currency, used.charge_description
@@ -26,13 +26,13 @@ named as (
     left join matched
         on matched.payer_account_id = used.payer_account_id and matched.billing_currency = used.billing_currency
         and matched.charge_description = used.charge_description
-    left join stated_credit_pool as pool on pool.pool_no = matched.pool_no
+    left join declared_credit_pool as pool on pool.pool_no = matched.pool_no
 
     union all
 
     -- A pool of which nothing is used is one too.
     select pool_name, billing_currency, cast(null as date), true, 0
-    from stated_credit_pool
+    from declared_credit_pool
 ),
 
 pool as (

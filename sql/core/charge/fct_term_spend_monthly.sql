@@ -2,24 +2,24 @@
 -- AWS documents in no export what counts, so the declaration says it: services, payers, Marketplace, credits, basis. Tax never does.
 with term as (
     select 'agreement' as term_kind, agreement_name as term_name, billing_currency, cost_basis, credit_rule, is_marketplace_counted
-    from stated_agreement
+    from declared_agreement
 
     union all
 
     select 'credits', pool_name, billing_currency, 'billed', 'before', false
-    from stated_credit_pool
+    from declared_credit_pool
 ),
 
 -- No payer named: every one.
 payer as (
     select term_kind, term_name, payer_account_id
-    from stated_term_payer
+    from declared_term_payer
     where payer_account_id is not null
 
     union all
 
     select distinct every.term_kind, every.term_name, delivered.payer_account_id
-    from stated_term_payer as every
+    from declared_term_payer as every
     cross join fct_bill_total_monthly as delivered
     where every.payer_account_id is null
 ),
@@ -27,7 +27,7 @@ payer as (
 awaited as (
     select payer.term_kind, payer.term_name, month.billing_month, month.billing_currency,
         sum(case when delivered.payer_account_id is null then 1 else 0 end) as undelivered_payer_count
-    from stated_term_payer as payer
+    from declared_term_payer as payer
     cross join fct_bill_month as month
     left join fct_bill_total_monthly as delivered
         on delivered.billing_month = month.billing_month and delivered.billing_currency = month.billing_currency
@@ -47,14 +47,14 @@ spent as (
 -- How services count that the term does not name.
 unnamed as (
     select term_kind, term_name, is_eligible
-    from stated_term_service
+    from declared_term_service
     where service is null
 ),
 
 -- A misspelt service would count nothing, silently; one name is enough to find it.
 unbilled as (
     select listed.term_kind, listed.term_name, min(listed.service) as unbilled_service
-    from stated_term_service as listed
+    from declared_term_service as listed
     left join (select distinct service from spent) as billed on billed.service = listed.service
     where listed.service is not null and billed.service is null
     group by listed.term_kind, listed.term_name
@@ -70,7 +70,7 @@ counted as (
     join term on term.billing_currency = spent.billing_currency
     join payer
         on payer.term_kind = term.term_kind and payer.term_name = term.term_name and payer.payer_account_id = spent.payer_account_id
-    left join stated_term_service as listed
+    left join declared_term_service as listed
         on listed.term_kind = term.term_kind and listed.term_name = term.term_name and listed.service = spent.service
     join unnamed on unnamed.term_kind = term.term_kind and unnamed.term_name = term.term_name
     where coalesce(listed.is_eligible, unnamed.is_eligible) and (term.is_marketplace_counted or not spent.is_marketplace)

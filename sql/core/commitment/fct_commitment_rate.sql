@@ -26,7 +26,7 @@ seen as (
 declared as (
     select told.payer_account_id, told.billing_currency, rate.commitment_kind, rate.purchase_term, rate.payment_option,
         rate.region_id, rate.usage_type_key, cast(rate.paid_ratio as decimal(38, 6)) as paid_ratio
-    from stated_commitment_rate as rate
+    from declared_commitment_rate as rate
     cross join told
 ),
 

@@ -9,7 +9,7 @@ with run as (
 dated as (
     select run.run_id, max(baseline.frozen_date) as frozen_date
     from run
-    join stated_baseline as baseline on baseline.workload_id = run.workload_id and baseline.frozen_date <= run.ended_date
+    join declared_baseline as baseline on baseline.workload_id = run.workload_id and baseline.frozen_date <= run.ended_date
     group by run.run_id
 ),
 
@@ -21,7 +21,7 @@ held as (
         baseline.hours_per_unit, baseline.hours_low_per_unit, baseline.hours_high_per_unit, baseline.paid_ratio
     from run
     join dated on dated.run_id = run.run_id
-    join stated_baseline as baseline on baseline.workload_id = run.workload_id and baseline.frozen_date = dated.frozen_date
+    join declared_baseline as baseline on baseline.workload_id = run.workload_id and baseline.frozen_date = dated.frozen_date
 ),
 
 offered as (
