@@ -10,7 +10,7 @@ from support.bills import instance_hour
 from support.ledgers import build_with
 from support.spoiled import HOURS, MONTH, Ledger
 
-from pipelines import commands
+from pipelines.models import command
 from pipelines.models.build import Builder
 
 # Each builds a ledger, often more than once.
@@ -31,7 +31,7 @@ def test_a_month_that_does_not_tie_to_its_bill_is_not_published(ledger: Ledger) 
             frame.with_columns(cheaper).write_parquet(path)
 
     ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2"})
-    ledger.monkeypatch.setattr(commands, "_refresh", lambda settings, *_: build_with(settings, spoil))
+    ledger.monkeypatch.setattr(command, "_refresh", lambda settings, *_: build_with(settings, spoil))
     said = ledger.refused(1)
     assert "mart_invoice_reconciliation_monthly: bill and ledger differ by more than a cent" in said
     # Seven hours at 55.04.

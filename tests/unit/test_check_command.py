@@ -9,10 +9,10 @@ import pytest
 from support.bills import instance_hour, write_config, write_export
 from support.ledgers import build_with
 
-from pipelines.commands import check
+from pipelines.base.console import Console
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings, load_settings
-from pipelines.present.console import Console
+from pipelines.models.command import check_marts
 
 OPEN_HOUR = instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04", bill_invoice_id="")
 Captured = pytest.CaptureFixture[str]
@@ -36,10 +36,10 @@ def summary(page: str) -> tuple[int, int]:
 @pytest.mark.slow
 def test_a_check_that_warned_is_one_row_and_the_summary_counts_it(tmp_path: Path, capsys: Captured) -> None:
     """Use ends at 11:00; a cut asked for at 10:30 cuts nothing, which is one warning more than without it."""
-    check(published(tmp_path / "plain", Policy()), Console())
+    check_marts(published(tmp_path / "plain", Policy()), Console())
     plain = capsys.readouterr().out
     early = Policy(as_of=datetime(2026, 7, 14, 10, 30, tzinfo=UTC))
-    check(published(tmp_path / "early", early), Console())
+    check_marts(published(tmp_path / "early", early), Console())
     page = capsys.readouterr().out
     assert "cuts nothing" not in plain
     (row,) = [line for line in page.splitlines() if "cuts nothing" in line]
