@@ -119,7 +119,7 @@ def check_marts(settings: Settings, console: Console) -> None:
 
     from pipelines.models.build import Builder
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.models.warnings import doubts, first_row
+    from pipelines.models.warnings import doubts, example
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
@@ -138,11 +138,11 @@ def check_marts(settings: Settings, console: Console) -> None:
             results += [(model.key, result) for result in builder.check(model.name)]
             steps.step(model.key)
     failed = [(table, result) for table, result in results if not result.passed]
-    rows = [(key, r.severity, r.title, r.unexpected_count, first_row(r.sample)) for key, r in failed]
+    rows = [(key, r.severity, r.title, r.unexpected_count, example(key, r.sample)) for key, r in failed]
     read = [check for check in published.checks if check["table"].startswith("raw/")]
     rows += doubts(read)
     if rows:
-        console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows", "first row"], orient="row"))
+        console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows", "example"], orient="row"))
     console.say(f"{len(results) - len(failed)} of {len(results)} checks passed on publication {published.number}.")
     if read:
         console.say(f"{len(read)} checks of the sources are shown as published; they were not run again.")

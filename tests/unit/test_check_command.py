@@ -43,7 +43,7 @@ def test_a_check_that_warned_is_one_row_and_the_summary_counts_it(tmp_path: Path
     page = capsys.readouterr().out
     assert "cuts nothing" not in plain
     (row,) = [line for line in page.splitlines() if "cuts nothing" in line]
-    # The columns of the table: table, severity, check, rows, first row.
+    # The columns of the table: table, severity, check, rows, example.
     cells = [cell.strip() for cell in row.strip("│ ").split("│")]
     assert cells[:4] == [
         "core/fct_invoice_monthly",
@@ -51,8 +51,8 @@ def test_a_check_that_warned_is_one_row_and_the_summary_counts_it(tmp_path: Path
         "as of lies before the newest use and cuts nothing",
         "1",
     ]
-    assert "as_of_at=2026-07-14T10:30:00" in cells[4]
-    assert "newest_use_ended_at=2026-07-14T11:00:00" in cells[4]
+    assert "as of at 2026-07-14T10:30:00" in cells[4]
+    assert "newest use ended at 2026-07-14T11:00:00" in cells[4]
     # The same checks were run; one more of them did not pass.
     (passed, of), (passed_early, of_early) = summary(plain), summary(page)
     assert (passed_early, of_early) == (passed - 1, of)
