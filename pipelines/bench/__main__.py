@@ -17,10 +17,10 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from pipelines.base.console import Console
 from pipelines.bench import accounts, fixed, many_runs, year
 from pipelines.bench.measure import median, task, timed
 from pipelines.bench.report import Figures, Run, report
-from pipelines.present.console import Console
 
 # A million lines is the smallest bill worth measuring; a csv of more tells nothing new, for files are read one by one.
 SMALLEST, CSV_LINES = 1_000_000, 2_000_000

@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from pipelines.base.console import Console
 from pipelines.bench.measure import median, task
 from pipelines.bench.report import Figures, Run, Target, where
-from pipelines.present.console import Console
 
 MONTHS = (*(f"2025-{month:02d}" for month in range(7, 13)), *(f"2026-{month:02d}" for month in range(1, 8)))
 LINES_PER_ACCOUNT, FEWEST_ACCOUNTS = 200, 50

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.base.console import Console
 from pipelines.bench.bill import FEWEST_LINES
 from pipelines.bench.measure import median, task, timed
 from pipelines.bench.report import Run
-from pipelines.present.console import Console
 
 # About half a second on an idle machine of 2026; every figure is also a multiple of it.
 LOOP = "total = 0\nfor number in range(9_000_000):\n    total += number"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from pipelines.base.console import Console
 from pipelines.bench.measure import median, task, timed
 from pipelines.bench.report import Figures, Run, Target, growth, where
-from pipelines.present.console import Console
 
 # Enough of the bill for the machines of every run, and as much again that is none of theirs.
 LINES_PER_RUN, FEWEST_RUNS = 20, 500

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.base.console import Console
 from pipelines.bench.measure import task, timed
 from pipelines.bench.report import Run, Target
-from pipelines.present.console import Console
 
 KINDS = ("training_cost", "savings", "commitments")
 SECONDS, MEGABYTES = 30, 10

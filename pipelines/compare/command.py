@@ -7,16 +7,13 @@ from typing import Annotated
 
 import typer
 
-from pipelines.base.errors import UsageError
-from pipelines.config.options import AsOf, Config, settings_of
-from pipelines.present.console import Console
+from pipelines.base.console import Console
+from pipelines.config.options import AsOf, Config, Csv, Json, form_of, settings_of
 
 Workload = Annotated[
     str | None, typer.Argument(help="A workload_id, or a part only one has; without it all that are compared.")
 ]
 Basis = Annotated[str | None, typer.Option("--basis", help="effective, list or billed; else the registered one.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON: the rows of mart_silicon_comparison.")]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV: the rows of mart_silicon_comparison.")]
 
 
 def compare(
@@ -28,20 +25,21 @@ def compare(
     as_csv: Csv = False,
 ) -> None:
     """Set a workload's GPU and Trainium runs side by side: saving, interval, verdict and what would change it."""
-    if as_json and as_csv:
-        raise UsageError("Give --json or --csv, not both.")
+    form = form_of(as_json, as_csv)
     settings = settings_of(config)
     from pipelines.compare.query import lean_of, rows_of
     from pipelines.compare.tables import show
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.present.csv_text import csv_text
+    from pipelines.present.csv_text import print_csv
 
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse, as_of)) as marts:
         rows = rows_of(marts, workload, basis)
         leans = {key: lean_of(marts, *key) for key in rows.select("workload_id", "billing_currency").unique().rows()}
-    if as_json or as_csv:
-        sys.stdout.write(rows.write_json() + "\n" if as_json else csv_text(rows))
+    if form == "json":
+        sys.stdout.write(rows.write_json() + "\n")
+    elif form == "csv":
+        print_csv(rows)
     else:
         show(rows, basis, leans, Console())

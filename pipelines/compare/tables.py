@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.base.console import Console
 from pipelines.explain.layout import folded
-from pipelines.present.console import Console
 from pipelines.present.formats import cents, day, hyphen, percent, unit_usd
 
 MEASURES = {

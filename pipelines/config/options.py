@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pipelines.base.errors import UsageError
 from pipelines.config.file import read_config
 
 if TYPE_CHECKING:
@@ -16,13 +17,25 @@ AsOf = Annotated[
     str | None,
     typer.Option(
         "--as-of",
-        help="As known on a date: read the publication that was the newest when this day (UTC) ended, or at this "
-        "moment with its zone; without it the newest of all.",
+        help="Read an earlier publication: the newest at the end of this day (UTC), or at this timestamp with its "
+        "zone. Default: the newest of all.",
     ),
 ]
 Config = Annotated[
-    Path | None, typer.Option("--config", help="trainledger.toml to use; else the one here, else the demo's.")
+    Path | None,
+    typer.Option("--config", help="trainledger.toml to use. Default: the one here, then the demo's."),
 ]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON with every digit.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV with every digit.")]
+Form = Literal["table", "json", "csv"]
+
+
+def form_of(as_json: bool, as_csv: bool) -> Form:
+    """The form of the output; UsageError where both options are set."""
+    if as_json and as_csv:
+        raise UsageError("Give --json or --csv, not both.")
+    return "json" if as_json else "csv" if as_csv else "table"
 
 
 def settings_of(config: Path | None) -> Settings:

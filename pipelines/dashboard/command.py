@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.options import AsOf, Config, settings_of
-from pipelines.present.console import Console
 
 PORT = 8321
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.base.paths import below
 from pipelines.dashboard.links import FileLinks
 from pipelines.dashboard.pages import KNOWN, page
 from pipelines.dashboard.reader import Volume, text_of
 from pipelines.dashboard.runs import MOST_ROWS
-from pipelines.present.console import Console
 
 _PLAIN = ("overview", "bill", "dictionary", "lineage", "explain")
 

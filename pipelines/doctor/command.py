@@ -13,8 +13,8 @@ from typing import Annotated
 
 import typer
 
+from pipelines.base.console import Console
 from pipelines.config.options import Config, settings_of
-from pipelines.present.console import Console
 
 _STATUS_WIDTH, _CHECK_WIDTH = 11, 17
 

@@ -27,13 +27,14 @@ def explained(error: duckdb.Error, files: Iterable[Path]) -> TrainledgerError:
         # DuckDB does not always name the file, so each is tried; nothing is lost, the work has failed.
         for file in sorted(set(files), key=lambda file: str(file) not in str(error)):
             if reason := _damage(file):
-                return SourceError(f"{file} {reason}; {_mend(file)}.")
-    return EngineError(f"DuckDB: {first_line(error)}")
+                return SourceError(f"{file} {reason}; {_fix(file)}.")
+    return EngineError(f"DuckDB: {message_of(error)}")
 
 
-def first_line(error: duckdb.Error) -> str:
-    """What DuckDB says, without the statement it repeats."""
-    return str(error).splitlines()[0]
+def message_of(error: duckdb.Error) -> str:
+    """DuckDB's message with the names it suggests, without the statement it repeats."""
+    first, *others = str(error).splitlines()
+    return " ".join([first, *(line for line in others if line.startswith(("Did you mean", "Candidate")))])
 
 
 def _damage(file: Path) -> str:
@@ -46,14 +47,14 @@ def _damage(file: Path) -> str:
         connection.execute(f"select max(hash(held)) from read_parquet(['{name}'], hive_partitioning = false) as held")
         connection.fetchall()
     except duckdb.Error as error:
-        reason = first_line(error).replace(f" '{file}'", "").rstrip(".")
+        reason = message_of(error).replace(f" '{file}'", "").rstrip(".")
         return f"is damaged ({reason})"
     finally:
         connection.close()
     return ""
 
 
-def _mend(file: Path) -> str:
+def _fix(file: Path) -> str:
     # A delivery is kept or fetched as a whole.
     wanted = f"its folder {file.parent}" if (file.parent / "delivery.json").is_file() else "it"
     return f"remove {wanted} if it is there and run `trainledger build`, which makes it again"

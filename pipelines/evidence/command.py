@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from pipelines.base.console import Console
 from pipelines.config.options import settings_of
-from pipelines.present.console import Console
 
 
 def verify(

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.present.console import cell_text
+from pipelines.base.console import cell_text
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import Settings
 from pipelines.evidence.archive import as_json, write_archive
@@ -20,7 +21,6 @@ from pipelines.models.catalog import PUBLISHED, load_catalog
 from pipelines.models.marts import mart_files, open_marts
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.console import Console
 from pipelines.present.csv_text import csv_text
 from pipelines.warehouse.lake import Publication
 

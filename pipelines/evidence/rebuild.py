@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, SourceError
 from pipelines.config.decisions import Decisions
 from pipelines.config.policy import Policy
@@ -23,7 +24,6 @@ from pipelines.models.build import Builder
 from pipelines.models.built import Built
 from pipelines.models.catalog import WRITTEN_RAW
 from pipelines.models.warehouse import Warehouse
-from pipelines.present.console import Console
 from pipelines.warehouse.lake import Publication
 
 _PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/\d{4}-\d{2}/[0-9a-f]{64}")

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
+from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError, shown
 from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
@@ -26,7 +27,6 @@ from pipelines.models.built import Built
 from pipelines.models.catalog import Model, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
-from pipelines.present.console import Console
 from pipelines.present.csv_text import csv_text
 from pipelines.warehouse.publication import Publication
 

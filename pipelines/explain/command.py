@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
-from pipelines.config.options import Config, settings_of
-from pipelines.present.console import Console
+from pipelines.config.options import Config, Csv, Json, form_of, settings_of
 
 
 class _OrName(TyperGroup):
@@ -40,8 +40,6 @@ Payer = Annotated[str | None, typer.Option("--payer", help="Account that pays th
 Category = Annotated[str | None, typer.Option("--category", help="Charge category: Usage, Tax, Credit …")]
 Service = Annotated[str | None, typer.Option("--service", help="Product code, such as AmazonEC2.")]
 Family = Annotated[str | None, typer.Option("--family", help="Accelerator family: gpu, trainium, none …")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON: every level and every line, exact.")]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV: every bill line, exact.")]
 
 
 @app.command()
@@ -109,37 +107,38 @@ def invoice(
 def name(
     name: Annotated[str, typer.Argument(help="A metric, a column or a table.")],
     config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, one row a fact.")] = False,
+    as_json: Json = False,
+    as_csv: Csv = False,
 ) -> None:
     """What a metric, a column or a table is: formula, unit, meaning, inputs and users."""
     # Names mean the same in every warehouse; the option is taken as all the other commands take it.
     del config
-    if as_json and as_csv:
-        raise UsageError("Give --json or --csv, not both.")
-    from pipelines.explain.names import look_up, show_name, to_csv, to_json
+    form = form_of(as_json, as_csv)
+    from pipelines.explain.names import as_frame, look_up, show_name, to_json
+    from pipelines.present.csv_text import print_csv
 
     found = look_up(name)
-    if as_json or as_csv:
-        sys.stdout.write(to_json(found) if as_json else to_csv(found))
+    if form == "json":
+        sys.stdout.write(to_json(found))
+    elif form == "csv":
+        print_csv(as_frame(found))
     else:
         show_name(found, Console())
 
 
 def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
     """Show the figure that `ask` returns and everything behind it; `ask` takes the module `asked` and the marts."""
-    if as_json and as_csv:
-        raise UsageError("Give --json or --csv, not both.")
+    form = form_of(as_json, as_csv)
     settings = settings_of(config)
     from pipelines.explain import query as asked
     from pipelines.explain.exact import as_json as json_of
-    from pipelines.explain.exact import write_csv
     from pipelines.explain.layout import folded
     from pipelines.explain.lines import behind
     from pipelines.explain.tables import agreed, show
     from pipelines.explain.terminal import Terminal
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
+    from pipelines.present.csv_text import print_csv
 
     console, warehouse = Console(), Warehouse(settings)
     if settings.privacy.pseudonyms:
@@ -151,15 +150,15 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
     with open_marts(warehouse, published) as marts:
         question = ask(asked, marts)
     with behind(warehouse, published, question) as explanation:
-        if as_json:
+        if form == "json":
             sys.stdout.write(json_of(explanation))
-        elif as_csv:
-            write_csv(explanation)
+        elif form == "csv":
+            print_csv(explanation.lines())
         else:
             show(explanation, lines, Terminal(console))
         # Shown first: a disagreement can only be followed up by who sees both sides.
         explanation.check()
-        if not (as_json or as_csv):
+        if form == "table":
             console.say("")
             for line in folded(agreed(explanation), console.width, indent=""):
                 console.say(line)

@@ -1,14 +1,12 @@
-"""An explanation for programs, as JSON and as CSV: every line, nothing rounded."""
+"""An explanation for programs, as JSON: every line, nothing rounded."""
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from pipelines.explain.lines import Explanation
 from pipelines.explain.query import RECONCILIATION
-from pipelines.present.csv_text import csv_text
 
 
 def as_json(explanation: Explanation) -> str:
@@ -33,11 +31,6 @@ def as_json(explanation: Explanation) -> str:
         "lines": explanation.lines().to_dicts(),
     }
     return json.dumps(document, default=_plain, indent=1) + "\n"
-
-
-def write_csv(explanation: Explanation) -> None:
-    """Every line with all its columns, amounts with every digit, to standard output."""
-    sys.stdout.write(csv_text(explanation.lines()))
 
 
 def _plain(value: Any) -> str:

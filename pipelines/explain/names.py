@@ -15,6 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from pipelines.base import resources
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError, shown
 from pipelines.explain.layout import folded
 from pipelines.explain.query import near
@@ -22,8 +23,6 @@ from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
 from pipelines.models.contract import Column, load_columns, load_contract
 from pipelines.models.expressions import Expression, load_expressions
 from pipelines.present.buckets import BUCKETS
-from pipelines.present.console import Console
-from pipelines.present.csv_text import csv_text
 
 _NOTE = re.compile(r"^--\s?(.*)$", re.MULTILINE)
 _HEADER = re.compile(r"(unit|over|args|partition|stored):")
@@ -111,17 +110,17 @@ def to_json(named: Named) -> str:
     return json.dumps(asdict(named), indent=1) + "\n"
 
 
-def to_csv(named: Named) -> str:
-    """The same as CSV, one row a fact; of a table one more for each column."""
-    told: dict[str, str] = {}
+def as_frame(named: Named) -> pl.DataFrame:
+    """The same as a table of facts, one row each; a table has one more for each column."""
+    facts: dict[str, str] = {}
     for key, value in asdict(named).items():
         if isinstance(value, dict):
-            told |= {f"{key} {name}": text for name, text in value.items()}
+            facts |= {f"{key} {name}": text for name, text in value.items()}
         elif isinstance(value, list):
-            told |= {f"column {column['name']}": column.get("meaning") or "" for column in value}
+            facts |= {f"column {column['name']}": column.get("meaning") or "" for column in value}
         elif value is not None:
-            told[key] = value
-    return csv_text(pl.DataFrame({"fact": list(told), "told": list(told.values())}))
+            facts[key] = value
+    return pl.DataFrame({"fact": list(facts), "value": list(facts.values())})
 
 
 def _expression(name: str, expression: Expression) -> Named:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.base.console import Console
 from pipelines.explain.layout import folded, grid
-from pipelines.present.console import Console
 
 
 class Terminal:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from pipelines.base.console import Console
 from pipelines.config.options import Config, settings_of
-from pipelines.present.console import Console
 
 app = typer.Typer(help="Write what was published in another format.", no_args_is_help=True)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.base.paths import below
 from pipelines.config.settings import Settings
@@ -16,7 +17,6 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.build import Builder
 from pipelines.models.contract import Column, load_contract
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.console import Console
 from pipelines.present.csv_text import FORMULA
 from pipelines.warehouse.lake import Publication
 

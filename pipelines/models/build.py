@@ -31,7 +31,7 @@ from pipelines.models.statement import written_select
 from pipelines.models.totals import totals_of
 from pipelines.models.validate import CheckResult, Gate, validate
 from pipelines.models.warehouse import Warehouse
-from pipelines.models.warnings import first_row
+from pipelines.models.warnings import example
 from pipelines.warehouse.lake import Slice
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.
@@ -48,8 +48,8 @@ class FailedChecks(CheckError):
         first = built.failures[0]
         where = built.table + (f" {built.period}" if built.period else "")
         count = "1 row" if first.unexpected_count == 1 else f"{first.unexpected_count} rows"
-        row = first_row(first.sample)
-        shown = f", first: {row}" if row else ""
+        shown = example(built.table, first.sample)
+        shown = f", for example {shown}" if shown else ""
         more = f" ({len(built.failures) - 1} more checks failed)" if len(built.failures) > 1 else ""
         super().__init__(
             f"{where}: {first.title} fails for {count}{shown}{more}; correct it at its source and build again, "

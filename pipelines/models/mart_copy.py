@@ -103,7 +103,7 @@ def _change(warehouse: Warehouse, copy: Path, before: Mapping[str, Slices], want
         # A damaged file that is copied fails to be read; the files behind rows that stay are compared here.
         for file in lake.altered(key, kept):
             raise CheckError(
-                f"{file} does not hold what was published; remove it and run `trainledger build`, which makes it again."
+                f"{file} changed after publishing; remove it and run `trainledger build`, which makes it again."
             )
         # Where no month stays, the columns may have changed too.
         has_months = len(changed) < len(slices) and "" not in {**known, **slices} and "billing_period" in _columns(key)

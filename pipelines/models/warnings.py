@@ -1,44 +1,71 @@
-"""A check that did not pass, told in one sentence: what, how many rows, where, and the first of them."""
+"""A check that did not pass, as a sentence: what failed, how many rows, an example, who owns it and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pipelines.models.catalog import load_catalog
+from pipelines.models.contract import load_contract
+
 # A name in a row may be of any length; a difference by charge type is some words.
 LONGEST = 240
-
-
-def first_row(sample: list[dict[str, Any]]) -> str:
-    """The first failing row by column name, or nothing."""
-    cells = ((name, str(value)[:LONGEST]) for row in sample[:1] for name, value in row.items())
-    # A doubt is a sentence already.
-    return ", ".join(told if name == "doubt" else f"{name}={told}" for name, told in cells)
-
-
 # As many warnings as a build prints one by one.
 WARNINGS = 5
+# Columns of an example.
+_SHOWN = 8
+
+
+def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
+    """The first failing row in words: its key, its amounts, then what else it has; empty without one."""
+    for row in sample[:1]:
+        # A warning of a reader is a sentence already.
+        if "doubt" in row:
+            return str(row["doubt"])[:LONGEST]
+        key = load_contract(table).key if _is_model(table) else ()
+        known = {name: value for name, value in row.items() if value is not None and name != "billing_currency"}
+        order = sorted(known, key=lambda name: (name not in key, not name.endswith("_usd")))
+        return ", ".join(_cell(name, known[name], row) for name in order[:_SHOWN])
+    return ""
+
+
+def sentence(check: Mapping[str, Any]) -> str:
+    """A published check that did not pass, with an example and the owner of its table."""
+    table, count = check["table"], check["unexpected_count"]
+    where = " ".join(filter(None, (table.rpartition("/")[2], check["period"])))
+    shown = example(table, check["sample"])
+    owner = f" Owner: {load_contract(table).owner}." if _is_model(table) else ""
+    return (
+        f"{check['title']}: {count} {'row' if count == 1 else 'rows'} of {where}"
+        f"{f', for example {shown}' if shown else ''}".rstrip(".")
+        + f".{owner}"
+    )
 
 
 def warnings(warned: Sequence[Mapping[str, Any]]) -> list[str]:
     """The first of the published checks that did not pass, and where the others are."""
     more = len(warned) - WARNINGS
     rest = [f"And {more} more warnings; `trainledger check` lists every one."] if more > 0 else []
-    return [f"Warning: {_warning(check).rstrip('.')}." for check in warned[:WARNINGS]] + rest
-
-
-def _warning(check: Mapping[str, Any]) -> str:
-    """A published check that did not pass, as the build says it."""
-    count = "1 row" if check["unexpected_count"] == 1 else f"{check['unexpected_count']} rows"
-    when = f" {check['period']}" if check["period"] else ""
-    row = first_row(check["sample"])
-    return f"{check['title']}: {count} of {check['table']}{when}{f', first: {row}' if row else ''}"
+    return [f"Warning: {sentence(check)}" for check in warned[:WARNINGS]] + rest
 
 
 def doubts(read: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, int, str]]:
-    """What was doubtful when the sources were read, as published: they may have changed since."""
+    """The warnings of the readers of sources, as published: the sources may have changed since."""
     for check in read:
         if not check["passed"]:
-            place = " ".join(filter(None, (check["table"], check["period"])))
+            table = " ".join(filter(None, (check["table"], check["period"])))
             rows = [row["doubt"] for row in check["sample"]]
-            yield from ((place, check["severity"], check["title"], 1, sentence) for sentence in rows)
+            yield from ((table, check["severity"], check["title"], 1, text) for text in rows)
+
+
+def _is_model(table: str) -> bool:
+    return table.rpartition("/")[2] in load_catalog()
+
+
+def _cell(name: str, value: Any, row: Mapping[str, Any]) -> str:
+    if name.endswith("_usd"):
+        currency = row.get("billing_currency") or "USD"
+        symbol = "$" if currency == "USD" else f"{currency} "
+        value = f"{'-' if float(value) < 0 else ''}{symbol}{abs(float(value)):,.2f}"
+    label = name.removesuffix("_id").removesuffix("_usd").replace("_", " ")
+    return f"{label} {str(value)[:LONGEST]}"

@@ -6,22 +6,22 @@ from typing import Annotated
 
 import typer
 
+from pipelines.base.console import Console
 from pipelines.config.options import Config, settings_of
-from pipelines.present.console import Console
 
 
 def notify(
     config: Config = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be told; send nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the messages without sending them.")] = False,
 ) -> None:
-    """Tell Slack and mail what the newest publication has to tell and they have not heard."""
+    """Send notifications of the newest publication that Slack and mail have not received yet."""
     settings = settings_of(config)
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.notify.send import tell
+    from pipelines.notify.send import send_news
 
     console = Console()
-    told = tell(settings, console.say, dry_run=dry_run)
-    if not told.count:
-        # Nothing, for nothing is published yet, is another thing.
+    sent = send_news(settings, console.say, dry_run=dry_run)
+    if not sent.count:
+        # Raises where nothing is published yet.
         published_of(Warehouse(settings))
-        console.say(str(told))
+        console.say(str(sent))

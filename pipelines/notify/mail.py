@@ -22,7 +22,7 @@ VARIABLE = "TRAINLEDGER_NOTIFY__MAIL__PASSWORD"
 
 
 def message_of(channel: MailChannel, notice: Notice, at: datetime, files: Mapping[str, bytes]) -> EmailMessage:
-    """The mail. Its id is that of its news, so that one sent twice after a crash is one to mail programs."""
+    """The mail. Its id derives from its news, so that mail programs show a mail that was sent twice once."""
     message = EmailMessage()
     message["Subject"] = notice.subject
     message["From"] = channel.sender
@@ -37,11 +37,11 @@ def message_of(channel: MailChannel, notice: Notice, at: datetime, files: Mappin
 
 
 def send(channel: MailChannel, message: EmailMessage) -> None:
-    """Send it; UsageError, SourceError or UnreachableError in words."""
+    """Send the message; UsageError, SourceError or UnreachableError where that fails."""
     where = f"{channel.host}:{channel.port}"
     if channel.username and not channel.password:
         raise UsageError(f"[notify.mail] has a username and no password; set the environment variable {VARIABLE}.")
-    said = ""
+    problem = ""
     for number in range(TRIES):
         time.sleep(_PAUSE * number)
         try:
@@ -51,7 +51,7 @@ def send(channel: MailChannel, message: EmailMessage) -> None:
             raise SourceError(f"{where} refuses the user name or password; set {VARIABLE} to the right one.") from None
         except smtplib.SMTPNotSupportedError:
             raise SourceError(
-                f"{where} does not offer what [notify.mail] wants ({channel.security}"
+                f"{where} does not support what [notify.mail] requires ({channel.security}"
                 f"{', a password' if channel.username else ''}); check port and security."
             ) from None
         except smtplib.SMTPRecipientsRefused:
@@ -64,10 +64,10 @@ def send(channel: MailChannel, message: EmailMessage) -> None:
                 "ca_file."
             ) from None
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            # Of the kind alone: what cannot be encoded may be quoted by its words.
-            said = type(error).__name__
+            # The type alone: the message may quote what cannot be encoded.
+            problem = type(error).__name__
     raise UnreachableError(
-        f"{where} does not take mail ({said}), {TRIES} times; what was to be told is kept for the next time."
+        f"{where} did not accept the mail ({problem}), {TRIES} times; the message is kept for the next time."
     )
 
 
@@ -76,7 +76,7 @@ def _hand_over(channel: MailChannel, message: EmailMessage) -> None:
     try:
         trust = ssl.create_default_context(cafile=channel.ca_file)
     except (OSError, ValueError):
-        raise UsageError(f"{channel.ca_file} is no file of certificates; check ca_file under [notify.mail].") from None
+        raise UsageError(f"{channel.ca_file} is no certificate file; check ca_file under [notify.mail].") from None
     more = {"context": trust} if channel.security == "tls" else {}
     with kind(channel.host, channel.port, timeout=_TIMEOUT, **more) as server:  # type: ignore[arg-type]
         if channel.security == "starttls":

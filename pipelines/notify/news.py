@@ -1,4 +1,4 @@
-"""What there is to tell of a publication, each piece of news under a key by which it is told once."""
+"""The notifications of a publication: closed months, failed checks, anomalies and budgets, each under a unique key."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from pipelines.config.notify import Notify, Topic
 from pipelines.engine import Engine
-from pipelines.models.warnings import first_row
+from pipelines.models.warnings import sentence
 from pipelines.present.formats import money, month, percent
 from pipelines.warehouse.publication import Publication
 
 
 @dataclass(frozen=True)
 class News:
-    """One thing to tell; `report` is the kind and month (YYYY-MM) of the page that goes with a mail of it."""
+    """One notification; `report` is the kind and month (YYYY-MM) of the PDF that a mail attaches."""
 
     key: str
     topic: Topic
@@ -27,18 +27,18 @@ class News:
 
 @dataclass(frozen=True)
 class Notice:
-    """One message: the news of a topic together, a report by itself."""
+    """One message: all news of a topic, or one report."""
 
     news: tuple[News, ...]
     subject: str
 
     @property
     def text(self) -> str:
-        """What it says, a line each."""
+        """The body, one line per notification."""
         return "\n".join(one.line for one in self.news)
 
 
-# Of older months nobody needs to hear when notifications are switched on.
+# Older months are not reported when notifications are switched on.
 _MONTHS = 2
 _SUBJECTS: dict[Topic, tuple[str, str]] = {
     "check": ("A check did not pass", "{} checks did not pass"),
@@ -49,9 +49,9 @@ _SUBJECTS: dict[Topic, tuple[str, str]] = {
 
 
 def news_of(published: Publication, marts: Engine, notify: Notify) -> list[News]:
-    """Everything there is to tell of a publication and of `about`, in the order it is told."""
+    """The news of a publication about the topics of `about`, in the order they are sent."""
     months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})[-_MONTHS:]
-    told = {
+    topics = {
         "report": ("mart_invoice_reconciliation_monthly", lambda: _reports(marts, months, notify.reports)),
         "check": ("", lambda: _checks(published)),
         "anomaly": ("detail_cost_anomaly", lambda: _anomalies(marts, months[0])),
@@ -59,7 +59,7 @@ def news_of(published: Publication, marts: Engine, notify: Notify) -> list[News]
     }
     # An older version published without some of the marts.
     has = {"", *(key.rpartition("/")[2] for key in published.tables)}
-    return [one for topic, (mart, find) in told.items() if topic in notify.about and mart in has for one in find()]
+    return [one for topic, (mart, find) in topics.items() if topic in notify.about and mart in has for one in find()]
 
 
 def notices_of(news: Iterable[News]) -> list[Notice]:
@@ -67,7 +67,7 @@ def notices_of(news: Iterable[News]) -> list[Notice]:
     by_message: dict[tuple[str, ...], list[News]] = defaultdict(list)
     for one in news:
         by_message[(one.topic, one.key) if one.report else (one.topic,)].append(one)
-    return [Notice(tuple(told), _subject(told)) for told in by_message.values()]
+    return [Notice(tuple(group), _subject(group)) for group in by_message.values()]
 
 
 def _subject(news: Sequence[News]) -> str:
@@ -83,7 +83,7 @@ def _rows(marts: Engine, sql: str) -> list[dict[str, Any]]:
 
 
 def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iterator[News]:
-    """Of each month that AWS has closed: every charge of it is on an invoice."""
+    """One for each month that AWS has closed: every charge of it is on an invoice."""
     for period in months:
         first = date.fromisoformat(f"{period}-01")
         status = _rows(
@@ -93,8 +93,8 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
         )[0]
         if status["n"] == 0 or status["n_open"]:
             continue
-        said = "; ".join(
-            f"{money(row['effective'], row['currency'], 2)} effective, of it "
+        costs = "; ".join(
+            f"{money(row['effective'], row['currency'], 2)} effective cost, including "
             f"{money(row['run'], row['currency'], 2)} in runs and {money(row['idle'], row['currency'], 2)} idle; "
             f"{money(row['billed'], row['currency'], 2)} billed"
             for row in _rows(
@@ -107,20 +107,15 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
             )
         )
         for kind in kinds:
-            yield News(f"report/{kind}/{period}", "report", f"{month(period)} is closed: {said}.", (kind, period))
+            yield News(f"report/{kind}/{period}", "report", f"{month(period)} is closed: {costs}.", (kind, period))
 
 
 def _checks(published: Publication) -> Iterator[News]:
-    """Told again where another number of rows fails."""
+    """One for each failed check; it is sent again when the number of failing rows changes."""
     for check in published.checks:
         if not check["passed"]:
-            row = first_row(check["sample"])
-            where = " ".join(filter(None, (check["table"], check["period"])))
-            yield News(
-                f"check/{check['table']}/{check['check']}/{check['period']}/{check['unexpected_count']}",
-                "check",
-                f"{check['title']}: {check['unexpected_count']} of {where}{f', first: {row}' if row else ''}",
-            )
+            key = f"check/{check['table']}/{check['check']}/{check['period']}/{check['unexpected_count']}"
+            yield News(key, "check", sentence(check))
 
 
 def _anomalies(marts: Engine, since: str) -> Iterator[News]:
@@ -135,7 +130,7 @@ def _anomalies(marts: Engine, since: str) -> Iterator[News]:
             "anomaly",
             f"{row['anomaly_kind'].replace('_', ' ')} {row['subject']}, {row['observed_date']}: "
             f"{row['anomaly_reason']}; "
-            f"{money(row['excess_cost_usd'], row['billing_currency'], 2)} beyond what was to be expected.",
+            f"{money(row['excess_cost_usd'], row['billing_currency'], 2)} more than expected.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What was told where: a small file for each piece of news and channel in the warehouse, so that none is told twice."""
+"""Which news was sent to which channel: one small file each in the warehouse, so that none is sent twice."""
 
 from __future__ import annotations
 
@@ -12,57 +12,57 @@ from pipelines.base.parse import parse_json
 from pipelines.notify.news import News
 from pipelines.warehouse.storage import Store
 
-State = Literal["open", "claimed", "told"]
-# Whoever claimed it and is not done after so long was killed.
+State = Literal["open", "claimed", "sent"]
+# A claim older than this belongs to a process that was killed.
 _STALE = timedelta(minutes=15)
 
 
 class Record:
-    """The news of one channel: open, claimed by whoever is telling it, or told."""
+    """The news of one channel: open, claimed by the process that sends it, or sent."""
 
     def __init__(self, store: Store, channel: str):
         self._store = store
         self._channel = channel
 
     def state(self, news: News) -> State:
-        """Whether it is still to be told; `claimed` is what another process is telling."""
-        place = self._place(news)
-        return self._noted(place) if self._store.exists(place) else "open"
+        """Whether it is still to be sent; `claimed`: another process is sending it."""
+        path = self._path(news)
+        return self._state_at(path) if self._store.exists(path) else "open"
 
     def claim(self, news: Sequence[News]) -> bool:
-        """Take all of it to be told now; False where somebody else has some of it."""
+        """Claim all of it; False where another process has claimed or sent some of it."""
         taken: list[News] = []
         for one in news:
-            place = self._place(one)
-            if not self._store.write_new(place, _note(one, "claimed")):
-                if self._noted(place) != "open":
+            path = self._path(one)
+            if not self._store.write_new(path, _note(one, "claimed")):
+                if self._state_at(path) != "open":
                     self.release(taken)
                     return False
-                self._store.write(place, _note(one, "claimed"))
+                self._store.write(path, _note(one, "claimed"))
             taken.append(one)
         return True
 
     def done(self, news: Sequence[News]) -> None:
-        """It was told."""
+        """Record that it was sent."""
         for one in news:
-            self._store.write(self._place(one), _note(one, "told"))
+            self._store.write(self._path(one), _note(one, "sent"))
 
     def release(self, news: Sequence[News]) -> None:
-        """It could not be told, and stays open."""
+        """Give up the claim, so that it stays open."""
         for one in news:
-            self._store.delete(self._place(one))
+            self._store.delete(self._path(one))
 
-    def _noted(self, place: str) -> State:
+    def _state_at(self, path: str) -> State:
         try:
-            note = parse_json(self._store.read(place))
+            note = parse_json(self._store.read(path))
             if note["state"] != "claimed":
-                return "told"
+                return "sent"
             return "open" if datetime.fromisoformat(note["at"]) < datetime.now(UTC) - _STALE else "claimed"
         except (ValueError, KeyError, TypeError):
             # Cut short by a crash while it was written.
             return "open"
 
-    def _place(self, news: News) -> str:
+    def _path(self, news: News) -> str:
         return f"notices/{self._channel}/{hashlib.sha256(news.key.encode()).hexdigest()[:32]}.json"
 
 

@@ -1,4 +1,4 @@
-"""Tells what was not told yet, to every channel; the command and the sensor call this."""
+"""Sends new notifications to every channel, each once; the command and the sensor call this."""
 
 from __future__ import annotations
 
@@ -17,39 +17,41 @@ from pipelines.notify.record import Record
 from pipelines.notify.slack import post
 
 
-class Told(NamedTuple):
-    """How many messages went out, and whether another process is telling more right now."""
+class Sent(NamedTuple):
+    """How many messages were sent, and whether another process is sending more right now."""
 
     count: int
     is_elsewhere: bool
 
     def __str__(self) -> str:
         if self.count:
-            return f"Told {self.count} messages."
+            return f"Sent {self.count} message{'' if self.count == 1 else 's'}."
         if self.is_elsewhere:
-            return "Another process is telling the rest; what it cannot deliver is told the next time."
-        return "Everything was told before."
+            return "Another process is sending the rest; what it cannot deliver is sent the next time."
+        return "Nothing new to send."
 
 
-def tell(
+def send_news(
     settings: Settings, say: Callable[[str], None], failures: Sequence[News] = (), *, dry_run: bool = False
-) -> Told:
-    """Send what the newest publication and `failures` have to tell and each channel did not hear.
+) -> Sent:
+    """Send the news of the newest publication and `failures` that a channel has not received yet.
 
-    Says each message; with `dry_run` nothing is sent or recorded. Where a channel fails the others are told all the
-    same, then its error is raised and what it was to be told stays open.
+    Prints each message by `say`; with `dry_run` nothing is sent or recorded. If a channel fails, the others still
+    receive theirs; then its error is raised and its news stay open.
     """
     if not settings.notify.channels:
-        raise UsageError("Nobody is to be told; add [notify.slack] or [notify.mail] (docs/notifications.md).")
-    teller = _Teller(settings, dry_run)
-    news = [*teller.news(), *(teller.veiled(one) for one in failures if "failure" in settings.notify.about)]
+        raise UsageError(
+            "No notification channel is configured; add [notify.slack] or [notify.mail] (docs/notifications.md)."
+        )
+    sender = _Sender(settings, dry_run)
+    news = [*sender.news(), *(sender.pseudonymized(one) for one in failures if "failure" in settings.notify.about)]
     count, is_elsewhere, failed = 0, False, []
     for channel in settings.notify.channels:
         try:
-            states = [(one, teller.records[channel].state(one)) for one in news]
+            states = [(one, sender.records[channel].state(one)) for one in news]
             is_elsewhere |= any(state == "claimed" for _, state in states)
             for notice in notices_of(one for one, state in states if state == "open"):
-                if teller.tell(channel, notice, say):
+                if sender.send(channel, notice, say):
                     count += 1
                 else:
                     is_elsewhere = True
@@ -57,15 +59,15 @@ def tell(
             failed.append(error)
     if failed:
         raise failed[0]
-    return Told(count, is_elsewhere)
+    return Sent(count, is_elsewhere)
 
 
-class _Teller:
+class _Sender:
     def __init__(self, settings: Settings, dry_run: bool):
         self._notify = settings.notify
         self._dry_run = dry_run
         self._warehouse = Warehouse(settings)
-        # A first build that fails is told too.
+        # A first build that fails is reported too.
         self._published = published_of(self._warehouse) if self._warehouse.lake.current() else None
         self.records = {name: Record(self._warehouse.store, name) for name in settings.notify.channels}
 
@@ -75,12 +77,12 @@ class _Teller:
         with open_marts(self._warehouse, self._published) as marts:
             return news_of(self._published, marts, self._notify)
 
-    def veiled(self, news: News) -> News:
-        """What a build failed of may quote its source; marts have pseudonyms already."""
+    def pseudonymized(self, news: News) -> News:
+        """The news with pseudonyms: the error of a build may quote its source; marts have pseudonyms already."""
         return replace(news, line=self._warehouse.pseudonyms.text(news.line))
 
-    def tell(self, channel: str, notice: Notice, say: Callable[[str], None]) -> bool:
-        """Whether it was told, or would be; False where another process is telling it."""
+    def send(self, channel: str, notice: Notice, say: Callable[[str], None]) -> bool:
+        """Send a message, or only print it; False where another process is sending it."""
         files = self._files(notice) if channel == "mail" else {}
         attached = "".join(f" with {name} ({len(content) // 1024:,} KiB)" for name, content in files.items())
         if not self._dry_run:
@@ -88,31 +90,31 @@ class _Teller:
             if not record.claim(notice.news):
                 return False
             try:
-                self._send(channel, notice, files)
+                self._deliver(channel, notice, files)
             except BaseException:
                 record.release(notice.news)
                 raise
             record.done(notice.news)
-        say(f"{'Would tell' if self._dry_run else 'Told'} {channel}{attached}: {notice.subject}")
+        say(f"{'Would send to' if self._dry_run else 'Sent to'} {channel}{attached}: {notice.subject}")
         for one in notice.news:
             say(f"    {one.line}")
         return True
 
-    def _send(self, channel: str, notice: Notice, files: dict[str, bytes]) -> None:
+    def _deliver(self, channel: str, notice: Notice, files: dict[str, bytes]) -> None:
         if channel == "slack" and self._notify.slack:
             post(self._notify.slack, notice.subject, notice.text)
         elif self._notify.mail:
             send(self._notify.mail, message_of(self._notify.mail, notice, datetime.now(UTC), files))
 
     def _files(self, notice: Notice) -> dict[str, bytes]:
-        """The pages that go with a mail, by file name."""
+        """The attachments of a mail, by file name."""
         return {
             f"trainledger-{kind}-{month}.pdf": self._page(kind, month)
             for kind, month in (one.report for one in notice.news if one.report)
         }
 
     def _page(self, kind: str, month: str) -> bytes:
-        # Few messages have a page, and the libraries for charts are slow to import.
+        # Few messages have an attachment, and the libraries for charts are slow to import.
         from pipelines.present.pdf import render_pdf
         from pipelines.present.render import facts_of
 

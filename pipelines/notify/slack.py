@@ -1,4 +1,4 @@
-"""A message to Slack by an incoming webhook. Its address is a secret: it stands in no log and in no error."""
+"""A message to Slack by an incoming webhook. Its address is a secret: no log and no error contains it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIABLE = "TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL"
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """What is meant for Slack goes nowhere else."""
+    """Follows no redirect: the message is for Slack only."""
 
     def redirect_request(self, *args: object) -> None:
         return None
@@ -32,17 +32,17 @@ def escaped(text: str) -> str:
 
 
 def body_of(subject: str, text: str) -> bytes:
-    """What is posted: plain text, for a run may be called anything."""
+    """The request body: plain text without markup, as a run may have any name."""
     whole = f"{subject}\n{text}"
     cut = whole if len(whole) <= _LONGEST else whole[:_LONGEST] + " …"
     return json.dumps({"text": escaped(cut), "mrkdwn": False, "unfurl_links": False}).encode()
 
 
 def post(channel: SlackChannel, subject: str, text: str) -> None:
-    """Send it; UsageError, SourceError or UnreachableError in words that do not tell the address."""
+    """Send it; UsageError, SourceError or UnreachableError never contain the address."""
     if channel.webhook_url is None:
         raise UsageError(f"[notify.slack] has no webhook; set the environment variable {VARIABLE}.")
-    address, body, said = channel.webhook_url.get_secret_value(), body_of(subject, text), ""
+    address, body, problem = channel.webhook_url.get_secret_value(), body_of(subject, text), ""
     for number in range(TRIES):
         time.sleep(_PAUSE * number)
         try:
@@ -51,12 +51,12 @@ def post(channel: SlackChannel, subject: str, text: str) -> None:
             with build_opener(_NoRedirect).open(request, timeout=_TIMEOUT):
                 return
         except HTTPError as error:
-            said = f"answers {error.code}"
+            problem = f"returned {error.code}"
             error.close()
             if error.code != 429 and error.code < 500:
-                raise SourceError(f"Slack's webhook {said}; make a new one and set {VARIABLE}.") from None
+                raise SourceError(f"Slack's webhook {problem}; create a new one and set {VARIABLE}.") from None
         except (OSError, HTTPException, ValueError) as error:
-            # Of the kind alone: the words of a URL that is refused quote it.
+            # The type alone: the message of an error about a URL quotes it.
             reason = error.reason if isinstance(error, URLError) else error
-            said = f"does not answer ({type(reason).__name__})"
-    raise UnreachableError(f"Slack's webhook {said}, {TRIES} times; what was to be told is kept for the next time.")
+            problem = f"did not respond ({type(reason).__name__})"
+    raise UnreachableError(f"Slack's webhook {problem}, {TRIES} times; the message is kept for the next time.")

@@ -5,10 +5,15 @@ The FOCUS export writes its own, from the engine, and keeps to the same pattern.
 
 from __future__ import annotations
 
+import sys
+
 import polars as pl
+
+from pipelines.base.console import printable
 
 # What a spreadsheet takes for the start of a formula, or skips to find one behind it.
 FORMULA = r"^[=+\-@\t\r\n]"
+_TEXT = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
 
 
 def csv_text(frame: pl.DataFrame) -> str:
@@ -16,10 +21,16 @@ def csv_text(frame: pl.DataFrame) -> str:
 
     A text, or a column's name, that would start a formula gets an apostrophe in front; numbers stay numbers.
     """
-    written = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
-    return frame.with_columns(written.str.replace(FORMULA, "'$0")).rename(_told).write_csv()
+    return frame.with_columns(_TEXT.str.replace(FORMULA, "'$0")).rename(_safe_name).write_csv()
 
 
-def _told(name: str) -> str:
+def print_csv(frame: pl.DataFrame) -> None:
+    """Write the rows to standard output; on a terminal control characters are escaped."""
+    if sys.stdout.isatty():
+        frame = frame.with_columns(_TEXT.map_elements(printable, pl.String)).rename(printable)
+    sys.stdout.write(csv_text(frame))
+
+
+def _safe_name(name: str) -> str:
     # PIVOT makes columns of what a run or a tag is called.
     return pl.Series([name]).str.replace(FORMULA, "'$0").item()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipelines.base.console import Console
 from pipelines.engine import Engine
-from pipelines.present.console import Console
 from pipelines.present.formats import cents, hyphen
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from pipelines.base.console import Console
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine import Engine
 from pipelines.models.revision import code_revision
-from pipelines.present.console import Console
 from pipelines.present.render import facts_of, render_report
 from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.storage import fresh_file

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.base import resources
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import Settings
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.blocks import blocks_of
-from pipelines.present.console import Console
 from pipelines.present.page import put, report_filled
 from pipelines.present.printed import page_of
 from pipelines.present.render import Query, ReportFacts, answered, facts_of, render_report, sheets_of

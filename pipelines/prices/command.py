@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
-from pipelines.config.options import Config, settings_of
-from pipelines.present.console import Console
+from pipelines.config.options import Config, Csv, Form, Json, form_of, settings_of
 
 Number = Annotated[str | None, typer.Option(help="USD an hour of the whole instance the claim was made with.")]
 
@@ -33,12 +33,11 @@ def reprice(
     offer: Annotated[str, typer.Option("--offer", help="on_demand, capacity_block or reserved.")] = "on_demand",
     region: Annotated[str, typer.Option("--region", help="Region whose prices are taken.")] = "us-east-1",
     config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a comparison.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    as_json: Json = False,
+    as_csv: Csv = False,
 ) -> None:
     """What a comparison saves at the prices of another day: ours by its hours, a stated claim by its prices."""
-    if as_json and as_csv:
-        raise UsageError("Give --json or --csv, not both.")
+    form = form_of(as_json, as_csv)
     if table is not None:
         if workload is not None or claim is not None or at is not None:
             raise UsageError("--table is checked alone; ask for a workload or a --claim apart from it.")
@@ -69,7 +68,7 @@ def reprice(
         found = _own(config, workload, day, offer, region)
     else:
         found = [_claimed(claim or "", (gpu, trainium), then, (gpu_price, trainium_price), day, offer, region)]
-    _print(found, as_json, as_csv)
+    _print(found, form)
 
 
 def _own(config: Path | None, workload: str, at: date, offer: str, region: str):  # type: ignore[no-untyped-def]
@@ -141,13 +140,13 @@ def _usd(option: str, text: str) -> Decimal:
     return price
 
 
-def _print(found, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
-    from pipelines.present.csv_text import csv_text
+def _print(found, form: Form) -> None:  # type: ignore[no-untyped-def]
+    from pipelines.present.csv_text import print_csv
     from pipelines.prices.tables import as_rows, frame_of, show
 
-    if as_json:
+    if form == "json":
         sys.stdout.write(json.dumps(as_rows(found), indent=1, default=str) + "\n")
-    elif as_csv:
-        sys.stdout.write(csv_text(frame_of(found)))
+    elif form == "csv":
+        print_csv(frame_of(found))
     else:
         show(found, Console())

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.base.console import Console
 from pipelines.explain.layout import folded, grid
-from pipelines.present.console import Console
 from pipelines.prices.reprice import Repriced
 
 

@@ -156,10 +156,7 @@ def test_a_month_in_two_currencies_is_kept_apart_and_told(ledger: Ledger) -> Non
     ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2", "line_item_currency_code": "NOK"})
     said = ledger.say("build")
     assert said.code == 0
-    assert (
-        "Warning: month of a payer in several currencies kept apart: 2 rows of staging/stg_aws__invoice_total"
-        in said.err
-    )
+    assert "Warning: month of a payer in several currencies kept apart: 2 rows of stg_aws__invoice_total" in said.err
     sql = (
         "select currency, cast(billed_cost_usd as varchar), cast(difference_usd as decimal(10, 2)), status "
         "from mart_invoice_reconciliation_monthly order by 1"
@@ -224,7 +221,7 @@ def test_an_instance_of_two_types_is_told(ledger: Ledger) -> None:
     ledger.restate({**LINE, "product_instance_type": "trn1.32xlarge"}, *HOURS[1:])
     said = ledger.say("build")
     assert said.code == 0, said.err
-    assert re.search(r"Warning: an instance has two types: 1 row .*=330\.24.*p5\.48xlarge.*trn1\.32xlarge", said.err)
+    assert re.search(r"Warning: an instance has two types: 1 row .*\$330\.24.*p5\.48xlarge.*trn1\.32xlarge", said.err)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_two_bills_that_are_one(ledger: Ledger, name: str, location: str, said: 
 
 def test_no_bill_at_all(ledger: Ledger) -> None:
     ledger.config.write_text('[warehouse]\nlocation = "warehouse"\n')
-    assert "names no bill; add a [[billing]] source" in ledger.refused(2)
+    assert "No bill is configured; add a [[billing]] source" in ledger.refused(2)
 
 
 def test_a_file_that_is_not_there(ledger: Ledger) -> None:

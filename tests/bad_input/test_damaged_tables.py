@@ -59,7 +59,7 @@ def test_a_lost_or_cut_file_is_made_again(ledger: Ledger, damage: Callable[[Path
     damage(file)
     built = ledger.say("build")
     assert built.code == 0, built.err
-    assert f"Of publication 2 {file} is gone or cut short; it is made again." in built.err
+    assert f"Publication 2: {file} is missing or truncated; it is rebuilt." in built.err
     # The same input gives the same file, so the publication stands as it was.
     assert (file.read_bytes(), newest(ledger).read_bytes()) == before
     assert json.loads(ledger.say("query", SUM, "--json").out) == [{"usd": COST_OF_THE_RUN}]
@@ -134,7 +134,7 @@ def test_a_mart_with_other_numbers_does_not_pass_the_check(ledger: Ledger) -> No
     failed = ledger.say("check")
     assert failed.code == 1
     assert failed.error == (
-        f"{file} of publication 1 does not hold what was published; remove it and run `trainledger build`, "
+        f"{file} of publication 1 changed after publishing; remove it and run `trainledger build`, "
         "which makes it again."
     )
 

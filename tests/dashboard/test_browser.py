@@ -12,12 +12,12 @@ import duckdb
 import pytest
 from support.site import HOSTILE, Site, address_of, marts
 
+from pipelines.base.console import Console
 from pipelines.config.settings import load_settings
 from pipelines.dashboard.export import export_pages
 from pipelines.dashboard.links import PAGES
 from pipelines.dashboard.reader import Reader
 from pipelines.models.warehouse import Warehouse
-from pipelines.present.console import Console
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright's Python package is absent")
 CHROMIUM = shutil.which("chromium")

@@ -89,7 +89,7 @@ def test_a_publication_is_told_once_on_every_channel(config: Path, mailbox: Mail
 
     Figures are the story's: 134.50 and 21.50 of the two teams are 156.00, all of it in runs.
     """
-    assert tick() == "Told 6 messages."
+    assert tick() == "Sent 6 messages."
     assert subjects(mailbox) == [
         "trainledger: training cost of July 2026",
         "trainledger: A cost is far from its history",
@@ -100,7 +100,7 @@ def test_a_publication_is_told_once_on_every_channel(config: Path, mailbox: Mail
     assert "run nightly-10, 2026-07-14: 30.00 USD per run is 3.0 times the median of its 9 earlier runs" in anomaly
     assert "nlp spent $134.50 of $200.00 for July 2026, 67.3%: past 50.0%, on day 14 of 31." in budgets
     assert "ocr spent $21.50 of $21.50 for July 2026, 100.0%: past 100.0%, on day 14 of 31." in budgets
-    assert tick() == "Everything was told before."
+    assert tick() == "Nothing new to send."
     assert (len(mailbox.mails), len(webhook.posts)) == (3, 3)
 
 
@@ -125,16 +125,16 @@ def test_a_channel_that_fails_loses_nothing_and_holds_up_no_other(
     webhook.answers = [500] * 3
     with pytest.raises(UnreachableError) as failed:
         tick()
-    assert str(failed.value) == "Slack's webhook answers 500, 3 times; what was to be told is kept for the next time."
+    assert str(failed.value) == "Slack's webhook returned 500, 3 times; the message is kept for the next time."
     assert (webhook.asked, len(webhook.posts), len(mailbox.mails)) == (3, 0, 3)
     assert TOKEN not in caplog.text + repr(failed.value)
-    assert tick() == "Told 3 messages."
+    assert tick() == "Sent 3 messages."
     assert (len(webhook.posts), len(mailbox.mails)) == (3, 3)
 
 
 def test_a_busy_server_is_asked_again(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
     webhook.answers, mailbox.refusals = [429, 503], ["451 try again later"]
-    assert tick() == "Told 6 messages."
+    assert tick() == "Sent 6 messages."
     assert (webhook.asked, len(mailbox.mails)) == (5, 3)
 
 
@@ -145,9 +145,9 @@ def test_nothing_is_told_before_it_is_published_and_nothing_again_by_the_next_pu
     tick()
     text = config.read_text()
     config.write_text(text.replace('team = "nlp"\namount_usd = "200"', 'team = "nlp"\namount_usd = "100"'))
-    assert tick() == "Everything was told before."
+    assert tick() == "Nothing new to send."
     build_warehouse(config)
-    assert tick() == "Told 2 messages."
+    assert tick() == "Sent 2 messages."
     assert "nlp spent $134.50 of $100.00 for July 2026, 134.5%: past 100.0%" in mailbox.mails[-1].as_string()
 
 
@@ -162,8 +162,8 @@ def test_a_failed_build_is_told_once_in_the_words_of_its_step(
         with open_ledger(load_settings(company.config)) as ledger:
             job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
             job.execute_in_process(instance=instance, tags=month_range_tags((JULY, AUGUST)), raise_on_error=False)
-        assert tick(instance) == "Told 2 messages."
-        assert tick(instance) == "Everything was told before."
+        assert tick(instance) == "Sent 2 messages."
+        assert tick(instance) == "Nothing new to send."
     assert subjects(mailbox) == ["trainledger: A build failed"]
     assert "broken.jsonl" in posted(webhook)[0]
 
@@ -172,7 +172,7 @@ def test_it_is_off_where_nobody_is_to_be_told(built: Path, monkeypatch: pytest.M
     monkeypatch.setenv("TRAINLEDGER_CONFIG", str(built / "trainledger.toml"))
     (off,) = assemble().sensors or ()
     assert isinstance(off, dg.SensorDefinition) and off.default_status == dg.DefaultSensorStatus.STOPPED
-    assert tick() == "The configuration names nobody to tell."
+    assert tick() == "No notification channel is configured."
 
 
 def test_it_is_on_where_somebody_is(config: Path) -> None:

@@ -12,8 +12,8 @@ from support.packs import members, pack_of, refused, rewritten
 from support.report_marts import part, words
 from support.small_company import Company, found
 
+from pipelines.base.console import Console
 from pipelines.evidence.verify import verify
-from pipelines.present.console import Console
 
 PAGE, PAPER = "reports/expectations.html", "reports/expectations.pdf"
 Captured = pytest.CaptureFixture[str]

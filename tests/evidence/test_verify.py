@@ -16,12 +16,12 @@ from support.ledgers import ask, build_warehouse
 from support.packs import members, pack_of, refused
 from support.small_company import AUGUST, Company
 
+from pipelines.base.console import Console
 from pipelines.base.errors import SourceError
 from pipelines.config.settings import load_settings
 from pipelines.evidence.reports import unmeasured
 from pipelines.evidence.verify import verify
 from pipelines.present.charts import figure
-from pipelines.present.console import Console
 
 Captured = pytest.CaptureFixture[str]
 

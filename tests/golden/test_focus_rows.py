@@ -10,8 +10,8 @@ import pytest
 from support.focus_rules import read, violations
 from support.stories import agrees, build_story
 
+from pipelines.base.console import Console
 from pipelines.exports.focus import export_focus
-from pipelines.present.console import Console
 
 STORY = Path(__file__).parent / "golden_hour"
 

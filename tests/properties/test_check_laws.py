@@ -18,7 +18,7 @@ import pytest
 from support.damaged_rows import damaged
 from support.ledgers import build_warehouse, open_tables
 
-from pipelines.demo import write_demo
+from pipelines.demo.write import write_demo
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models import gate as gates
 from pipelines.models.catalog import GIVEN, Model, load_catalog

@@ -14,9 +14,9 @@ from support.cur_exports import legacy_export
 from support.focus_rules import read, violations
 from support.ledgers import build_warehouse
 
+from pipelines.base.console import Console
 from pipelines.config.settings import load_settings
 from pipelines.exports.focus import export_focus
-from pipelines.present.console import Console
 
 NAME = "Oct2018-WorkshopCUR-00001.snappy.parquet"
 UNUSED = ("reservation_unused_amortized_upfront_fee_for_billing_period", "reservation_unused_recurring_fee")

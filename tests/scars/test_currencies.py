@@ -16,15 +16,15 @@ from support.bills import instance_hour, write_config, write_events, write_expor
 from support.ledgers import ask, ask_published, build_warehouse, lazy_warehouse
 from support.spoiled import run_events
 
-from pipelines import commands
 from pipelines.base import resources
+from pipelines.base.console import Console
 from pipelines.models.build import FailedChecks
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.expressions import expand_calls
 from pipelines.models.totals import added
 from pipelines.present.charts import ledger_chart
-from pipelines.present.console import Console
+from pipelines.report.command import write_report
 
 MONTH = "2026-07"
 KRONE = {"line_item_currency_code": "NOK"}
@@ -195,7 +195,7 @@ def test_a_group_of_less_than_nothing_is_less_than_nothing_in_marts_and_report(t
     # 55.04 - 80 - 500 - 1000.
     assert ask_published(builder, invoice).rows() == [(Decimal("-1524.96"),) * 2]
 
-    commands.report(builder.warehouse.settings, tmp_path / "report.html", Console())
+    write_report(builder.warehouse.settings, tmp_path / "report.html", Console())
     page = re.sub(r"<style>.*?</style>|<[^>]+>", " ", (tmp_path / "report.html").read_text(), flags=re.DOTALL)
     page = " ".join(page.split())
     assert "A further −$80 bought accelerators" in page
@@ -227,7 +227,7 @@ def test_a_share_of_less_than_nothing_is_drawn_as_such(tmp_path: Path) -> None:
     """T18. Runs 110.08 and a correction of -10.08: of the 100 in all they are 110.1 % and -10.1 %."""
     correction = {**hour(2, "-10.08"), "line_item_resource_id": "i-2"}
     builder = build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), correction))
-    commands.report(builder.warehouse.settings, tmp_path / "report.html", Console())
+    write_report(builder.warehouse.settings, tmp_path / "report.html", Console())
     page = (tmp_path / "report.html").read_text()
     shares = re.findall(r'share">(−?[\d.]+)%<svg class="bar( negative)?"[^>]*><rect width="([\d.]+)"', page)
     # The longest bar is full; the other is 10.08 / 110.08 of it, about 9.2 %.

@@ -12,11 +12,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pipelines.base.console import Console
 from pipelines.base.errors import TrainledgerError
 from pipelines.config.settings import load_settings
 from pipelines.evidence.pack import write_pack
 from pipelines.evidence.verify import verify
-from pipelines.present.console import Console
 from support.small_company import Company
 
 RUNS = "marts/mart_run_cost.parquet"

@@ -13,10 +13,11 @@ from support.commands import run_command
 from support.ledgers import build_warehouse
 from support.small_company import AUGUST, Company
 
-from pipelines import commands
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import Settings, load_settings
-from pipelines.present.console import Console
+from pipelines.query.command import run_query
+from pipelines.report.command import write_report
 
 COST = "select sum(effective_cost_usd) as cost from mart_run_cost"
 Captured = pytest.CaptureFixture[str]
@@ -50,13 +51,13 @@ def settings(built_company: Company, tmp_path_factory: pytest.TempPathFactory) -
     ],
 )
 def test_a_query_answers_as_of_a_date(settings: Settings, capsys: Captured, as_of: str | None, cost: str) -> None:
-    commands.query(settings, COST, "csv", Console(), as_of)
+    run_query(settings, COST, "csv", Console(), as_of)
     assert capsys.readouterr().out == f"cost\n{cost}00000000\n"
 
 
 def test_a_report_of_a_date_shows_the_publication_of_that_date(settings: Settings, tmp_path: Path) -> None:
     for as_of, page in (("2026-09-04", "then.html"), (None, "now.html")):
-        commands.report(settings, tmp_path / page, Console(), as_of)
+        write_report(settings, tmp_path / page, Console(), as_of)
     then, now = ((tmp_path / page).read_text() for page in ("then.html", "now.html"))
     # The Trainium run: 4 hours at 21.50, restated to 20.00.
     assert "$86.00" in then and "$80.00" not in then
@@ -77,7 +78,7 @@ def test_a_comparison_is_read_as_of_a_date(settings: Settings, capsys: Captured)
 def test_reports_made_twice_of_one_publication_are_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
     pages = [tmp_path / "a.html", tmp_path / "b.html"]
     for page in pages:
-        commands.report(settings, page, Console(), "2026-09-04")
+        write_report(settings, page, Console(), "2026-09-04")
     assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
@@ -86,7 +87,7 @@ def test_a_date_before_the_first_publication_is_told_with_the_first(settings: Se
         UsageError,
         match=r"held no publication yet on 2026-09-02; the first was published at 2026-09-03T10:00:00Z\.$",
     ):
-        commands.query(settings, COST, "csv", Console(), "2026-09-02")
+        run_query(settings, COST, "csv", Console(), "2026-09-02")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_a_date_before_the_first_publication_is_told_with_the_first(settings: Se
 )
 def test_what_is_no_date_is_refused_with_one(settings: Settings, as_of: str) -> None:
     with pytest.raises(UsageError, match=r"^--as-of .* is neither a day nor a time with its zone; write 2026-08-31"):
-        commands.query(settings, COST, "csv", Console(), as_of)
+        run_query(settings, COST, "csv", Console(), as_of)
 
 
 def test_marts_that_an_older_version_made_otherwise_are_told_with_both_versions(
@@ -112,6 +113,6 @@ def test_marts_that_an_older_version_made_otherwise_are_told_with_both_versions(
     try:
         record.write_text(json.dumps(told))
         with pytest.raises(UsageError, match=r"^Publication 1 was made by revision 0\.0\.9\+older, and this is 0\.1"):
-            commands.report(settings, tmp_path / "old.html", Console(), "2026-09-04")
+            write_report(settings, tmp_path / "old.html", Console(), "2026-09-04")
     finally:
         record.write_text(before)

@@ -12,12 +12,14 @@ import pytest
 from support.ledgers import build_with
 from support.small_company import AUGUST, Company, found
 
-from pipelines import commands
+from pipelines.base.console import Console
 from pipelines.config.settings import Settings, load_settings
 from pipelines.evidence.pack import write_pack
 from pipelines.evidence.verify import verify
+from pipelines.models.command import build_marts
 from pipelines.models.warehouse import Warehouse
-from pipelines.present.console import Console
+from pipelines.query.command import run_query
+from pipelines.report.command import write_report
 from pipelines.warehouse.lock import BuildBusy
 
 # The one the manifests of `support.bills` name.
@@ -78,7 +80,7 @@ def test_a_ledger_on_s3_is_the_ledger_in_a_folder(
 ) -> None:
     deliver(company, s3)
     config = settings(company, s3_endpoint)
-    assert commands.build(config, Console()) is True
+    assert build_marts(config, Console()) is True
 
     record = json.loads(s3.get_object(Bucket=BUCKET, Key="ledger/publications/000001.json")["Body"].read())
     in_folder = json.loads((built_company.warehouse / "publications" / "000001.json").read_text())
@@ -96,15 +98,15 @@ def test_a_ledger_on_s3_is_the_ledger_in_a_folder(
 
     # Built again, nothing is written.
     before = keys(s3)
-    assert commands.build(config, Console()) is False
+    assert build_marts(config, Console()) is False
     assert keys(s3) == before
 
     # Another machine, which has never seen the ledger, reads it.
     monkeypatch.setenv("HOME", str(tmp_path / "another"))
     capsys.readouterr()
-    commands.query(config, SUM, "csv", Console())
+    run_query(config, SUM, "csv", Console())
     assert capsys.readouterr().out == "cost\n196.0800000000\n"
-    commands.report(config, tmp_path / "report.html", Console())
+    write_report(config, tmp_path / "report.html", Console())
     assert "<html" in (tmp_path / "report.html").read_text()
 
 
@@ -114,7 +116,7 @@ def test_a_ledger_on_s3_is_verified_and_goes_on(
 ) -> None:
     deliver(company, s3)
     config = settings(company, s3_endpoint)
-    assert commands.build(config, Console()) is True
+    assert build_marts(config, Console()) is True
 
     # Whoever has the pack recomputes it from the bucket, without a configuration.
     write_pack(config, tmp_path / "evidence.zip", Console(), as_of=None, bundle=False)
@@ -126,7 +128,7 @@ def test_a_ledger_on_s3_is_verified_and_goes_on(
     deliver(company, s3)
     build_with(config)
     capsys.readouterr()
-    commands.query(config, SUM, "json", Console())
+    run_query(config, SUM, "json", Console())
     assert json.loads(capsys.readouterr().out) == [{"cost": "190.0800000000"}]
     with Warehouse(config).lake.lock():
         # Whoever built has let go.
@@ -140,5 +142,5 @@ def test_a_second_machine_is_told_who_builds(company: Company, s3: Any, s3_endpo
         Warehouse(config).lake.lock(),
         pytest.raises(BuildBusy, match=rf"{LOCATION} is being built by process \d+ on "),
     ):
-        commands.build(config, Console())
+        build_marts(config, Console())
     assert not any(key.startswith("ledger/publications/") for key in keys(s3))

@@ -9,10 +9,10 @@ import pytest
 from support.bills import instance_hour, write_config, write_export
 from support.ledgers import build_with
 
-from pipelines.commands import check
+from pipelines.base.console import Console
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings, load_settings
-from pipelines.present.console import Console
+from pipelines.models.command import check_marts
 
 OPEN_HOUR = instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04", bill_invoice_id="")
 Captured = pytest.CaptureFixture[str]
@@ -36,14 +36,14 @@ def summary(page: str) -> tuple[int, int]:
 @pytest.mark.slow
 def test_a_check_that_warned_is_one_row_and_the_summary_counts_it(tmp_path: Path, capsys: Captured) -> None:
     """Use ends at 11:00; a cut asked for at 10:30 cuts nothing, which is one warning more than without it."""
-    check(published(tmp_path / "plain", Policy()), Console())
+    check_marts(published(tmp_path / "plain", Policy()), Console())
     plain = capsys.readouterr().out
     early = Policy(as_of=datetime(2026, 7, 14, 10, 30, tzinfo=UTC))
-    check(published(tmp_path / "early", early), Console())
+    check_marts(published(tmp_path / "early", early), Console())
     page = capsys.readouterr().out
     assert "cuts nothing" not in plain
     (row,) = [line for line in page.splitlines() if "cuts nothing" in line]
-    # The columns of the table: table, severity, check, rows, first row.
+    # The columns of the table: table, severity, check, rows, example.
     cells = [cell.strip() for cell in row.strip("│ ").split("│")]
     assert cells[:4] == [
         "core/fct_invoice_monthly",
@@ -51,8 +51,8 @@ def test_a_check_that_warned_is_one_row_and_the_summary_counts_it(tmp_path: Path
         "as of lies before the newest use and cuts nothing",
         "1",
     ]
-    assert "as_of_at=2026-07-14T10:30:00" in cells[4]
-    assert "newest_use_ended_at=2026-07-14T11:00:00" in cells[4]
+    assert "as of at 2026-07-14T10:30:00" in cells[4]
+    assert "newest use ended at 2026-07-14T11:00:00" in cells[4]
     # The same checks were run; one more of them did not pass.
     (passed, of), (passed_early, of_early) = summary(plain), summary(page)
     assert (passed_early, of_early) == (passed - 1, of)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.base import resources
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.explain.layout import Label, grid
 from pipelines.explain.names import look_up, show_name, to_json
@@ -18,7 +19,6 @@ from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.expressions import load_expressions
 from pipelines.present.buckets import BUCKETS
-from pipelines.present.console import Console
 
 TABLES = load_catalog().ordered
 COLUMNS = sorted({column.name for model in TABLES for column in load_contract(model.key).columns})

@@ -31,10 +31,10 @@ from support.focus_rules import COLUMNS, violations
 from support.ledgers import ask, build_warehouse
 from support.small_company import AUGUST, GPU_COST, JULY, Company
 
+from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import load_settings
 from pipelines.exports.focus import export_focus
-from pipelines.present.console import Console
 
 FILES = ("cost_and_usage.csv", "cost_and_usage.parquet")
 

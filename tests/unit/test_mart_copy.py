@@ -103,5 +103,5 @@ def test_nothing_is_published_over_a_mart_that_holds_other_rows(company: Company
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    with pytest.raises(CheckError, match=r"mart_price_book.* does not hold what was published; remove it and run"):
+    with pytest.raises(CheckError, match=r"mart_price_book.* changed after publishing; remove it and run"):
         stage_copy(warehouse, publication.tables)

@@ -50,15 +50,19 @@ def test_slack_is_given_text_that_is_no_link_and_no_mention() -> None:
         (
             404,
             SourceError,
-            f"Slack's webhook answers 404; make a new one and set {WEBHOOK_URL}.",
+            f"Slack's webhook returned 404; create a new one and set {WEBHOOK_URL}.",
         ),
         # What is meant for Slack is not carried elsewhere.
         (
             302,
             SourceError,
-            f"Slack's webhook answers 302; make a new one and set {WEBHOOK_URL}.",
+            f"Slack's webhook returned 302; create a new one and set {WEBHOOK_URL}.",
         ),
-        (503, UnreachableError, "Slack's webhook answers 503, 3 times; what was to be told is kept for the next time."),
+        (
+            503,
+            UnreachableError,
+            "Slack's webhook returned 503, 3 times; the message is kept for the next time.",
+        ),
     ],
 )
 def test_a_webhook_that_refuses_is_told_without_its_address(
@@ -78,7 +82,7 @@ def test_a_webhook_that_is_not_there_is_unreachable() -> None:
     channel = SlackChannel.model_validate({"webhook_url": f"http://127.0.0.1:{free_port()}{PATH}"})
     with pytest.raises(UnreachableError) as refused:
         post(channel, "s", "t")
-    assert str(refused.value).startswith("Slack's webhook does not answer (ConnectionRefusedError), 3 times;")
+    assert str(refused.value).startswith("Slack's webhook did not respond (ConnectionRefusedError), 3 times;")
     assert "q7Xn" not in repr(channel)
 
 
@@ -130,7 +134,7 @@ def test_a_webhook_that_answers_garbage_is_unreachable(answer: bytes, kind: str)
         with pytest.raises(UnreachableError) as refused:
             post(channel, "s", "t")
     assert str(refused.value) == (
-        f"Slack's webhook does not answer ({kind}), 3 times; what was to be told is kept for the next time."
+        f"Slack's webhook did not respond ({kind}), 3 times; the message is kept for the next time."
     )
 
 
@@ -180,12 +184,14 @@ def test_a_wrong_password_is_told_without_telling_it(certificate: Path) -> None:
 def test_a_server_without_tls_gets_no_mail_where_tls_is_wanted() -> None:
     with smtp_server() as mailbox:
         channel = mail_to(mailbox.port)
-        with pytest.raises(SourceError, match=r"does not offer what \[notify.mail\] wants \(starttls\)"):
+        with pytest.raises(SourceError, match=r"does not support what \[notify.mail\] requires \(starttls\)"):
             send(channel, message_of(channel, NOTICE, AT, {}))
         assert mailbox.mails == []
 
 
 def test_a_mail_server_that_is_not_there_is_unreachable() -> None:
     channel = mail_to(free_port(), security="none")
-    with pytest.raises(UnreachableError, match=r"does not take mail \(ConnectionRefusedError\), 3 times; what"):
+    with pytest.raises(
+        UnreachableError, match=r"did not accept the mail \(ConnectionRefusedError\), 3 times; the message"
+    ):
         send(channel, message_of(channel, NOTICE, AT, {}))

@@ -46,15 +46,15 @@ def test_a_dry_run_says_what_would_be_told_and_tells_nobody(
         for _ in (1, 2):
             dry = run_command(capsys, "notify", "--dry-run", "--config", str(company.config))
             assert dry.code == 0
-            assert "Would tell slack: trainledger: training cost of July 2026" in dry.out
-            assert "$110.08 effective, of it $110.08 in runs" in dry.out
+            assert "Would send to slack: trainledger: training cost of July 2026" in dry.out
+            assert "$110.08 effective cost, including $110.08 in runs" in dry.out
             assert "$86.00 effective, of it $86.00 in runs" in dry.out
         assert webhook.posts == []
         told = run_command(capsys, "notify", "--config", str(company.config))
-        assert told.out == dry.out.replace("Would tell", "Told")
+        assert told.out == dry.out.replace("Would send to", "Sent to")
         assert len(webhook.posts) == 2
         again = run_command(capsys, "notify", "--config", str(company.config))
-        assert again.out.strip() == "Everything was told before."
+        assert again.out.strip() == "Nothing new to send."
         assert len(webhook.posts) == 2
 
 
@@ -71,7 +71,7 @@ def test_a_webhook_that_answers_garbage_holds_up_no_mail(
         said = run_command(capsys, "notify", "--config", str(company.config))
         assert len(mailbox.mails) == 2
     assert said.code == 3
-    assert said.error.startswith("Slack's webhook does not answer (BadStatusLine), 3 times;")
+    assert said.error.startswith("Slack's webhook did not respond (BadStatusLine), 3 times;")
     assert "q7Xn" not in said.error + said.out
 
 
@@ -87,14 +87,14 @@ def test_what_another_process_is_telling_was_not_told_before(
         said = run_command(capsys, "notify", "--config", str(company.config))
         assert webhook.posts == []
     assert " ".join(said.out.split()) == (
-        "Another process is telling the rest; what it cannot deliver is told the next time."
+        "Another process is sending the rest; what it cannot deliver is sent the next time."
     )
 
 
 @pytest.mark.parametrize(
     ("section", "environment", "said"),
     [
-        ("", {}, "Nobody is to be told; add [notify.slack] or [notify.mail] (docs/notifications.md)."),
+        ("", {}, "No notification channel is configured; add [notify.slack] or [notify.mail] (docs/notifications.md)."),
         (
             "[notify.slack]",
             {},
@@ -159,7 +159,7 @@ def test_what_another_process_is_telling_is_left_to_it_and_taken_over_once_it_wa
     assert record.state(NEWS) == "open" and record.claim([NEWS])
     record.done([NEWS])
     place.write_text(place.read_text().replace(str(datetime.now(UTC).year), "2020"))
-    assert record.state(NEWS) == "told" and not record.claim([NEWS])
+    assert record.state(NEWS) == "sent" and not record.claim([NEWS])
 
 
 def test_settings_show_no_secret(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,7 +181,7 @@ def test_another_key_makes_other_pseudonyms_and_says_so(
     monkeypatch.setenv(VARIABLE, OTHER_KEY)
     said = asked(capsys, config, "build")
     assert said.code == 0
-    assert "The key of pseudonyms is another than publication 1 was made with: every pseudonym changes" in said.err
+    assert "The pseudonym key differs from the one of publication 1: every pseudonym changes" in said.err
     after = rows(config, "select distinct account_id from mart_cost_ledger_daily")
     assert before != after and after[0][0].startswith("acct-")
     assert OTHER_KEY not in said.out + said.err

@@ -19,9 +19,9 @@ from support.ledgers import build_warehouse
 from support.reader import published
 from support.small_company import AUGUST, JULY, Company, found
 
-from pipelines import commands
+from pipelines.base.console import Console
 from pipelines.config.settings import load_settings
-from pipelines.present.console import Console
+from pipelines.models.command import build_marts
 from pipelines.warehouse.storage import Object
 from pipelines.warehouse.storage_local import LocalStore
 
@@ -132,7 +132,7 @@ def test_a_build_killed_after_its_publication_leaves_a_copy_that_is_mended(compa
     # The kill came before the copy: it is still of the first publication.
     copy.write_bytes(before[0])
     os.utime(copy, ns=(before[1], before[1]))
-    commands.build(load_settings(company.config), Console())
+    build_marts(load_settings(company.config), Console())
     assert len(records(company)) == 2
     from support.reader import copied
 
@@ -178,7 +178,7 @@ def test_a_build_of_nothing_new_looks_once_and_does_nothing(
 
     monkeypatch.setattr(LocalStore, "list", list_counted)
     monkeypatch.setattr(LocalStore, "open", open_counted)
-    assert commands.build(load_settings(company.config), Console()) is False
+    assert build_marts(load_settings(company.config), Console()) is False
     assert capsys.readouterr().out == "Nothing changed since publication 1; nothing was done.\n"
     assert state() == before
     assert sorted(listings) == sorted(map(str, (company.export, company.events, company.warehouse)))
@@ -202,7 +202,7 @@ def test_a_month_whose_files_are_gone_stays_as_it_was_delivered(company: Company
     for folder in ("data", "metadata"):
         shutil.rmtree(company.export / folder / f"BILLING_PERIOD={AUGUST}")
     company.deliver(JULY, "50.00")
-    commands.build(load_settings(company.config), Console())
+    build_marts(load_settings(company.config), Console())
     record = records(company)[-1]
     assert record["number"] == 2
     assert [delivery["billing_period"] for delivery in record["inputs"]["deliveries"]] == [JULY, AUGUST]
@@ -215,7 +215,7 @@ def test_a_month_of_a_source_that_is_configured_no_more_leaves_the_marts(company
     config.write_text(config.read_text().replace('name = "payer"', 'name = "other-payer"'))
     for folder in ("data", "metadata"):
         shutil.rmtree(company.export / folder / f"BILLING_PERIOD={AUGUST}")
-    commands.build(load_settings(config), Console())
+    build_marts(load_settings(config), Console())
     record = records(company)[-1]
     assert [delivery["billing_period"] for delivery in record["inputs"]["deliveries"]] == [JULY]
     # Only the GPU run's month is left: 2 hours at 55.04.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.demo_bill import Line, is_instance, read_events, read_month
 
-from pipelines.demo import DemoData, write_demo
+from pipelines.demo.write import DemoData, write_demo
 
 
 @pytest.fixture(scope="session")

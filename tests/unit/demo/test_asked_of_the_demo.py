@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.cli import app
-from pipelines.demo import write_demo
+from pipelines.demo.write import write_demo
 from pipelines.engine import Engine
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of

@@ -13,7 +13,7 @@ import pytest
 from support.demo_bill import EXPORT, amortized, is_instance, read_month, total
 
 from pipelines.config.settings import load_settings
-from pipelines.demo import write_demo
+from pipelines.demo.write import write_demo
 
 
 def test_manifest_is_that_of_data_exports(root, demo):

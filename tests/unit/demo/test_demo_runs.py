@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.config.settings import RunSource
-from pipelines.demo import DemoData
+from pipelines.demo.write import DemoData
 from pipelines.ingest.runs.tracker import read_runs
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 # Every command has a console; what it prints with is imported when it prints.
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
     from rich.text import Text
+
+# More rows than this are not printed as blocks where a narrower table is possible.
+_MOST_BLOCKS = 10
 
 
 class Steps:
@@ -97,46 +99,63 @@ class Console:
         finally:
             steps.close()
 
-    def table(self, frame: pl.DataFrame, title: str = "") -> None:
-        """Print rows as a table; where they are too wide for the terminal, one block per row."""
+    def table(self, frame: pl.DataFrame, title: str = "", *, keep: Sequence[str] | None = None) -> None:
+        """Print rows as a table; where they are too wide for the terminal, one block per row.
+
+        With `keep`, many rows stay a table: of these columns and of the others that fit, and a note says so.
+        """
         cells = [[cell_text(value) for value in row] for row in frame.rows()]
-        if self._fits(frame.columns, cells):
+        widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]
+        # Piped output is read by programs or pagers: only a terminal has a width to fit.
+        if not self._out.is_terminal or sum(widths) < self._out.width:
             self._out.print(_grid(frame, cells, title))
-            return
-        width = max(map(len, frame.columns), default=0)
+        elif keep is not None and len(cells) > _MOST_BLOCKS:
+            fitting = _fitting(frame.columns, widths, keep, self._out.width)
+            self._out.print(_grid(frame[:, fitting], [[row[at] for at in fitting] for row in cells], title))
+            self.note(f"{len(fitting)} of {frame.width} columns shown; select others by name, or use --csv.")
+        else:
+            self._blocks(frame.columns, cells)
+
+    def _blocks(self, columns: Sequence[str], cells: list[list[str]]) -> None:
+        """One block per row, one line per column."""
+        from rich.table import Table
+        from rich.text import Text
+
         for number, row in enumerate(cells, start=1):
             self.say(f"── row {number} of {len(cells)}")
-            for name, text in zip(frame.columns, row, strict=True):
-                for line in self._beside(name.ljust(width), text):
-                    self.say(line)
+            block = Table.grid(padding=(0, 2))
+            block.add_column(no_wrap=True)
+            block.add_column(overflow="fold")
+            for name, text in zip(columns, row, strict=True):
+                block.add_row(Text(name), Text(text))
+            self._out.print(block)
         if not cells:
             self.say("no rows")
 
-    def _beside(self, name: str, text: str) -> list[str]:
-        """A name and its value; a long value goes on below itself, a word that cannot be broken over the edge."""
-        room = self._out.width - len(name) - 2
-        if not self._out.is_terminal or len(text) <= room:
-            return [f"{name}  {text}"]
-        lines = wrap(text, max(room, 20), break_long_words=False, break_on_hyphens=False)
-        return [f"{name}  {lines[0]}", *(f"{' ' * len(name)}  {line}" for line in lines[1:])]
 
-    def _fits(self, columns: Sequence[str], cells: list[list[str]]) -> bool:
-        widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
-        # Piped output is read by programs or pagers: only a terminal has a width to fit.
-        return not self._out.is_terminal or sum(widths) + 3 * len(widths) + 1 <= self._out.width
+def _fitting(names: Sequence[str], widths: Sequence[int], keep: Sequence[str], width: int) -> list[int]:
+    """The places of the columns to show: the first, those of `keep`, then the others as they fit."""
+    left, found = width - 1, []
+    for at in sorted(range(len(names)), key=lambda at: at > 0 and names[at] not in keep):
+        if not found or widths[at] <= left:
+            found.append(at)
+            left -= widths[at]
+    return sorted(found)
 
 
 def cell_text(value: object) -> str:
-    """A value as people read it: no trailing zeros, nothing for null, control characters spelled out."""
+    """A value as people read it: nothing for null, no trailing zeros but of cents, control characters escaped."""
     if value is None:
         return ""
     if isinstance(value, Decimal):
         whole = format(value, "f")
+        if value.as_tuple().exponent == -2:
+            return whole
         return whole.rstrip("0").rstrip(".") if "." in whole else whole
-    return _printable(str(value))
+    return printable(str(value))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """What a run or a tag is called must not move a terminal's cursor, nor break a line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
@@ -144,7 +163,7 @@ def _printable(text: str) -> str:
 def _text(line: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text(_printable(line), style=style)
+    return Text(printable(line), style=style)
 
 
 def _grid(frame: pl.DataFrame, cells: list[list[str]], title: str) -> Table:

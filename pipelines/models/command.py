@@ -1,0 +1,151 @@
+"""The `trainledger build` and `trainledger check` commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines.base.console import Console
+from pipelines.base.errors import CheckError, SourceError, UsageError
+from pipelines.config.options import Config, settings_of
+
+# Each command imports what it runs on: an unchanged build and a wrong configuration need little.
+if TYPE_CHECKING:
+    from pipelines.config.settings import Settings
+    from pipelines.models.publish import Plan
+    from pipelines.warehouse.publication import Publication
+
+
+def build(
+    config: Config = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            help="Cut-off for the fees of an open month, if later than its newest usage. (`report --as-of` and "
+            "`query --as-of` are different: they read an earlier publication.)",
+        ),
+    ] = None,
+) -> None:
+    """Read what changed, update every table, check it and publish."""
+    settings = settings_of(config)
+    if as_of is not None:
+        settings = settings.model_copy(update={"policy": settings.policy.cut_at(as_of)})
+    build_marts(settings, Console())
+
+
+def check(config: Config = None) -> None:
+    """Run every check of the published marts again and show the results."""
+    check_marts(settings_of(config), Console())
+
+
+def build_marts(settings: Settings, console: Console) -> bool:
+    """Bring the warehouse up to date and publish; False when nothing changed and nothing was done.
+
+    Raises the first failure of a step: CheckError, SourceError or UsageError.
+    """
+    if not settings.billing:
+        raise UsageError("No bill is configured; add a [[billing]] source (README, 'Your own bill').")
+    from pipelines.models.mart_copy import is_copied, write_copy
+    from pipelines.models.publish import plan
+    from pipelines.models.warehouse import Warehouse, published_of
+    from pipelines.models.warnings import warnings
+
+    warehouse = Warehouse(settings)
+    planned = plan(warehouse)
+    if planned.publication:
+        _note_changes(planned, planned.publication, console)
+        if planned.is_current:
+            if not is_copied(warehouse, planned.publication):
+                # A build was killed between its publication and the copy of it.
+                with warehouse.lake.lock():
+                    write_copy(warehouse, planned.publication)
+            console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
+            return False
+    if not planned.months:
+        raise SourceError(
+            "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
+        )
+    published = _refresh(settings, console) or published_of(warehouse)
+    failed = [check for check in published.checks if not check["passed"]]
+    for sentence in warnings(failed):
+        console.note(sentence)
+    console.say(
+        f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks, "
+        f"{len(failed)} with a warning."
+    )
+    return True
+
+
+def _note_changes(planned: Plan, publication: Publication, console: Console) -> None:
+    """Say what is wrong with the newest publication: damaged files, or pseudonyms of another key."""
+    from pipelines.warehouse.pseudonyms import has_another_key
+
+    if planned.damaged:
+        first, *others = planned.damaged
+        more = f" and {len(others)} more" if others else ""
+        console.note(f"Publication {publication.number}: {first}{more} is missing or truncated; it is rebuilt.")
+    if not planned.is_current and has_another_key(publication.inputs, planned.inputs):
+        console.note(
+            f"The pseudonym key differs from the one of publication {publication.number}: every pseudonym changes and "
+            "none matches what was published before. Set the old key to keep them."
+        )
+
+
+def _refresh(settings: Settings, console: Console) -> Publication | None:
+    """Run the plan in this process; None where there was nothing left to do. The first failure of a step is raised."""
+    from pipelines.models.build import Builder
+    from pipelines.models.publish import plan
+    from pipelines.models.refresh import RECORDS, refresh
+    from pipelines.models.warehouse import Warehouse
+
+    builder = Builder(Warehouse(settings))
+    with builder.lake.lock():
+        builder.warehouse.sweep()
+        planned = plan(builder.warehouse)
+        # Another build may have ended between this one's look at the sources and its turn.
+        if planned.is_current:
+            return None
+        # The bill, the records besides it, and the publication.
+        total = len(builder.steps(planned.months)) + len(RECORDS) + 2
+        with console.steps(total) as progress:
+            return refresh(builder, planned, progress.step)
+
+
+def check_marts(settings: Settings, console: Console) -> None:
+    """Run the checks of every published mart again; CheckError when one of severity error fails."""
+    import polars as pl
+
+    from pipelines.models.build import Builder
+    from pipelines.models.warehouse import Warehouse, published_of
+    from pipelines.models.warnings import doubts, example
+
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse)
+    altered = [file for key, named in published.tables.items() for file in warehouse.lake.altered(key, named["files"])]
+    if altered:
+        more = f" and {len(altered) - 1} more files" if len(altered) > 1 else ""
+        raise CheckError(
+            f"{altered[0]}{more} of publication {published.number} changed after publishing; remove it and run "
+            "`trainledger build`, which makes it again."
+        )
+    builder = Builder(warehouse.as_published(published))
+    models = [model for model in builder.catalog.ordered if model.key in published.tables]
+    results = []
+    with console.steps(len(models)) as steps:
+        for model in models:
+            results += [(model.key, result) for result in builder.check(model.name)]
+            steps.step(model.key)
+    failed = [(table, result) for table, result in results if not result.passed]
+    rows = [(key, r.severity, r.title, r.unexpected_count, example(key, r.sample)) for key, r in failed]
+    read = [check for check in published.checks if check["table"].startswith("raw/")]
+    rows += doubts(read)
+    if rows:
+        console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows", "example"], orient="row"))
+    console.say(f"{len(results) - len(failed)} of {len(results)} checks passed on publication {published.number}.")
+    if read:
+        console.say(f"{len(read)} checks of the sources are shown as published; they were not run again.")
+    errors = [(table, result) for table, result in failed if result.severity == "error"]
+    if errors:
+        raise CheckError(f"{len(errors)} error checks failed, first: {errors[0][1].title} of {errors[0][0]}.")

@@ -1,0 +1,1 @@
+"""SQL over the published marts, and the list of them."""

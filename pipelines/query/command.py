@@ -1,0 +1,112 @@
+"""The `trainledger query` command."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines.base.console import Console
+from pipelines.base.errors import EngineError, UsageError
+from pipelines.config.options import AsOf, Config, Csv, Form, Json, form_of, settings_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipelines.config.settings import Settings
+
+
+# Shown first where not every column fits.
+BASES = ("effective_cost_usd", "billed_cost_usd")
+
+
+def query(
+    sql: Annotated[
+        str | None, typer.Argument(help="A SELECT over the marts. Without it, the marts are listed.")
+    ] = None,
+    config: Config = None,
+    as_of: AsOf = None,
+    detail: Annotated[bool, typer.Option("--detail", help="List the tables of schema `detail` too.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Show amounts with every digit instead of cents.")] = False,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Run a SQL query on the published marts, or list them."""
+    form = form_of(as_json, as_csv)
+    settings = settings_of(config)
+    if sql is None:
+        list_marts(settings, form, Console(), as_of, detail=detail)
+    else:
+        run_query(settings, sql, form, Console(), as_of, exact=exact)
+
+
+def run_query(
+    settings: Settings, sql: str, form: Form, console: Console, as_of: str | None = None, *, exact: bool = False
+) -> None:
+    """Print the rows of a SELECT over the published marts, the current ones or those of a date."""
+    from pipelines.models.marts import open_marts
+    from pipelines.models.warehouse import Warehouse, published_of
+
+    warehouse = Warehouse(settings)
+    with open_marts(warehouse, published_of(warehouse, as_of)) as engine:
+        try:
+            frame = engine.query(sql)
+        except EngineError as error:
+            raise UsageError(f"{str(error).rstrip('.!')}; `trainledger query` alone lists the marts.") from None
+    if form == "table":
+        try:
+            console.table(frame if exact else in_cents(frame), keep=BASES)
+        except (ValueError, OverflowError) as error:
+            # Such as a day that Python's calendar lacks.
+            raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
+    else:
+        _print(frame, form)
+
+
+def list_marts(
+    settings: Settings, form: Form, console: Console, as_of: str | None = None, *, detail: bool = False
+) -> None:
+    """Print the published marts, one line each, the most useful first; with `detail` the drill-downs too."""
+    from pipelines.models.marts import open_marts
+    from pipelines.models.warehouse import Warehouse, published_of
+    from pipelines.query.marts import listed, show_list
+
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse, as_of)
+    with open_marts(warehouse, published) as engine:
+        frame = listed(engine, published, detail=detail)
+    if form == "table":
+        show_list(frame, console, detail=detail)
+    else:
+        _print(frame, form)
+
+
+def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with amounts of money rounded to cents; amounts below a cent keep their first two digits."""
+    import polars as pl
+
+    def rounded(amount: pl.Series) -> pl.Series:
+        small = (amount != 0) & (amount.abs() < Decimal("0.01"))
+        if not small.any():
+            return amount.round(2).cast(pl.Decimal(38, 2))
+        figures = amount.cast(pl.Float64).round_sig_figs(2).cast(pl.Decimal(38, 10))
+        return pl.select(pl.when(small).then(figures).otherwise(amount.round(2))).to_series().alias(amount.name)
+
+    money = [name for name, kind in frame.schema.items() if name.endswith("_usd") and kind.is_decimal()]
+    return frame.with_columns(rounded(frame[name]) for name in money)
+
+
+def _print(frame: pl.DataFrame, form: Form) -> None:
+    import polars as pl
+
+    from pipelines.present.csv_text import print_csv
+
+    try:
+        if form == "json":
+            sys.stdout.write(frame.write_json() + "\n")
+        else:
+            print_csv(frame)
+    except pl.exceptions.PolarsError as error:
+        raise UsageError(f"--{form} cannot hold a column ({error}); cast it to varchar.") from None

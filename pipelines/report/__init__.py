@@ -1,0 +1,1 @@
+"""The `trainledger report` command: a page, a PDF and an evidence pack of one publication."""

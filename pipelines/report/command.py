@@ -1,0 +1,71 @@
+"""The `trainledger report` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines.base.console import Console
+from pipelines.base.errors import UsageError
+from pipelines.config.options import AsOf, Config, settings_of
+
+if TYPE_CHECKING:
+    from pipelines.config.settings import Settings
+
+
+def report(
+    config: Config = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write; default: report.html, or KIND.html.")
+    ] = None,
+    as_of: AsOf = None,
+    kind: Annotated[
+        str, typer.Option("--kind", help="training_cost, savings, commitments or expectations.")
+    ] = "training_cost",
+    month: Annotated[
+        str | None, typer.Option("--month", help="Month of a monthly report, YYYY-MM; default: the newest.")
+    ] = None,
+    pdf: Annotated[Path | None, typer.Option("--pdf", help="Also write the report as a PDF to this file.")] = None,
+    pack: Annotated[
+        Path | None, typer.Option("--pack", help="Also write the evidence pack, a zip file for `trainledger verify`.")
+    ] = None,
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Include the bill lines in the pack, so that it can be verified offline.")
+    ] = False,
+) -> None:
+    """Write a report of the current publication, or of an earlier one, as one HTML page."""
+    if bundle and not pack:
+        raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
+    settings, console = settings_of(config), Console()
+    page = out or Path("report.html" if kind == "training_cost" else f"{kind}.html")
+    write_report(settings, page, console, as_of, kind, month)
+    if pdf:
+        from pipelines.present.pdf import write_pdf
+
+        write_pdf(settings, pdf, console, as_of, kind, month)
+    if pack:
+        from pipelines.evidence.pack import write_pack
+
+        write_pack(settings, pack, console, as_of=as_of, bundle=bundle, month=month)
+
+
+def write_report(
+    settings: Settings,
+    out: Path,
+    console: Console,
+    as_of: str | None = None,
+    kind: str = "training_cost",
+    month: str | None = None,
+) -> None:
+    """Render a report of the current publication, or of the one current on a date, to `out`."""
+    from pipelines.models.marts import open_marts
+    from pipelines.models.warehouse import Warehouse, published_of
+    from pipelines.present.page import put, report_page
+
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse, as_of)
+    with open_marts(warehouse, published) as engine:
+        page = report_page(engine, published, kind, month)
+    put(page.encode(), out, published, console, "--out")

@@ -1,0 +1,91 @@
+"""`trainledger query` on a terminal: the list of the marts, cents, narrow tables, suggestions, control characters."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from support.commands import run_command
+from support.small_company import Company
+
+from pipelines.models.catalog import load_catalog
+from pipelines.query.command import in_cents
+from pipelines.query.marts import MARTS
+
+Captured = pytest.CaptureFixture[str]
+
+
+def lines(capsys: Captured, company: Company, *words: str) -> list[str]:
+    told = run_command(capsys, "query", *words, "--config", str(company.config))
+    assert told.code == 0, told.error
+    return told.out.splitlines()
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_every_mart_is_listed_under_a_subject() -> None:
+    assert {model.name for model in load_catalog().layer("marts")} <= {
+        name for marts in MARTS.values() for name in marts
+    }
+
+
+def test_without_a_query_the_marts_are_listed_one_line_each(
+    built_company: Company, capsys: Captured, terminal: None
+) -> None:
+    listed = lines(capsys, built_company)
+    headings = [line.lower() for line in listed if not line.startswith(" ")]
+    assert headings == [subject for subject in MARTS if subject in headings]
+    names = [line.split()[0] for line in listed if line.startswith("  ")]
+    assert sorted(names) == sorted(model.name for model in load_catalog().layer("marts"))
+    with_detail = lines(capsys, built_company, "--detail")
+    assert with_detail[: len(listed)] == listed
+    assert "Detail" in with_detail
+
+
+def test_a_table_shows_cents_and_with_exact_every_digit(built_company: Company, capsys: Captured) -> None:
+    sql = "select cast(55.0449 as decimal(20, 10)) as a_usd, cast(0.000123 as decimal(20, 10)) as b_usd"
+    assert "│ 55.04 │ 0.00012 │" in lines(capsys, built_company, sql)
+    assert "│ 55.0449 │ 0.000123 │" in lines(capsys, built_company, sql, "--exact")
+
+
+def test_amounts_that_are_unknown_stay_unknown() -> None:
+    money = pl.Series("a_usd", [Decimal("1.005"), None, Decimal("0.00")], pl.Decimal(20, 10))
+    assert in_cents(money.to_frame())["a_usd"].to_list() == [Decimal("1.00"), None, Decimal("0.00")]
+
+
+def test_many_wide_rows_keep_their_costs(built_company: Company, capsys: Captured, terminal: None) -> None:
+    sql = f"select 'x' as run_id, '{'y' * 70}' as model, 1.5 as effective_cost_usd from range(20)"
+    listed = lines(capsys, built_company, sql)
+    assert max(map(len, listed)) <= 80
+    assert sum("│ x      │" in line for line in listed) == 20
+    assert "model" not in "".join(listed)
+    assert "row 1 of 3" in "".join(lines(capsys, built_company, sql.replace("20", "3")))
+
+
+@pytest.mark.parametrize(
+    ("sql", "suggestion"),
+    [
+        ("select * from mart_run_cots", 'Did you mean "mart_run_cost"?'),
+        ("select run_idd from mart_run_cost", 'Candidate bindings: "run_id"'),
+    ],
+)
+def test_an_error_suggests_the_name(built_company: Company, capsys: Captured, sql: str, suggestion: str) -> None:
+    told = run_command(capsys, "query", sql, "--config", str(built_company.config))
+    assert told.code == 2
+    assert suggestion in told.error
+
+
+def test_csv_on_a_terminal_moves_no_cursor(
+    built_company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "select 'a' || chr(27) || '[2Jb' as run_id"
+    assert lines(capsys, built_company, sql, "--csv") == ["run_id", "a\x1b[2Jb"]
+    capsys.readouterr()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert lines(capsys, built_company, sql, "--csv") == ["run_id", r"a\x1b[2Jb"]
