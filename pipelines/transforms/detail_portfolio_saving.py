@@ -12,7 +12,7 @@ from pipelines.analysis.verdict import RUN_FLOOR
 from pipelines.transforms.port_case import best_pair
 from pipelines.transforms.run_pair import BASES
 
-INPUTS = ("fct_silicon_comparison",)
+INPUTS = ("mart_silicon_comparison",)
 # Left out is what may claim nothing or shows too little, never what shows the wrong thing.
 _SHOWN = ("proven", "disproven", "inconclusive")
 _SCHEMA = {
@@ -23,11 +23,11 @@ _SCHEMA = {
 }
 
 
-def build(fct_silicon_comparison: pl.DataFrame) -> pl.DataFrame:
+def build(mart_silicon_comparison: pl.DataFrame) -> pl.DataFrame:
     """Each workload counts once, with its pair of the most runs; below three of them nothing is estimated."""
     rows = []
     for basis in BASES:
-        pairs = dict(_pairs(fct_silicon_comparison, basis))
+        pairs = dict(_pairs(mart_silicon_comparison, basis))
         savings = {
             name: float(pair["saving_ratio"])
             for name, pair in pairs.items()

@@ -15,8 +15,8 @@ from pipelines.analysis.break_even import Case
 CURRENCY = "USD"
 BASIS = "effective"
 INPUTS = (
-    "declared_port", "declared_port_run", "fct_silicon_comparison", "fct_compared_run", "fct_run", "fct_run_unit",
-    "stg_proof__run",
+    "declared_port", "declared_port_run", "mart_silicon_comparison", "detail_compared_run", "fct_run",
+    "detail_run_unit_cost", "stg_proof__run",
 )  # fmt: skip
 _PAIR = ("workload_id", "gpu_instance_type", "trainium_instance_type", "billing_currency")
 KINDS = ("pilot", "validation", "failed_pair")
@@ -68,30 +68,30 @@ class PortCase:
 def port_cases(
     declared_port: pl.DataFrame,
     declared_port_run: pl.DataFrame,
-    fct_silicon_comparison: pl.DataFrame,
-    fct_compared_run: pl.DataFrame,
+    mart_silicon_comparison: pl.DataFrame,
+    detail_compared_run: pl.DataFrame,
     fct_run: pl.DataFrame,
-    fct_run_unit: pl.DataFrame,
+    detail_run_unit_cost: pl.DataFrame,
     stg_proof__run: pl.DataFrame,
 ) -> Iterator[PortCase]:
     """Every port, by name."""
-    done = compared_units(fct_compared_run, fct_run_unit)
+    done = compared_units(detail_compared_run, detail_run_unit_cost)
     for port in declared_port.sort("port_name").iter_rows(named=True):
         own = declared_port_run.filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
         own = pl.concat(
-            [own, _failed_pairs(port, own, fct_silicon_comparison, fct_compared_run, fct_run, stg_proof__run)]
+            [own, _failed_pairs(port, own, mart_silicon_comparison, detail_compared_run, fct_run, stg_proof__run)]
         )
         found = PortCase(port, _costs(port))
         _add_runs(found, own, fct_run)
-        _add_saving(found, fct_silicon_comparison, done)
+        _add_saving(found, mart_silicon_comparison, done)
         _add_cadence(found, fct_run.filter(pl.col("run_id").is_in(own["run_id"].to_list()).not_()))
         yield found
 
 
-def compared_units(fct_compared_run: pl.DataFrame, fct_run_unit: pl.DataFrame) -> pl.DataFrame:
+def compared_units(detail_compared_run: pl.DataFrame, detail_run_unit_cost: pl.DataFrame) -> pl.DataFrame:
     """The compared runs of each pair with the units of work they did."""
-    compared = fct_compared_run.filter(comparison_part="compared", cost_basis=BASIS)
-    units = fct_run_unit.select("run_id", "unit_measure", "unit_count")
+    compared = detail_compared_run.filter(comparison_part="compared", cost_basis=BASIS)
+    units = detail_run_unit_cost.select("run_id", "unit_measure", "unit_count")
     return compared.join(units, on=["run_id", "unit_measure"])
 
 

@@ -91,7 +91,7 @@ def workload_cases(
     for port in sorted(port_cases(**of_ports), key=lambda found: found.port["started_date"]):
         # Of several the newest: what older ones cost is spent.
         ports[port.port["workload_id"]] = port
-    units = compared_units(of_ports["fct_compared_run"], of_ports["fct_run_unit"])
+    units = compared_units(of_ports["detail_compared_run"], of_ports["detail_run_unit_cost"])
     stated = {row["workload_id"]: row for row in declared_workload.iter_rows(named=True)}
     spend = fct_workload_spend_daily.with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
     terms = declared_maturity.row(0, named=True)
@@ -99,7 +99,7 @@ def workload_cases(
         ["workload_id", "billing_currency"], maintain_order=True
     ):
         told = stated.get(str(workload_id), dict.fromkeys(declared_workload.columns))
-        pair = best_pair(of_ports["fct_silicon_comparison"], str(workload_id), str(currency))
+        pair = best_pair(of_ports["mart_silicon_comparison"], str(workload_id), str(currency))
         port = ports.get(str(workload_id)) if currency == CURRENCY else None
         paid = spend.filter(workload_id=str(workload_id), billing_currency=str(currency))
         inputs = {

@@ -1,25 +1,13 @@
 -- One row per run: how much of its chips' peak it used, in training and of all it paid for, and what an effective exaflop cost.
-with measured as (
-    select
-        run.run_id, run.workload_id, run.billing_currency, run.accelerator_family, run.instance_type, run.status, run.team, run.owner,
-        efficiency.precision, efficiency.params_active, efficiency.tokens_seen_count, efficiency.flops_per_token,
-        efficiency.effective_exaflop_count,
-        model_flops_utilization_ratio(efficiency.training_flops) as model_flops_utilization_ratio,
-        billed_flops_utilization_ratio(efficiency.billed_flops) as billed_flops_utilization_ratio,
-        cost_per_effective_exaflop_usd(run.effective_cost_usd) as cost_per_effective_exaflop_usd,
-        cost_per_effective_exaflop_usd(run.list_cost_usd) as list_cost_per_effective_exaflop_usd,
-        cost_per_effective_exaflop_usd(run.billed_cost_usd) as billed_cost_per_effective_exaflop_usd,
-        efficiency.missing_evidence
-    from fct_run as run
-    join fct_run_efficiency as efficiency on efficiency.run_id = run.run_id
-    group by all
-)
-
 select
-    run_id, workload_id, billing_currency, accelerator_family, instance_type, status, team, owner, precision, params_active,
-    tokens_seen_count, flops_per_token, effective_exaflop_count, model_flops_utilization_ratio, billed_flops_utilization_ratio,
-    -- No chip does more than its peak: tokens are counted twice, or of another model, or the chips are not all there.
-    coalesce(greatest(model_flops_utilization_ratio, billed_flops_utilization_ratio) > 1, false) as is_impossible,
-    cost_per_effective_exaflop_usd, list_cost_per_effective_exaflop_usd, billed_cost_per_effective_exaflop_usd,
-    missing_evidence
-from measured
+    run.run_id, run.workload_id, run.billing_currency, run.accelerator_family, run.instance_type, run.status, run.team, run.owner,
+    efficiency.precision, efficiency.params_active, efficiency.tokens_seen_count, efficiency.flops_per_token,
+    efficiency.effective_exaflop_count, efficiency.model_flops_utilization_ratio, efficiency.billed_flops_utilization_ratio,
+    efficiency.is_impossible,
+    cost_per_effective_exaflop_usd(run.effective_cost_usd) as cost_per_effective_exaflop_usd,
+    cost_per_effective_exaflop_usd(run.list_cost_usd) as list_cost_per_effective_exaflop_usd,
+    cost_per_effective_exaflop_usd(run.billed_cost_usd) as billed_cost_per_effective_exaflop_usd,
+    efficiency.missing_evidence
+from fct_run as run
+join fct_run_efficiency as efficiency on efficiency.run_id = run.run_id
+group by all

@@ -6,12 +6,9 @@ with kept as (
 ),
 
 run as (
-    select run.*, kept.retention_cost_usd, lineage.cradle_cost_usd, lineage.is_cradle_complete, lineage.trial_count, lineage.sweep_cost_usd,
-        coalesce(share.compile_shared_usd, 0) as compile_shared_usd
+    select run.*, kept.retention_cost_usd
     from fct_run as run
-    left join fct_run_compile_share as share on share.run_id = run.run_id
     left join kept on kept.run_id = run.run_id and kept.billing_currency = run.billing_currency
-    left join fct_run_lineage as lineage on lineage.run_id = run.run_id
 )
 
 select
@@ -33,7 +30,7 @@ select
     wasted_cost_usd, lost_work_cost_usd, replay_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd, idle_hold_cost_usd,
     compile_shared_usd, effective_cost_usd + compile_shared_usd as compile_amortised_cost_usd,
     retention_cost_usd,
-    cradle_cost_usd, is_cradle_complete, trial_count, sweep_cost_usd,
+    lineage_cost_usd, is_lineage_complete, trial_count, sweep_cost_usd,
     goodput_ratio(productive_node_ms, billed_node_ms) as goodput_ratio
 from run
 group by all

@@ -38,9 +38,9 @@ UNBROKEN = {
     "fct_invoice_monthly": {"bill_and_charges_differ"},
     "fct_resource_hourly": {"an_open_bill_has_more_than_an_hour_of_an_instance"},
     "fct_resource_share_hourly": {"machine_is_of_another_type_on_the_bill_than_its_run_says"},
-    "fct_run_progress": {"tokens_far_from_steps_times_batch_times_length"},
+    "dim_run": {"tokens_far_from_steps_times_batch_times_length"},
     "fct_run": {"accelerator_type_missing_from_ref_instance_type", "run_whose_evaluation_is_no_number"},
-    "fct_silicon_comparison": {
+    "mart_silicon_comparison": {
         "registration_names_a_run_of_another_workload",
         "verdict_of_a_month_that_is_not_closed",
     },

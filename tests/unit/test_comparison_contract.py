@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.validate import validate
 
@@ -49,18 +50,18 @@ SOUND = {
 
 
 def failing(folder: Path, row: Mapping[str, Any]) -> set[str]:
-    contract = load_contract("core/fct_silicon_comparison")
+    contract = load_contract("marts/mart_silicon_comparison")
     files = {}
-    for table, rows in {"fct_silicon_comparison": [row], "fct_run_unit_cost": unit_costs()}.items():
+    for table, rows in {"mart_silicon_comparison": [row], "fct_run_unit_cost": unit_costs()}.items():
         files[table] = folder / f"{table}.parquet"
-        typed(f"core/{table}", rows).write_parquet(files[table])
+        typed(load_catalog()[table].key, rows).write_parquet(files[table])
     for table in ("staging/stg_proof__registration", "staging/stg_proof__run", "core/dim_run"):
         files[table] = folder / f"{table.rpartition('/')[2]}.parquet"
         typed(table, []).write_parquet(files[table])
     with DuckDBEngine() as engine:
         for table, file in files.items():
             engine.view(table.rpartition("/")[2], [file])
-        checks = validate(engine, "fct_silicon_comparison", contract)
+        checks = validate(engine, "mart_silicon_comparison", contract)
     return {check.check for check in checks if not check.passed and check.severity == "error"}
 
 

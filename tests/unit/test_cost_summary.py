@@ -13,7 +13,8 @@ from pipelines.models.catalog import load_catalog
 # month, currency, bucket, family, account, service, hours, list, effective, billed
 LEDGER = """
     select cast(m || '-01' as date) as billing_month, c as billing_currency, b as bucket, f as accelerator_family,
-        a as account_id, s as service, cast(h as decimal(38, 10)) as accelerator_hours, cast(l as decimal(38, 10)) as list_cost_usd,
+        a as account_id, s as service,
+        cast(h as decimal(38, 10)) as accelerator_hours, cast(l as decimal(38, 10)) as list_cost_usd,
         cast(e as decimal(38, 10)) as effective_cost_usd, cast(p as decimal(38, 10)) as billed_cost_usd
     from (values
         ('2026-07', 'USD', 'run', 'gpu', '1', 'AmazonEC2', 16, 110, 100, 90),

@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.transforms.fct_comparison_near_miss import FIELDS, build
+from pipelines.transforms.detail_comparison_near_miss import FIELDS, build
 
 SAME = {
     "purpose": "pretrain",

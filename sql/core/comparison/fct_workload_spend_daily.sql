@@ -5,7 +5,7 @@ with spent as (
         coalesce(ledger.instance_type, '') as instance_type, coalesce(ledger.market, '') as market,
         ledger.accelerator_hours, ledger.effective_cost_usd
     from fct_ledger_daily as ledger
-    join fct_run as run on run.run_id = ledger.run_id
+    join fct_run_cost as run on run.run_id = ledger.run_id
     where ledger.bucket = 'run'
 )
 

@@ -1,4 +1,4 @@
--- One row per run, with the workload it belongs to and the hardware it says it used.
+-- One row per run as recorded: its workload, its hardware, and the epochs, checkpoints and tokens it completed.
 -- A workload is what must be equal before two runs may be compared (design 5).
 with hardware as (
     select
@@ -7,6 +7,8 @@ with hardware as (
             as accelerator_family,
         case when count(distinct resource.instance_type) = 1 then max(resource.instance_type) else 'mixed' end
             as instance_type,
+        case when count(distinct resource.instance_type) = 1 then max(resource.accelerator_count) end as accelerator_count,
+        case when count(distinct resource.region_id) = 1 then max(resource.region_id) end as region_id,
         count(distinct resource.resource_id) as resource_count,
         min(resource.joined_at) as first_joined_at,
         max(resource.left_at) as last_left_at
@@ -18,6 +20,46 @@ attempt as (
     select run_id, min(started_at) as first_started_at, max(ended_at) as last_ended_at
     from stg_tracker__attempt
     group by run_id
+),
+
+-- An epoch repeated after a restart counts once, with the largest part of it that was completed.
+epoch as (
+    select run_id, epoch_index, cast(max(fraction) as decimal(20, 6)) as fraction, max(tokens_seen) as tokens_seen
+    from stg_tracker__epoch
+    group by run_id, epoch_index
+),
+
+epochs as (
+    select run_id, sum(fraction) as epoch_completed_count, max(tokens_seen) as epoch_tokens_seen_count
+    from epoch
+    group by run_id
+),
+
+saved as (
+    select run_id, max(tokens_seen) as checkpoint_tokens_seen_count,
+        count(distinct checkpoint_id) filter (where is_resumable and is_complete) as checkpoint_durable_count
+    from stg_tracker__checkpoint
+    group by run_id
+),
+
+unmeasured as (
+    select run_id, count(*) as evaluation_unmeasured_count
+    from stg_tracker__evaluation
+    where value is null
+    group by run_id
+),
+
+progress as (
+    select
+        run.run_id, epochs.epoch_completed_count, epochs.epoch_tokens_seen_count, saved.checkpoint_durable_count,
+        -- Epochs and checkpoints both record the tokens seen so far.
+        greatest(coalesce(epochs.epoch_tokens_seen_count, saved.checkpoint_tokens_seen_count),
+            coalesce(saved.checkpoint_tokens_seen_count, epochs.epoch_tokens_seen_count)) as tokens_seen_count,
+        coalesce(unmeasured.evaluation_unmeasured_count, 0) as evaluation_unmeasured_count
+    from stg_tracker__run as run
+    left join epochs on epochs.run_id = run.run_id
+    left join saved on saved.run_id = run.run_id
+    left join unmeasured on unmeasured.run_id = run.run_id
 )
 
 select
@@ -32,7 +74,7 @@ select
         as workload_id,
     coalesce(hardware.accelerator_family, 'none') as accelerator_family,
     coalesce(hardware.instance_type, 'unknown') as instance_type,
-    coalesce(hardware.resource_count, 0) as resource_count,
+    hardware.accelerator_count, hardware.region_id, coalesce(hardware.resource_count, 0) as resource_count,
     run.model, run.dataset, run.dataset_tokens, run.seq_len, run.global_batch_samples, run.precision,
     run.code_revision, run.target_metric, run.target_value, run.target_direction, run.target_passes,
     run.purpose, run.experiment, run.team, run.owner, run.parent_run_id, run.compile_run_id,
@@ -42,7 +84,14 @@ select
         coalesce(attempt.first_started_at, run.started_at)) as first_seen_at,
     greatest(run.ended_at, coalesce(hardware.last_left_at, run.ended_at),
         coalesce(attempt.last_ended_at, run.ended_at)) as last_seen_at,
+    run.epoch_unit, run.epoch_unit_size, run.tokens_unit, run.tokens_unit_count,
+    -- Where a run records no epoch, its tokens are counted in epochs.
+    coalesce(progress.epoch_completed_count, ratio(progress.tokens_seen_count, case run.epoch_unit
+        when 'dataset_pass' then run.dataset_tokens when 'token_block' then run.epoch_unit_size end), 0) as epoch_completed_count,
+    coalesce(progress.checkpoint_durable_count, 0) as checkpoint_durable_count,
+    progress.tokens_seen_count, progress.epoch_tokens_seen_count, progress.evaluation_unmeasured_count,
     run.source_name
 from stg_tracker__run as run
+join progress on progress.run_id = run.run_id
 left join hardware on hardware.run_id = run.run_id
 left join attempt on attempt.run_id = run.run_id

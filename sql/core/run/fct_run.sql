@@ -1,19 +1,5 @@
--- One row per run: what it did, and what all of it cost on the three bases.
-with ledger as (
-    select
-        run_id, billing_currency,
-        sum(accelerator_hours) as accelerator_hours,
-        known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd,
-        sum(effective_cost_usd) filter (where evidence in ('tag', 'type_match')) as estimated_cost_usd,
-        max(nullif(accelerator_family, 'none')) as billed_accelerator_family
-    from fct_ledger_daily
-    where bucket = 'run'
-    group by run_id, billing_currency
-),
-
-waste as (
+-- One row per run: what it did, what all of it cost on the three bases, and which part of that was wasted.
+with waste as (
     select
         run_id, billing_currency,
         coalesce(sum(effective_cost_usd) filter (where waste_cause <> 'none'), 0) as wasted_cost_usd,
@@ -30,12 +16,12 @@ waste as (
 ),
 
 target as (
-    select run_id, list_cost_usd, effective_cost_usd, billed_cost_usd, duration_ms
+    select run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd, duration_ms
     from fct_interval_cost
     where interval_kind = 'target' and interval_key = '1'
 ),
 
--- A single pass can be noise; held is the target after several passes in a row, as many as the run or else the policy says.
+-- A single pass can be noise: a held target passes several times in a row, as often as the run or else the policy requires.
 passes as (
     select run.run_id, cast(coalesce(run.target_passes, policy.target_passes) as varchar) as interval_key
     from dim_run as run
@@ -50,18 +36,13 @@ held as (
 )
 
 select
-    run.run_id, run.workload_id, ledger.billing_currency,
-    case when run.accelerator_family in ('none', 'mixed') then coalesce(ledger.billed_accelerator_family, run.accelerator_family)
-        else run.accelerator_family end as accelerator_family,
-    run.instance_type, run.resource_count, run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model,
-    run.target_metric, run.started_at, run.ended_at, run.is_end_inferred,
-    ledger.run_id is not null as is_billed,
-    coalesce(ledger.accelerator_hours, 0) as accelerator_hours,
-    progress.epoch_completed_count, progress.epoch_unit, progress.epoch_unit_size,
-    progress.checkpoint_durable_count,
-    progress.tokens_seen_count, progress.tokens_unit,
-    ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
-    coalesce(ledger.estimated_cost_usd, 0) as estimated_cost_usd,
+    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, run.instance_type, run.accelerator_count, run.region_id,
+    run.resource_count, run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model, run.target_metric,
+    run.started_at, run.ended_at, run.is_end_inferred,
+    run.epoch_completed_count, run.epoch_unit, run.epoch_unit_size, run.checkpoint_durable_count, run.tokens_seen_count, run.tokens_unit,
+    cost.is_billed, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd, cost.estimated_cost_usd,
+    cost.compile_shared_usd, cost.lineage_cost_usd, cost.is_lineage_complete, cost.trial_count, cost.sweep_cost_usd,
+    target.accelerator_hours as target_accelerator_hours,
     target.list_cost_usd as list_cost_to_target_usd,
     target.effective_cost_usd as cost_to_target_usd,
     target.billed_cost_usd as billed_cost_to_target_usd,
@@ -79,8 +60,7 @@ select
     coalesce(waste.productive_node_ms, 0) as productive_node_ms,
     coalesce(waste.billed_node_ms, 0) as billed_node_ms
 from dim_run as run
-left join ledger on ledger.run_id = run.run_id
-join fct_run_progress as progress on progress.run_id = run.run_id
-left join waste on waste.run_id = run.run_id and waste.billing_currency = ledger.billing_currency
+join fct_run_cost as cost on cost.run_id = run.run_id
+left join waste on waste.run_id = run.run_id and waste.billing_currency = cost.billing_currency
 left join target on target.run_id = run.run_id
 left join held on held.run_id = run.run_id

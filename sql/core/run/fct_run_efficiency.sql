@@ -1,4 +1,4 @@
--- One row per run: the operations its model took, beside what its chips could have done in the same time.
+-- One row per run: the operations its model needed, compared with the peak of its chips over the same time.
 with hours as (
     select run_id, instance_type, sum(accelerator_hours) as accelerator_hours
     from fct_run_cost_hourly
@@ -25,43 +25,51 @@ training as (
     group by run_id
 ),
 
--- Only work up to the end of an epoch has a time of its own.
-epoch as (
-    select run_id, max(tokens_seen) as tokens_seen
-    from stg_tracker__epoch
-    group by run_id
-),
-
 described as (
     select
-        run.run_id, run.precision, run.params_active, progress.tokens_seen_count,
+        run.run_id, run.precision, run.params_active, recorded.tokens_seen_count,
         training_flops_per_token(run.params_active, run.n_layers, run.n_heads, run.head_dim, run.seq_len) as flops_per_token,
-        epoch.tokens_seen as epoch_tokens_seen_count,
+        recorded.epoch_tokens_seen_count,
         case when run.precision is not null and lower(run.precision) not like '%fp8%' and lower(run.precision) not like '%float8%'
             then peak.peak_flops end as billed_peak_flops,
         cast(training.accelerator_hours as double) / nullif(cast(peak.accelerator_hours as double), 0) as training_part,
         peak.run_id is not null as has_hours
     from stg_tracker__run as run
-    join fct_run_progress as progress on progress.run_id = run.run_id
+    join dim_run as recorded on recorded.run_id = run.run_id
     left join peak on peak.run_id = run.run_id
     left join training on training.run_id = run.run_id
-    left join epoch on epoch.run_id = run.run_id
+),
+
+measured as (
+    select
+        run_id, precision, params_active, tokens_seen_count, flops_per_token,
+        tokens_seen_count * flops_per_token as billed_flops,
+        epoch_tokens_seen_count * flops_per_token as training_flops,
+        billed_peak_flops,
+        billed_peak_flops * training_part as training_peak_flops,
+        6 * params_active * tokens_seen_count / 1e18 as effective_exaflop_count,
+        case
+            when tokens_seen_count is null then 'the run does not record how many tokens it saw'
+            when params_active is null then 'the run does not record how many parameters its model has'
+            when flops_per_token is null
+                then 'the run does not record its layers, heads, head width and sequence length'
+            when precision is null then 'the run does not record its precision'
+            when not has_hours then 'the bill has no accelerator time of the run'
+            when billed_peak_flops is null then 'no peak is defined: the precision is FP8, or a chip is not in ref_accelerator_peak'
+            when training_part is null or epoch_tokens_seen_count is null
+                then 'no completed epoch records its tokens: utilization is of billed time only'
+        end as missing_evidence
+    from described
 )
 
 select
-    run_id, precision, params_active, tokens_seen_count, flops_per_token,
-    tokens_seen_count * flops_per_token as billed_flops,
-    epoch_tokens_seen_count * flops_per_token as training_flops,
-    billed_peak_flops,
-    billed_peak_flops * training_part as training_peak_flops,
-    6 * params_active * tokens_seen_count / 1e18 as effective_exaflop_count,
-    case
-        when tokens_seen_count is null then 'the run does not say how many tokens it saw'
-        when params_active is null then 'the run does not say how many parameters its model has'
-        when flops_per_token is null then 'the run does not say its layers, heads, their width and the sequence length'
-        when precision is null then 'the run does not say its precision'
-        when not has_hours then 'the bill has no accelerator time of the run'
-        when billed_peak_flops is null then 'no peak is defined: the precision is FP8, or a chip is not in ref_accelerator_peak'
-        when training_part is null or epoch_tokens_seen_count is null then 'no completed epoch tells its tokens: utilisation is of billed time only'
-    end as missing_evidence
-from described
+    run_id, precision, params_active, tokens_seen_count, flops_per_token, billed_flops, training_flops, billed_peak_flops,
+    training_peak_flops, effective_exaflop_count,
+    model_flops_utilization_ratio(training_flops) as model_flops_utilization_ratio,
+    billed_flops_utilization_ratio(billed_flops) as billed_flops_utilization_ratio,
+    -- No chip exceeds its peak: tokens are counted per core or twice, belong to another model, or some chips are missing.
+    coalesce(greatest(model_flops_utilization_ratio(training_flops), billed_flops_utilization_ratio(billed_flops)) > 1, false)
+        as is_impossible,
+    missing_evidence
+from measured
+group by all

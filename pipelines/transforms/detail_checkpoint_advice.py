@@ -22,15 +22,17 @@ INPUTS = (
 )
 # These ends are known beforehand; every other one interrupts.
 FORESEEN_ENDS = ("completed", "user_stop", "timeout", "capacity_block_end")
-# Spot tells two minutes ahead: a save as late as that was made for the notice (facts training-runs 1.13).
+# Spot gives two minutes of notice: a save in that time was made for it (facts training-runs 1.13).
 NOTICE_MS = 120_000
 # Llama 3 405B: 419 unexpected interruptions in 54 days of 2048 nodes with 8 H100 each (facts training-runs 5).
 DEFAULT_NODE_SECONDS = 54 * 86_400 * 2048 / 419
 _OF_RUN, _OF_ATTEMPT, _POOL = ["run_id"], ["run_id", "attempt_no"], ["workload_id", "instance_type"]
 _RULES = ("young", "daly", "availability", "dollar")
+_OF_THE_RUN = (
+    "run_id", "workload_id", "billing_currency", "accelerator_family", "instance_type", "status", "team", "owner",
+)  # fmt: skip
 _SCHEMA = {
-    "run_id": pl.String,
-    "billing_currency": pl.String,
+    **dict.fromkeys(_OF_THE_RUN, pl.String),
     "save_count": pl.Int64,
     "save_seconds": pl.Float64,
     "restart_seconds": pl.Float64,
@@ -62,7 +64,7 @@ def build(
     )
     attempt = _attempts(stg_tracker__attempt, stg_tracker__phase, saved)
     history = (
-        fct_run.select(*_OF_RUN, *_POOL, "billing_currency", "effective_cost_usd", "lost_work_cost_usd")
+        fct_run.select(*_OF_THE_RUN, "effective_cost_usd", "lost_work_cost_usd")
         .with_columns(pl.col("effective_cost_usd", "lost_work_cost_usd").cast(pl.Float64))
         .join(_history(attempt), on="run_id", how="left")
         .join(_node_seconds(stg_tracker__resource), on="run_id", how="left")
@@ -91,7 +93,7 @@ def _attempts(attempt: pl.DataFrame, phase: pl.DataFrame, saved: pl.DataFrame) -
         attempt.with_columns(
             started_ms=pl.col("started_at").dt.epoch("ms"),
             ended_ms=pl.col("ended_at").dt.epoch("ms"),
-            # An end that nobody explains interrupted the run if the run went on.
+            # An unexplained end interrupted the run if the run went on.
             interrupted=~reason.is_in(FORESEEN_ENDS) & ((reason != "unknown") | followed),
         )
         .join(trains, on=_OF_ATTEMPT, how="left")
@@ -140,8 +142,7 @@ def _advice(run: dict[str, Any]) -> dict[str, Any]:
     rate = _quotient(run["effective_cost_usd"], run["attempt_seconds"])
     save, done, restart = run["save_seconds"], run["done_interval_seconds"], run["restart_seconds"]
     found: dict[str, Any] = {
-        "run_id": run["run_id"],
-        "billing_currency": run["billing_currency"],
+        **{name: run[name] for name in _OF_THE_RUN},
         "save_count": run["save_count"],
         "save_seconds": save,
         "restart_seconds": restart,
@@ -182,7 +183,7 @@ def _advice(run: dict[str, Any]) -> dict[str, Any]:
 def _interruptions(run: dict[str, Any]) -> tuple[str | None, float | None, float]:
     """What the rate rests on, the mean seconds between interruptions of the whole run, the share saved upon notice."""
     seconds, count = run["attempt_seconds"], run["interruption_count"]
-    # One more interruption than seen stands against trusting the notice fully.
+    # One interruption more than was seen, so that the notice is never trusted fully.
     if seconds and count:
         return "run", seconds / count, run["noticed_count"] / (count + 1)
     if not seconds or not run["node_seconds"]:
@@ -196,10 +197,10 @@ def _interruptions(run: dict[str, Any]) -> tuple[str | None, float | None, float
 def _missing(run: dict[str, Any], between: float | None, rate: float | None) -> str | None:
     reasons = [
         (run["save_count"] == 0, "no durable checkpoint was saved"),
-        (run["save_count"] > 0 and run["save_seconds"] is None, "no save tells how long it stopped the run"),
+        (run["save_count"] > 0 and run["save_seconds"] is None, "no save records how long it stopped the run"),
         (run["save_seconds"] == 0, "saves stop nothing, so only storage bounds them"),
-        (between is None, "nobody recorded the nodes, nor an interruption"),
-        (rate is None, "no bill line is the run's"),
+        (between is None, "neither nodes nor an interruption are recorded"),
+        (rate is None, "no bill line belongs to the run"),
     ]
     return "; ".join(words for holds, words in reasons if holds) or None
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from pipelines.analysis.decomposition import Part, decompose
 
-INPUTS = ("fct_silicon_comparison", "fct_compared_run", "fct_run_unit", "dim_list_price")
+INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "dim_list_price")
 OPERATIONS = "operations"
 # As they are told: the chip first, then what is not the chip's.
 FACTORS = ("silicon_price", "silicon_hours", "rate", OPERATIONS, "convergence", "price_change")
@@ -45,18 +45,18 @@ Prices = dict[tuple[str, str], list[tuple[date, float]]]
 
 
 def build(
-    fct_silicon_comparison: pl.DataFrame,
-    fct_compared_run: pl.DataFrame,
-    fct_run_unit: pl.DataFrame,
+    mart_silicon_comparison: pl.DataFrame,
+    detail_compared_run: pl.DataFrame,
+    detail_run_unit_cost: pl.DataFrame,
     dim_list_price: pl.DataFrame,
 ) -> pl.DataFrame:
     """The factors of every pair that has a unit cost on both sides."""
     prices = _prices(dim_list_price)
-    compared = fct_compared_run.filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
-    runs = compared.join(fct_run_unit, on=["run_id", "unit_measure"]).sort("run_id")
+    compared = detail_compared_run.filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
+    runs = compared.join(detail_run_unit_cost, on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.
     both = pl.all_horizontal(pl.col("gpu_unit_cost_usd", "trainium_unit_cost_usd") >= 0)
-    measured = fct_silicon_comparison.filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
+    measured = mart_silicon_comparison.filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
     rows = [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
