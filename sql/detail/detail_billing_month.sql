@@ -1,0 +1,31 @@
+-- One row per billing month, payer and currency: whether the ledger equals the bill, and commitment fees without known use.
+with payer as (
+    select
+        billing_month, payer_account_id, currency,
+        count(*) as invoice_count,
+        sum(billed_cost_usd) as billed_cost_usd,
+        sum(ledger_cost_usd) as ledger_cost_usd,
+        sum(difference_usd) as difference_usd,
+        sum(commitment_timing_usd) filter (where status = 'reconciled') as timing_usd,
+        max(newest_usage_at) as newest_usage_at,
+        case
+            when count(*) filter (where status = 'unreconciled') > 0 then 'unreconciled'
+            when count(*) filter (where status = 'open') > 0 then 'open'
+            else 'reconciled'
+        end as status
+    from mart_invoice_reconciliation_monthly
+    group by billing_month, payer_account_id, currency
+)
+
+select
+    billing_month, payer_account_id, currency, invoice_count, billed_cost_usd, ledger_cost_usd, difference_usd, newest_usage_at, status,
+    -- Up to a cent is rounding.
+    case when timing_usd > 0.01 then timing_usd when timing_usd is not null then 0 end as unallocated_fee_usd,
+    case
+        when count(*) filter (where status = 'unreconciled') over month > 0 then 'unreconciled'
+        when count(*) filter (where status = 'open') over month > 0 then 'open'
+        else 'reconciled'
+    end as month_status,
+    max(newest_usage_at) over month as month_newest_usage_at
+from payer
+window month as (partition by billing_month)

@@ -1,0 +1,28 @@
+-- One row per resource and billing currency whose accelerator spend no run explains, over all delivered months.
+with resource as (
+    select
+        billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family,
+        max(tagged_run_id) as tagged_run_id,
+        max(tagged_owner) as tagged_owner,
+        max(tagged_team) as tagged_team,
+        max(likely_team) as likely_team,
+        max(missing_evidence) as missing_evidence,
+        min(usage_date) as first_date,
+        max(usage_date) as last_date,
+        sum(accelerator_hours) as accelerator_hours,
+        known_sum(list_cost_usd) as list_cost_usd,
+        sum(effective_cost_usd) as effective_cost_usd,
+        sum(billed_cost_usd) as billed_cost_usd
+    from mart_unattributed_cost_daily
+    group by billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family
+)
+
+select
+    billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family, tagged_run_id,
+    tagged_owner, tagged_team, likely_team, missing_evidence, first_date, last_date, accelerator_hours,
+    list_cost_usd, effective_cost_usd, billed_cost_usd,
+    count(*) over reason as reason_resource_count,
+    sum(accelerator_hours) over reason as reason_accelerator_hours,
+    sum(effective_cost_usd) over reason as reason_effective_cost_usd
+from resource
+window reason as (partition by billing_currency, missing_evidence)

@@ -1,0 +1,47 @@
+-- One row per workload, currency and instance type: what its billed runs cost together, and per unit of work.
+-- Ratios of sums over every billed run, failed ones included; unknown where a run does not report a part of it.
+with machine as (
+    select
+        workload_id, billing_currency, accelerator_family, instance_type,
+        max(model) as model,
+        count(*) as run_count,
+        count(*) filter (where status = 'completed') as completed_run_count,
+        min(cast(started_at as date)) as first_date,
+        max(cast(ended_at as date)) as last_date,
+        sum(epoch_completed_count) as epoch_completed_count,
+        sum(checkpoint_durable_count) as checkpoint_durable_count,
+        known_sum(tokens_seen_count) as tokens_seen_count,
+        sum(accelerator_hours) as accelerator_hours,
+        known_sum(list_cost_usd) as list_cost_usd,
+        sum(effective_cost_usd) as effective_cost_usd,
+        sum(billed_cost_usd) as billed_cost_usd,
+        cost_per_epoch_usd(effective_cost_usd) as cost_per_epoch_usd,
+        case when count(list_cost_usd) = count(*) then cost_per_epoch_usd(list_cost_usd) end as list_cost_per_epoch_usd,
+        cost_per_epoch_usd(billed_cost_usd) as billed_cost_per_epoch_usd,
+        cost_per_checkpoint_usd(effective_cost_usd) as cost_per_checkpoint_usd,
+        case when count(list_cost_usd) = count(*) then cost_per_checkpoint_usd(list_cost_usd) end
+            as list_cost_per_checkpoint_usd,
+        cost_per_checkpoint_usd(billed_cost_usd) as billed_cost_per_checkpoint_usd,
+        case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(effective_cost_usd) end
+            as cost_per_million_tokens_usd,
+        case when count(tokens_seen_count) = count(*) and count(list_cost_usd) = count(*)
+            then cost_per_million_tokens_usd(list_cost_usd) end as list_cost_per_million_tokens_usd,
+        case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(billed_cost_usd) end
+            as billed_cost_per_million_tokens_usd,
+        cost_per_reached_target_usd(cost_to_target_usd, effective_cost_usd) as cost_per_reached_target_usd
+    from mart_run_cost
+    where is_billed
+    group by workload_id, billing_currency, accelerator_family, instance_type
+)
+
+select
+    workload_id, billing_currency, accelerator_family, instance_type, model, run_count, completed_run_count,
+    first_date, last_date, epoch_completed_count, checkpoint_durable_count, tokens_seen_count, accelerator_hours,
+    list_cost_usd, effective_cost_usd, billed_cost_usd, cost_per_epoch_usd, list_cost_per_epoch_usd,
+    billed_cost_per_epoch_usd, cost_per_checkpoint_usd, list_cost_per_checkpoint_usd,
+    billed_cost_per_checkpoint_usd, cost_per_million_tokens_usd, list_cost_per_million_tokens_usd,
+    billed_cost_per_million_tokens_usd, cost_per_reached_target_usd,
+    sum(run_count) over workload as workload_run_count,
+    sum(effective_cost_usd) over workload as workload_effective_cost_usd
+from machine
+window workload as (partition by workload_id, billing_currency)

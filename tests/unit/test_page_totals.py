@@ -1,0 +1,129 @@
+"""Tables that pages read their totals from. Expected figures are added up by hand from the rows above each test."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.catalog import load_catalog
+
+
+def made(model: str, mart: str, columns: str, values: str) -> DuckDBEngine:
+    """An engine with `model` as `made`, over a mart of these rows; amounts as the mart types them."""
+    engine = DuckDBEngine(threads=1)
+    named = [part.split(":") for part in columns.split()]
+    typed = ", ".join(f"cast({name} as {kind or 'varchar'}) as {name}" for name, kind in (*named,))
+    names = ", ".join(name for name, _ in named)
+    engine.view_sql(mart, f"select {typed} from (values {values}) as row({names})")
+    engine.view_sql("made", load_catalog()[model].text)
+    return engine
+
+
+USD = "decimal(38,10)"
+RUNS = (
+    f"workload_id: billing_currency: accelerator_family: instance_type: model: status: "
+    f"started_at:timestamp ended_at:timestamp "
+    f"is_billed:boolean is_end_inferred:boolean accelerator_hours:{USD} epoch_completed_count:bigint "
+    f"checkpoint_durable_count:bigint tokens_seen_count:{USD} list_cost_usd:{USD} "
+    f"effective_cost_usd:{USD} billed_cost_usd:{USD} "
+    f"estimated_cost_usd:{USD} wasted_cost_usd:{USD} cost_to_target_usd:{USD}"
+)
+AT = "'2026-07-01 10:00', '2026-07-02 10:00'"
+ROWS = f"""
+    ('w', 'USD', 'gpu', 'p5', 'm', 'completed', {AT}, true, false, 8, 2, 1, 5e6, 120, 100, 90, 0, 0, 80),
+    ('w', 'USD', 'gpu', 'p5', 'm', 'failed', {AT}, true, true, 4, 0, 0, null, null, 50, 50, 5, 50, null),
+    ('w', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT}, true, false, 16, 3, 3, 5e6, 70, 60, 60, 0, 6, 60),
+    ('w', null, 'gpu', 'p5', 'm', 'running', {AT}, false, true, 0, 0, 0, null, null, null, null, null, null, null)
+"""
+
+
+def test_the_cost_of_a_workload_counts_failed_runs_and_knows_what_it_lacks() -> None:
+    """p5: 100 + 50 over 2 epochs is 75 each; the failed run has no tokens and no list price, so neither has their sum.
+
+    Per run that reached its target: 80 and the whole 50, over 1. The workload: 150 + 60 = 210 in 3 runs.
+    """
+    with made("detail_workload_cost", "mart_run_cost", RUNS, ROWS) as engine:
+        rows = engine.query(
+            "select instance_type, run_count, completed_run_count, effective_cost_usd, list_cost_usd, "
+            "cost_per_epoch_usd, "
+            "cost_per_million_tokens_usd, cost_per_reached_target_usd, workload_run_count, workload_effective_cost_usd "
+            "from made order by 1"
+        ).rows()
+    assert rows == [
+        ("p5", 2, 1, 150, None, 75, None, 130, 3, 210),
+        ("trn1", 1, 1, 60, 70, 20, 12, 60, 3, 210),
+    ]
+
+
+def test_runs_are_counted_over_currencies_and_their_money_is_not_added() -> None:
+    """Four runs, one on no bill; in USD three, of 210, of which 56 wasted: 56 / 210 = 0.266667."""
+    with made("detail_run_summary", "mart_run_cost", RUNS, ROWS) as engine:
+        rows = engine.query(
+            "select billing_currency, run_count, billed_run_count, unbilled_run_count, "
+            "inferred_end_run_count, completed_run_count, "
+            "effective_cost_usd, estimated_cost_usd, wasted_cost_usd, wasted_ratio from made where dimension = 'total' "
+            "order by billing_currency nulls first"
+        ).rows()
+        by_family = engine.query(
+            "select dimension_value, run_count, completed_run_count from made "
+            "where dimension = 'accelerator_family' and billing_currency is null order by 1"
+        ).rows()
+    assert rows == [
+        (None, 4, 3, 1, 2, 2, None, None, None, None),
+        ("USD", 3, 3, 0, 1, 2, 210, 5, 56, Decimal("0.266667")),
+    ]
+    assert by_family == [("gpu", 3, 1), ("trainium", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        (("reconciled", "reconciled"), ("reconciled", "reconciled", 0)),
+        (("reconciled", "open"), ("reconciled", "open", 0)),
+        (("unreconciled", "open"), ("unreconciled", "unreconciled", None)),
+    ],
+)
+def test_a_month_has_the_worst_status_of_its_payers(statuses: tuple[str, str], expected: tuple) -> None:
+    """A cent of fees without use is rounding; of an invoice that is not closed nothing is known yet."""
+    columns = (
+        f"billing_month:date payer_account_id: currency: status: billed_cost_usd:{USD} "
+        f"ledger_cost_usd:{USD} difference_usd:{USD} "
+        f"commitment_timing_usd:{USD} newest_usage_at:timestamp"
+    )
+    rows = ", ".join(
+        f"('2026-07-01', '{payer}', 'USD', '{status}', 10, 10, 0, 0.01, '2026-07-31')"
+        for payer, status in enumerate(statuses)
+    )
+    with made("detail_billing_month", "mart_invoice_reconciliation_monthly", columns, rows) as engine:
+        found = engine.query(
+            "select status, month_status, unallocated_fee_usd from made where payer_account_id = '0'"
+        ).row(0)
+    assert found == expected
+
+
+def test_resources_without_a_run_stand_next_to_all_that_lack_the_same() -> None:
+    """i-1 over two days: 10 + 20 = 30; i-1 and i-2 lack a run event: 30 + 5 = 35."""
+    columns = (
+        f"usage_date:date billing_currency: account_id: region_id: resource_id: instance_type: "
+        f"accelerator_family: tagged_run_id: "
+        f"tagged_owner: tagged_team: likely_team: missing_evidence: accelerator_hours:{USD} list_cost_usd:{USD} "
+        f"effective_cost_usd:{USD} billed_cost_usd:{USD}"
+    )
+    fixed = "'USD', '1', 'us-east-1', '{}', 'p5', 'gpu', null, null, null, null, '{}', 8, 12"
+    rows = ", ".join(
+        f"('2026-07-{day}', {fixed.format(resource, reason)}, {cost}, {cost})"
+        for day, resource, reason, cost in (
+            ("01", "i-1", "no event", 10),
+            ("02", "i-1", "no event", 20),
+            ("02", "i-2", "no event", 5),
+            ("02", "i-3", "no tag", 1),
+        )
+    )
+    with made("detail_unattributed_resource", "mart_unattributed_cost_daily", columns, rows) as engine:
+        found = engine.query(
+            "select resource_id, effective_cost_usd, reason_resource_count, reason_effective_cost_usd "
+            "from made order by 1"
+        ).rows()
+    assert found == [("i-1", 30, 2, 35), ("i-2", 5, 2, 35), ("i-3", 1, 1, 1)]
