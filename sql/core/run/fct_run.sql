@@ -8,7 +8,7 @@ with ledger as (
         sum(billed_cost_usd) as billed_cost_usd,
         sum(effective_cost_usd) filter (where evidence in ('tag', 'type_match')) as estimated_cost_usd,
         max(nullif(accelerator_family, 'none')) as billed_accelerator_family
-    from fct_ledger_daily
+    from fct_ledger
     where bucket = 'run'
     group by run_id, billing_currency
 ),

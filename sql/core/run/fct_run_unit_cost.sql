@@ -61,13 +61,13 @@ settled as (
         coalesce(sum(effective_cost_usd) filter (where evidence = 'nodemap'), 0) as nodemap_cost_usd,
         coalesce(sum(effective_cost_usd) filter (where evidence = 'tag'), 0) as tag_cost_usd,
         coalesce(sum(effective_cost_usd) filter (where evidence = 'type_match'), 0) as type_match_cost_usd
-    from fct_ledger_daily
+    from fct_ledger
     where bucket = 'run'
     group by run_id, billing_currency
 ),
 
 newest as (
-    select max(usage_date) as newest_usage_date from fct_ledger_daily where accelerator_hours > 0
+    select max(usage_date) as newest_usage_date from fct_ledger where accelerator_hours > 0
 ),
 
 worked as (
