@@ -23,10 +23,8 @@ from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
 LINES = "fct_ledger_line"
-LEDGER = "fct_ledger_daily"
+LEDGER = "fct_ledger"
 INVOICED = "stg_aws__invoice_charge"
-# Which months a question is about: where its charges and their pieces lie.
-_PLACED = ("fct_charge", "fct_charge_piece", "fct_capacity_block_piece", "fct_attached_piece")
 _KEY = "source_name, source_file, source_row, hour_no, piece_no"
 # A line that is shared out, or lies over hours, is there in pieces.
 _COUNTS = "count(distinct (source_name, delivery_id, source_file, source_row)) as line_count, count(*) as piece_count"
@@ -42,9 +40,9 @@ def behind(warehouse: Warehouse, publication: Publication, asked: Asked) -> Iter
     """
     builder = Builder(warehouse.as_published(publication))
     with TemporaryDirectory(prefix="trainledger-") as folder, DuckDBEngine() as engine:
-        with builder.open([LEDGER, *_PLACED]) as tables:
+        with builder.open([LEDGER]) as tables:
             tables.write(f"select * from {LEDGER} where {asked.condition}", Path(folder) / "ledger.parquet")
-            placed = " union ".join(f"select billing_period from {name} where {asked.condition}" for name in _PLACED)
+            placed = f"select distinct billing_period from {LEDGER} where {asked.condition}"
             months = sorted(month for (month,) in tables.query(placed).rows())
         deliveries = publication.inputs["deliveries"]
         wanted = [LINES, INVOICED] if asked.mart == RECONCILIATION else [LINES]

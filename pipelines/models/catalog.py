@@ -42,7 +42,7 @@ PROOF_TABLES = ("proof_registration", "proof_run")
 COMMITMENTS = "aws_commitment"
 # What the last publication shows, by the table it shows; empty before the first.
 PUBLISHED = {
-    "published_ledger_daily": "core/fct_ledger_daily",
+    "published_figure_cost": "core/fct_figure_cost",
     "published_restatement": "core/fct_restatement",
     "published_restated_figure": "core/fct_restated_figure",
 }

@@ -3,13 +3,13 @@
 with seen as (
     select billing_month, billing_currency,
         max(case when charge_category = 'Usage' then extract(day from usage_date) end) as seen_day_count
-    from fct_ledger_daily
+    from fct_ledger
     where cast(date_trunc('month', usage_date) as date) = billing_month
     group by billing_month, billing_currency
 ),
 
 month as (
-    select distinct billing_month from fct_ledger_daily
+    select distinct billing_month from fct_ledger
 ),
 
 spent as (

@@ -6,8 +6,8 @@ with spot as (
         -- Only where AWS gives a public price (facts aws-billing 3.4).
         sum(case when list_cost_usd is not null then effective_cost_usd else 0 end) as priced_cost_usd,
         sum(list_cost_usd) as list_cost_usd
-    from fct_charge_piece
-    where market = 'spot' and run_id is not null
+    from fct_ledger_piece
+    where piece_kind = 'instance_hour' and market = 'spot' and run_id is not null
     group by run_id, billing_currency
 ),
 

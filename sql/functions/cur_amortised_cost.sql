@@ -1,7 +1,7 @@
 -- What a report line costs once upfront fees are spread over the use they buy (facts aws-billing 2.2, 2.3, 3.5).
 -- Of the gross columns or, where the payer's month carries them, of their net twins.
 -- args: has_net
--- over: the classified lines of stg_aws__cur_line_item
+-- over: the classified lines of stg_aws__line_item
 -- unit: the line's currency
 case
     -- Most lines, so they are asked for first.

@@ -1,5 +1,5 @@
 -- What a report line adds to the invoice.
--- over: the classified lines of stg_aws__cur_line_item
+-- over: the classified lines of stg_aws__line_item
 -- unit: the line's currency
 -- Under a Savings Plan the covered line shows the on-demand cost and its negation names no resource;
 -- where the two cancel both are billed at nothing, as FOCUS bills them.

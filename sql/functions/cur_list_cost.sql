@@ -1,5 +1,5 @@
 -- What a report line would cost at the public on-demand price; null where AWS gives none in the bill's currency.
--- over: the classified lines of stg_aws__cur_line_item
+-- over: the classified lines of stg_aws__line_item
 -- unit: the line's currency
 case
     when list_rule = 'zero' or line_class = 'split_child' then 0

@@ -6,5 +6,5 @@ select
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
-from fct_ledger_daily
+from fct_ledger
 group by all

@@ -16,7 +16,7 @@ with invoice as (
 ledger as (
     select payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,
         sum(billed_cost_usd) as ledger_cost_usd, sum(effective_cost_usd) as effective_cost_usd
-    from fct_ledger_daily
+    from fct_ledger
     group by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency
 )
 

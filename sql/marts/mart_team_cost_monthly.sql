@@ -3,12 +3,11 @@
 -- What is shared stands with no team, and beside it as `[policy] shared_cost` distributes it.
 with entry as (
     select
-        ledger.billing_month, ledger.billing_currency, ledger.accelerator_family, ledger.bucket,
-        case when ledger.bucket = 'shared' then 'no team' else coalesce(run.team, ledger.tag_team, 'no team') end as team,
-        ledger.run_id, ledger.accelerator_hours, ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
+        billing_month, billing_currency, accelerator_family, bucket,
+        case when bucket = 'shared' then 'no team' else coalesce(team, 'no team') end as team,
+        run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd,
         0 as distributed_shared_cost_usd
-    from fct_ledger_daily as ledger
-    left join dim_run as run on run.run_id = ledger.run_id
+    from fct_ledger
 
     union all
 

@@ -9,7 +9,7 @@ with line as (
         known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
-    from fct_ledger_daily
+    from fct_ledger
     where bucket = 'unattributed'
     group by all
 ),
@@ -17,7 +17,7 @@ with line as (
 used as (
     select date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id, ledger.billing_currency, ledger.instance_type,
         run.owner, run.team, sum(ledger.effective_cost_usd) as effective_cost_usd
-    from fct_ledger_daily as ledger
+    from fct_ledger as ledger
     join dim_run as run on run.run_id = ledger.run_id
     where ledger.bucket = 'run' and ledger.instance_type is not null and coalesce(run.owner, run.team) is not null
     group by all

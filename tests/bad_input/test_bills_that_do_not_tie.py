@@ -23,8 +23,8 @@ def test_a_month_that_does_not_tie_to_its_bill_is_not_published(ledger: Ledger) 
     """Two cents leave the ledger between its build and the reconciliation: a cent is let pass, no more."""
 
     def spoil(builder: Builder, table: str) -> None:
-        if table == "core/fct_ledger_daily":
-            (path,) = builder.lake.files("core/fct_ledger_daily")
+        if table == "core/fct_ledger_piece":
+            (path,) = builder.lake.files("core/fct_ledger_piece")
             frame = pl.read_parquet(path)
             lost = pl.when(pl.int_range(pl.len()) == 0).then(Decimal("0.02")).otherwise(Decimal(0))
             cheaper = (pl.col("billed_cost_usd") - lost).cast(frame.schema["billed_cost_usd"])

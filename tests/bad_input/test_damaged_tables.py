@@ -49,7 +49,7 @@ def newest(ledger: Ledger) -> Path:
     return max((ledger.root / "warehouse/publications").glob("0*.json"))
 
 
-@pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/fct_line_sum", "core/fct_restatement"])
+@pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/fct_charge", "core/fct_restatement"])
 @pytest.mark.parametrize("damage", [Path.unlink, cut, empty])
 def test_a_lost_or_cut_file_is_made_again(ledger: Ledger, damage: Callable[[Path], None], key: str) -> None:
     # The copied sources lie elsewhere, which is a change.
@@ -66,7 +66,7 @@ def test_a_lost_or_cut_file_is_made_again(ledger: Ledger, damage: Callable[[Path
     assert ledger.say("build").out == "Nothing changed since publication 2; nothing was done.\n"
 
 
-@pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/fct_ledger_daily", "core/fct_restatement"])
+@pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/fct_ledger_piece", "core/fct_restatement"])
 def test_a_lost_file_does_not_stop_a_month_that_changed(ledger: Ledger, key: str) -> None:
     part(ledger, key).unlink()
     # The run's two hours of six at another rate: 2 x 50.00.

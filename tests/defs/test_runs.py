@@ -86,7 +86,7 @@ def test_a_run_over_a_range_of_months_brings_all_up_to_date(company: Company, in
     result = refresh(company, instance, JULY, AUGUST)
     assert result.success
     assert materialised(result) == {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
-    for key in (["raw", "aws_cur_line_item"], ["core", "fct_charge_piece"]):
+    for key in (["raw", "aws_cur_line_item"], ["core", "fct_ledger_piece"]):
         assert instance.get_materialized_partitions(dg.AssetKey(key)) == {JULY, AUGUST}
     assert published(company).number == 2
 
@@ -94,7 +94,7 @@ def test_a_run_over_a_range_of_months_brings_all_up_to_date(company: Company, in
 def test_an_asset_says_how_many_rows_and_dollars_it_holds(july: dg.ExecuteInProcessResult) -> None:
     bill = metadata(july, "raw/aws_cur_line_item")
     assert bill["dagster/row_count"] == 2
-    pieces = metadata(july, "core/fct_charge_piece")
+    pieces = metadata(july, "core/fct_ledger_piece")
     assert (pieces["effective_cost_usd"], pieces["unchanged"]) == ("100.00 USD", 0)
     # A mart holds all months: two hours at 50.00 and four at 21.50.
     runs = metadata(july, "marts/mart_run_cost")
@@ -115,7 +115,7 @@ def test_a_run_with_nothing_new_publishes_nothing(company: Company, instance: dg
     result = refresh(company, instance, JULY, AUGUST)
     assert result.success
     assert metadata(result, "publication")["publication"] == 1
-    assert metadata(result, "core/fct_charge_piece")["unchanged"] == 2
+    assert metadata(result, "core/fct_ledger_piece")["unchanged"] == 2
     assert published(company).number == 1
 
 

@@ -151,8 +151,8 @@ UNNAMED = [
     "marts/mart_run_cost.xlsx",
     "reports/secret.html",
     # The first publication has none before it.
-    "before/core/fct_ledger_daily/0123456789abcdef-0123456789abcdef.parquet",
-    "before/core/fct_ledger_daily/_delta_log/0.json",
+    "before/core/fct_figure_cost/0123456789abcdef-0123456789abcdef.parquet",
+    "before/core/fct_figure_cost/_delta_log/0.json",
     "publications/000001.json",
 ]
 

@@ -133,7 +133,7 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
     with pytest.raises(SourceError, match=r"kept no more, so they cannot be bundled"):
         pack_of(copied, "old.zip", as_of=first, bundle=True)
     # Without what was published before, the restatement and what rests on it are left out, and told.
-    shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_ledger_daily")
+    shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_figure_cost")
     del old
     lost = json.loads(members(pack_of(copied, "lost.zip"))["manifest.json"])["not_recomputed"]
     assert lost == ["mart_break_even", "detail_restated_figure", "mart_restatement", "mart_savings_monthly"]

@@ -90,5 +90,5 @@ def test_discounts_are_taken_once_whatever_the_convention(data: st.DataObject) -
     """The same purchases, their discounts in rows or in line: one effective cost, the credits aside."""
     seed = data.draw(whole_bill("rows"))
     in_line = [dict(line) for line in seed if not line["line_item_line_item_type"].endswith("Discount")]
-    sql = "select sum(effective_cost_usd) from fct_ledger_daily"
-    assert asked(in_line, sql, "fct_ledger_daily") == asked(seed, sql, "fct_ledger_daily")
+    sql = "select sum(effective_cost_usd) from fct_ledger"
+    assert asked(in_line, sql, "fct_ledger") == asked(seed, sql, "fct_ledger")

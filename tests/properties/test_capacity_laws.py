@@ -98,7 +98,7 @@ def lab(folder: str, block: Held, used: Sequence[Use], is_known: bool = True) ->
 @given(any_block(), uses, st.booleans())
 def test_the_pieces_of_a_fee_are_the_fee_and_none_is_negative(block: Held, used: list[Use], is_known: bool) -> None:
     with TemporaryDirectory() as folder, lab(folder, block, used, is_known) as made:
-        pieces = ("fct_charge", "fct_attached_piece", "fct_charge_piece", "fct_capacity_block_piece")
+        pieces = ("fct_charge", "fct_ledger")
         assert made.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
         wrong = "(charge_category = 'Refund') = (effective_cost_usd > 0) and effective_cost_usd <> 0"
         assert made.ask(f"select * from fct_capacity_block_hourly where {wrong}", "fct_capacity_block_hourly") == []

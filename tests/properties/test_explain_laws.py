@@ -39,7 +39,7 @@ def test_the_lines_behind_a_run_sum_to_its_mart_row(bill: list[dict[str, str]], 
 def test_the_lines_behind_any_part_of_the_ledger_sum_to_it(bill: list[dict[str, str]], stays: list[Stay]) -> None:
     with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: bill}, tracker(stays)) as made:
         summed = f"select {KEY}, sum(accelerator_hours), {SUMS} from {{}} group by all order by all"
-        ledger = made.ask(summed.format("fct_ledger_daily"), "fct_ledger_daily")
+        ledger = made.ask(summed.format("fct_ledger"), "fct_ledger")
         assert made.ask(summed.format("fct_ledger_line"), "fct_ledger_line") == ledger
         # No line is told without the rule it counts by, and every delivered line is behind something.
         told = made.ask(

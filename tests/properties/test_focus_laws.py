@@ -72,11 +72,11 @@ def costs(listed: ColumnList, bill: Bill, stays: Sequence[Stay]) -> tuple[list[t
         runs = made.ask("select * from mart_run_cost order by run_id", "mart_run_cost")
         buckets = made.ask(
             "select bucket, payer_account_id, usage_date, coalesce(run_id, '') as run, coalesce(resource_id, ''),"
-            f" market = 'spot', {SUMS} from fct_ledger_daily group by all"
+            f" market = 'spot', {SUMS} from fct_ledger group by all"
             # A line that is worth nothing may be told by one export alone.
             " having sum(abs(effective_cost_usd) + abs(billed_cost_usd) + coalesce(abs(list_cost_usd), 0)) > 0"
             " order by all",
-            "fct_ledger_daily",
+            "fct_ledger",
         )
         invoices = made.ask(
             "select payer_account_id, invoice_id, billed_cost_usd, ledger_cost_usd, effective_cost_usd, status"

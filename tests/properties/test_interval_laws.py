@@ -72,7 +72,7 @@ def test_checkpoints_and_tail_are_the_run_and_epochs_are_inside_it(case: tuple[l
         (run,) = made.ask(f"select {sums} from fct_run_cost_hourly", "fct_run_cost_hourly")
         covered = f"select {sums} from fct_interval_cost where interval_kind in ('checkpoint', 'tail')"
         assert made.ask(covered, "fct_interval_cost") == [run]
-        (bucket,) = made.ask(f"select {sums} from fct_ledger_daily where bucket = 'run'", "fct_ledger_daily")
+        (bucket,) = made.ask(f"select {sums} from fct_ledger where bucket = 'run'", "fct_ledger")
         assert bucket == run
         part = "select coalesce(sum(effective_cost_usd), 0) from fct_interval_cost where interval_kind = 'epoch'"
         ((amount,),) = made.ask(part, "fct_interval_cost")

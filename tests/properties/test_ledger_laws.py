@@ -30,15 +30,13 @@ def lab(folder: str, bill: Bill, stays: Sequence[Stay]) -> Lab:
 @given(any_bill, any_stays)
 def test_cost_is_conserved_line_by_line_and_invoice_by_invoice(bill: Bill, stays: list[Stay]) -> None:
     with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
-        pieces = ("fct_charge", "fct_attached_piece", "fct_charge_piece", "fct_capacity_block_piece")
+        pieces = ("fct_charge", "fct_ledger")
         assert made.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
-        ledger = made.ask(
-            "select payer_account_id, sum(billed_cost_usd) from fct_ledger_daily group by 1", "fct_ledger_daily"
-        )
+        ledger = made.ask("select payer_account_id, sum(billed_cost_usd) from fct_ledger group by 1", "fct_ledger")
         assert dict(ledger) == billed(bill)
         basis = "sum(effective_cost_usd), count(*) filter (where bucket is null)"
         lines = made.ask("select sum(effective_cost_usd), 0 from stg_aws__line_item", "stg_aws__line_item")
-        assert made.ask(f"select {basis} from fct_ledger_daily", "fct_ledger_daily") == lines
+        assert made.ask(f"select {basis} from fct_ledger", "fct_ledger") == lines
 
 
 @FEW
@@ -49,8 +47,8 @@ def test_every_accelerator_dollar_is_explained_or_listed_as_unattributed(bill: B
         mart = "mart_unattributed_cost_daily"
         [(whole,)] = made.ask(f"{dollars} stg_aws__line_item where accelerator_family <> 'none'", "stg_aws__line_item")
         [(explained,)] = made.ask(
-            f"{dollars} fct_ledger_daily where accelerator_family <> 'none' and bucket <> 'unattributed'",
-            "fct_ledger_daily",
+            f"{dollars} fct_ledger where accelerator_family <> 'none' and bucket <> 'unattributed'",
+            "fct_ledger",
         )
         assert made.ask(f"{dollars} {mart} where accelerator_family <> 'none'", mart) == [(whole - explained,)]
 
@@ -78,11 +76,13 @@ def test_runs_within_capacity_leave_no_negative_idle_and_lose_no_hour(shared: tu
         share = "select * from fct_resource_share_hourly where upper_units < lower_units or is_fitted"
         assert made.ask(share, "fct_resource_share_hourly") == []
         lost = made.ask(
-            "select line.source_row from fct_apportioned_charge as line left join ("
-            "select source_row, sum(accelerator_hours) as hours from fct_charge_piece group by 1) as piece "
-            "using (source_row) where piece.hours is distinct from line.usage_quantity * line.accelerator_count",
-            "fct_apportioned_charge",
-            "fct_charge_piece",
+            "select line.source_row from fct_charge as line left join ("
+            "select source_row, sum(accelerator_hours) as hours from fct_ledger_piece "
+            "where piece_kind = 'instance_hour' group by 1) as piece "
+            "using (source_row) where line.line_class = 'instance' "
+            "and piece.hours is distinct from line.usage_quantity * line.accelerator_count",
+            "fct_charge",
+            "fct_ledger_piece",
         )
         assert lost == []
 
@@ -99,9 +99,9 @@ def test_splitting_a_stay_changes_no_total(shared: tuple[Bill, list[Stay]], data
 
 def totals(bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
     sums = ", ".join(f"sum({name})" for name in ("accelerator_hours", *BASES))
-    grouped = f"select bucket, run_id, {sums} from fct_ledger_daily group by 1, 2 order by 1, 2"
+    grouped = f"select bucket, run_id, {sums} from fct_ledger group by 1, 2 order by 1, 2"
     with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
-        return made.ask(grouped, "fct_ledger_daily")
+        return made.ask(grouped, "fct_ledger")
 
 
 @FEW
@@ -113,7 +113,9 @@ def test_order_of_lines_does_not_matter(bill: Bill, stays: list[Stay], random) -
 
 def ledger(bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
     with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
-        return made.ask("select * from fct_ledger_daily", "fct_ledger_daily")
+        by = "usage_date, bucket, run_id, attempt_no, evidence, resource_id, instance_type, tag_owner, tag_team"
+        sums = ", ".join(f"sum({name})" for name in ("accelerator_hours", *BASES))
+        return made.ask(f"select {by}, {sums} from fct_ledger group by all order by all", "fct_ledger")
 
 
 @FEW
@@ -134,8 +136,8 @@ def test_a_bill_in_another_currency_changes_nothing_of_this_one(bill: Bill, stay
 
 def totals_in(currency: str, bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
     sums = ", ".join(f"sum({name})" for name in ("accelerator_hours", *BASES))
-    grouped = f"select payer_account_id, bucket, run_id, {sums} from fct_ledger_daily "
+    grouped = f"select payer_account_id, bucket, run_id, {sums} from fct_ledger "
     with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
         return made.ask(
-            f"{grouped} where billing_currency = '{currency}' group by 1, 2, 3 order by 1, 2, 3", "fct_ledger_daily"
+            f"{grouped} where billing_currency = '{currency}' group by 1, 2, 3 order by 1, 2, 3", "fct_ledger"
         )

@@ -87,8 +87,8 @@ def test_every_policy_conserves_each_month_and_currency_to_the_last_digit(
     with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: lines}, teamed(stays, team), policy=chosen) as made:
         ledger = made.ask(
             "select billing_month, billing_currency, sum(effective_cost_usd), "
-            "coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) from fct_ledger_daily group by 1, 2",
-            "fct_ledger_daily",
+            "coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) from fct_ledger group by 1, 2",
+            "fct_ledger",
         )
         mart = made.ask(
             "select billing_month, billing_currency, sum(showback_cost_usd), sum(distributed_shared_cost_usd) "

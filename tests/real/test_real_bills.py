@@ -170,7 +170,7 @@ def test_keboola_cur2(without_runs: Builder, billing: Path) -> None:
     )
     found = ask(
         without_runs,
-        "select payer_account_id, invoice_id, service, sum(billed_cost_usd) from fct_ledger_daily"
+        "select payer_account_id, invoice_id, service, sum(billed_cost_usd) from fct_ledger"
         " where billing_month = date '2024-09-01' group by all",
     ).rows()
     assert {tuple(key): cost for *key, cost in found} == {key: cost for key, (_, cost) in expected.items()}

@@ -98,7 +98,7 @@ def test_sample_ties_by_payer_and_month(sample: Builder, lines: list[Line]) -> N
 def test_sample_by_charge_category(sample: Builder, lines: list[Line]) -> None:
     """Effective cost is what the file says (in whole dollars for AWS), less its one credit of -3."""
     rows = ask(
-        sample, "select charge_category, sum(billed_cost_usd), sum(effective_cost_usd) from fct_ledger_daily group by 1"
+        sample, "select charge_category, sum(billed_cost_usd), sum(effective_cost_usd) from fct_ledger group by 1"
     ).rows()
     billed = total(lines, lambda line: line["ChargeCategory"], "BilledCost")
     effective = total(lines, lambda line: line["ChargeCategory"], "EffectiveCost")
@@ -112,7 +112,7 @@ def test_other_clouds_stay_in_sight_as_other(sample: Builder, lines: list[Line])
     foreign = [line for line in lines if line["ProviderName"] != "AWS"]
     rows = ask(
         sample,
-        "select bucket, service, sum(billed_cost_usd) from fct_ledger_daily"
+        "select bucket, service, sum(billed_cost_usd) from fct_ledger"
         " where payer_account_id <> '1234567890123' group by all",
     ).rows()
     assert {bucket for bucket, *_ in rows} == {"other"}
@@ -202,7 +202,7 @@ def examples(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Bui
 def test_an_example_of_the_specification_costs_what_it_says(examples: Builder, name: str) -> None:
     rows = ask(
         examples,
-        "select bucket, sum(billed_cost_usd), sum(effective_cost_usd) from fct_ledger_daily"
+        "select bucket, sum(billed_cost_usd), sum(effective_cost_usd) from fct_ledger"
         f" where payer_account_id = '{name}' group by 1",
     ).rows()
     assert {bucket: tuple(sums) for bucket, *sums in rows} == {
@@ -223,7 +223,7 @@ def test_examples_tie_to_the_totals_of_the_data_readme(examples: Builder) -> Non
 
 @pytest.mark.parametrize("name", LISTED)
 def test_list_cost_of_an_example_is_not_doubled(examples: Builder, name: str) -> None:
-    found = ask(examples, f"select sum(list_cost_usd) from fct_ledger_daily where payer_account_id = '{name}'").item()
+    found = ask(examples, f"select sum(list_cost_usd) from fct_ledger where payer_account_id = '{name}'").item()
     assert found == LISTED[name]
 
 

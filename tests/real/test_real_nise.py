@@ -156,7 +156,7 @@ def test_nise_tag_sums_are_those_of_its_readme(nise: Nise) -> None:
     found = run_costs(nise)
     by_month = ask(
         nise.builder,
-        "select strftime(billing_month, '%Y-%m'), sum(billed_cost_usd) from fct_ledger_daily"
+        "select strftime(billing_month, '%Y-%m'), sum(billed_cost_usd) from fct_ledger"
         " where run_id = 'run-gpu-0001' group by 1 order by 1",
     ).rows()
     assert by_month == [("2024-02", Decimal("3670.5312")), ("2024-03", Decimal("4194.8928"))]

@@ -26,8 +26,8 @@ def test_two_runs_on_one_node_both_charged_the_whole_node(tmp_path: Path) -> Non
     stays = [Stay(0, "i-0a", 6, 0, HOUR_MS), Stay(1, "i-0a", 2, 0, HOUR_MS // 2)]
     found = ask(
         tmp_path,
-        "select coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger_daily group by 1 order by 1",
-        "fct_ledger_daily",
+        "select coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger group by 1 order by 1",
+        "fct_ledger",
         bill=[machine_line("i-0a", 0, "1", "80")],
         stays=stays,
     )
@@ -38,11 +38,11 @@ def test_two_runs_on_one_node_both_charged_the_whole_node(tmp_path: Path) -> Non
 def test_a_job_of_many_instances_charged_to_its_run_in_part(tmp_path: Path) -> None:
     """T11: a SageMaker job on four instances is one resource; its run pays all of it, two runs share it."""
     bill = [machine_line(JOB, 0, "4", "100")]
-    cost = "select run_id, sum(effective_cost_usd) from fct_ledger_daily group by 1 order by 1"
+    cost = "select run_id, sum(effective_cost_usd) from fct_ledger group by 1 order by 1"
     stays = [Stay(0, JOB, None, 600_000, HOUR_MS)]
-    assert ask(tmp_path, cost, "fct_ledger_daily", bill=bill, stays=stays) == [("run-0", 100)]
+    assert ask(tmp_path, cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 100)]
     stays += [Stay(1, JOB, None, 600_000, HOUR_MS)]
-    assert ask(tmp_path, cost, "fct_ledger_daily", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
+    assert ask(tmp_path, cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
 
 
 def test_a_cluster_billed_as_one_resource(tmp_path: Path) -> None:
@@ -52,9 +52,7 @@ def test_a_cluster_billed_as_one_resource(tmp_path: Path) -> None:
     rows = tracker([Stay(0, "i-0a", 16, 0, HOUR_MS)])
     rows["tracker_resource"][0] |= {"resource_id": cluster, "instance_type": "ml.p5.48xlarge"}
     with Lab(tmp_path, {MONTH: bill}, rows) as lab:
-        found = lab.ask(
-            "select bucket, sum(accelerator_hours) from fct_ledger_daily group by 1 order by 1", "fct_ledger_daily"
-        )
+        found = lab.ask("select bucket, sum(accelerator_hours) from fct_ledger group by 1 order by 1", "fct_ledger")
     assert found == [("idle", 16), ("run", 16)]
 
 
@@ -71,20 +69,20 @@ def test_what_is_shared_out_adds_up_to_something_else(tmp_path: Path) -> None:
     window = {"reservation_id": "cr-0b10c5", "part_no": 1, "reservation_kind": "capacity_block", "instance_count": 1}
     window |= {"started_at": at(0) + timedelta(minutes=30), "ended_at": at(0) + timedelta(hours=7)}
     with Lab(tmp_path, {MONTH: bill}, tracker(stays), [window]) as lab:
-        pieces = ("fct_charge", "fct_attached_piece", "fct_charge_piece", "fct_capacity_block_piece")
+        pieces = ("fct_charge", "fct_ledger")
         assert lab.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
         moved = ", ".join(f"sum({basis}) - sum(of_line_{basis})" for basis in BASES[1:])
         both = (
             "select 0 as of_line_effective_cost_usd, 0 as of_line_billed_cost_usd, effective_cost_usd, billed_cost_usd "
-            "from fct_ledger_daily union all "
+            "from fct_ledger union all "
             "select effective_cost_usd, billed_cost_usd, 0, 0 from stg_aws__line_item"
         )
-        assert lab.ask(f"select {moved} from ({both})", "fct_ledger_daily", "stg_aws__line_item") == [(0, 0)]
+        assert lab.ask(f"select {moved} from ({both})", "fct_ledger", "stg_aws__line_item") == [(0, 0)]
         (total,) = lab.ask(
             "select sum(effective_cost_usd) filter (where bucket = 'run') + "
             "sum(effective_cost_usd) filter (where bucket = 'idle') + "
-            "sum(effective_cost_usd) filter (where bucket not in ('run', 'idle')) from fct_ledger_daily",
-            "fct_ledger_daily",
+            "sum(effective_cost_usd) filter (where bucket not in ('run', 'idle')) from fct_ledger",
+            "fct_ledger",
         )
     # 55.0400000001 + 996.672 + 10 for the unused hour of a reservation.
     assert total == (Decimal("1061.7120000001"),)
@@ -99,9 +97,9 @@ def test_a_reservation_told_twice(tmp_path: Path) -> None:
         (copy / path.name).write_bytes(path.read_bytes())
     held = (copy / "reservations.csv").read_text()
     (copy / "reservations.csv").write_text(held + held.splitlines()[1] + "\n")
-    builder = build_story(copy, tmp_path, ["fct_ledger_daily"])
-    with builder.open(["fct_ledger_daily"]) as engine:
-        assert engine.query("select sum(effective_cost_usd) from fct_ledger_daily").item() == Decimal("5880")
+    builder = build_story(copy, tmp_path, ["fct_ledger"])
+    with builder.open(["fct_ledger"]) as engine:
+        assert engine.query("select sum(effective_cost_usd) from fct_ledger").item() == Decimal("5880")
 
 
 def test_negative_idle_swept_under_the_carpet(tmp_path: Path) -> None:

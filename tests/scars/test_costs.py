@@ -18,7 +18,7 @@ RESERVED = {"reservation_reservation_a_r_n": "arn:aws:ec2:us-west-2:000011112222
 WHOLE_MONTH = {"line_item_usage_start_date": "2026-07-01 00:00:00", "line_item_usage_end_date": "2026-08-01 00:00:00"}
 NODE = [Stay(0, "i-0a", None, 0, HOUR_MS)]
 AS_SHIPPED = Policy()
-LEDGER, WAY = "fct_ledger_daily", "mart_invoice_reconciliation_monthly"
+LEDGER, WAY = "fct_ledger", "mart_invoice_reconciliation_monthly"
 
 
 def told(root: Path, bill: list[Line], sql: str, policy: Policy = AS_SHIPPED) -> list[tuple]:

@@ -35,7 +35,7 @@ OTHER = {
     "product_instance_type": "",
 }
 # A currency of the row; or the row is of one bill line, or of one kind of charge, which has one currency.
-APART = {"billing_currency", "currency", "unit", "source_row", "charge_kind_no"}
+APART = {"billing_currency", "currency", "unit", "source_row", "charge_kind_id"}
 
 
 def hour(clock: int, cost: str, **more: str) -> dict[str, str]:
@@ -169,7 +169,7 @@ def test_where_there_is_money_its_currency_stands_beside_it(model) -> None:
     """T19. A reader of any table can tell what an amount is in; a kind of charge has one currency."""
     names = {column.name for column in load_contract(model.key).columns}
     money = {name for name in names if name.endswith("_usd")}
-    assert not money or names & {"billing_currency", "currency", "charge_kind_no"}
+    assert not money or names & {"billing_currency", "currency", "charge_kind_id"}
 
 
 def test_a_group_of_less_than_nothing_is_less_than_nothing_in_marts_and_report(tmp_path: Path) -> None:

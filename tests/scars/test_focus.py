@@ -37,7 +37,7 @@ def staged(folder: Path, what: str, *lines: Mapping[str, str], version: str = "1
 
 def ledger(folder: Path, what: str, *lines: Mapping[str, str]) -> list[tuple[Any, ...]]:
     with lab(folder, *lines) as made:
-        return made.ask(f"select {what} from fct_ledger_daily group by all order by all", "fct_ledger_daily")
+        return made.ask(f"select {what} from fct_ledger group by all order by all", "fct_ledger")
 
 
 def test_list_cost_over_a_purchase_and_the_usage_it_covers_is_not_doubled(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_an_accelerator_line_without_hours(tmp_path: Path, kind: str) -> None:
     """T9: every kind of accelerator line gives its billed instance-hours, never a day's 24."""
     usage, resource, operation, product, accelerators = KINDS[kind]
     bill = [line(usage, resource, operation, product, amount="0.75")]
-    total = ask(tmp_path, "select sum(accelerator_hours) from fct_ledger_daily", "fct_ledger_daily", bill=bill)
+    total = ask(tmp_path, "select sum(accelerator_hours) from fct_ledger", "fct_ledger", bill=bill)
     assert total == [(Decimal("0.75") * accelerators,)]
 
 
@@ -79,8 +79,8 @@ def test_a_daily_line_taken_for_24_hours(tmp_path: Path) -> None:
     bill = [line("USW2-BoxUsage:p5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", amount="5", **day)]
     found = ask(
         tmp_path,
-        "select bucket, sum(accelerator_hours) from fct_ledger_daily group by 1",
-        "fct_ledger_daily",
+        "select bucket, sum(accelerator_hours) from fct_ledger group by 1",
+        "fct_ledger",
         bill=bill,
         stays=[Stay(0, "i-0a", None, 0, HOUR_MS)],
     )
@@ -131,8 +131,8 @@ def test_a_dedicated_host_beside_its_instances(tmp_path: Path) -> None:
     ]
     found = ask(
         tmp_path,
-        "select bucket, sum(effective_cost_usd), sum(accelerator_hours) from fct_ledger_daily group by 1 order by 1",
-        "fct_ledger_daily",
+        "select bucket, sum(effective_cost_usd), sum(accelerator_hours) from fct_ledger group by 1 order by 1",
+        "fct_ledger",
         bill=bill,
         stays=[Stay(0, "i-0a", None, 0, HOUR_MS)],
     )
@@ -214,11 +214,11 @@ def test_a_paid_hour_beside_one_that_its_plan_has_paid_for(tmp_path: Path) -> No
 )
 def test_a_new_accelerator_counted_as_none(tmp_path: Path, usage: str, named: str | None) -> None:
     """T22: an accelerator type that no list has fails by name, with ml. before it and as an UltraServer alike."""
-    check = next(c for c in load_contract("core/fct_line_sum").checks if c.name.startswith("accelerator_type_missing"))
+    check = next(c for c in load_contract("core/fct_charge").checks if c.name.startswith("accelerator_type_missing"))
     found = ask(
         tmp_path,
-        f"select instance_type from ({check.query.format(batch='fct_line_sum')})",
-        "fct_line_sum",
+        f"select instance_type from ({check.query.format(batch='fct_charge')})",
+        "fct_charge",
         "stg_aws__charge_kind",
         bill=[line(usage, "i-0a", "RunInstances", "AmazonEC2")],
     )

@@ -108,7 +108,7 @@ def test_the_word_null_and_leading_zeros_stay_what_they_are(tmp_path: Path) -> N
     rows = ask(
         builder,
         "select payer_account_id, account_id, invoice_id, resource_id, sum(billed_cost_usd) "
-        "from fct_ledger_daily group by all",
+        "from fct_ledger group by all",
     ).rows()
     assert rows == [("000011112222", "007", "0001", None, Decimal("55.04"))]
     (told,) = builder.failing_rows("lines_without_a_cost_counted_as_zero")

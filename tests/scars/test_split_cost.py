@@ -47,7 +47,7 @@ def test_split_child_rows_add_nothing_where_the_machine_counts(tmp_path: Path) -
     ]
     export = write_export(tmp_path, {"2026-07": lines})
     builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
-    ledger = ask(builder, "select sum(effective_cost_usd), sum(billed_cost_usd) from fct_ledger_daily").rows()
+    ledger = ask(builder, "select sum(effective_cost_usd), sum(billed_cost_usd) from fct_ledger").rows()
     assert ledger == [(Decimal("55.04"), Decimal("55.04"))]
     (pod,) = ask(builder, "select * from detail_pod_cost_daily").rows(named=True)
     # 27.52 to the last place AWS gives each of the three rows.

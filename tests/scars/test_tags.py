@@ -115,7 +115,7 @@ def test_a_run_that_only_its_account_or_category_names_is_an_estimate(line: dict
     made = load_settings(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", told)))
     keys = {"run_id": ("run_id", "accountTag/run_id", "costCategory/run_id")}
     builder = LazyBuilder(made.model_copy(update={"tags": keys}))
-    piece = "select run_id, evidence, effective_cost_usd from fct_charge_piece"
+    piece = "select run_id, evidence, effective_cost_usd from fct_ledger_piece where piece_kind = 'instance_hour'"
     assert ask(builder, piece).rows() == [("r-1", "tag", Decimal("1.006"))]
     assert ask(builder, "select estimated_cost_usd from mart_run_cost").rows() == [(Decimal("1.006"),)]
 

@@ -18,26 +18,14 @@ CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_currency_c
 FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost")
 # What the law is about, and the marts that say whether the bill is what it claims to be.
 LAW_TABLES = frozenset(
-    {
-        "fct_charge",
-        "fct_charge_piece",
-        "fct_capacity_block_piece",
-        "fct_attached_piece",
-        "fct_ledger_daily",
-        "mart_cost_ledger_daily",
-    }
-    | {"mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"}
+    {"fct_ledger", "mart_cost_ledger_daily"} | {"mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"}
 )
 LINE = "source_name, source_file, source_row"
 
 # Every apportioned line with what its pieces come to; a line nobody apportions has none to compare.
 LINES_THAT_DO_NOT_SUM = f"""
 with piece as (
-    select {LINE}, {", ".join(BASES)} from fct_charge_piece
-    union all
-    select {LINE}, {", ".join(BASES)} from fct_capacity_block_piece
-    union all
-    select {LINE}, {", ".join(BASES)} from fct_attached_piece
+    select {LINE}, {", ".join(BASES)} from fct_ledger where piece_kind <> 'whole'
 ),
 shared_out as (
     select {LINE}, line_class, {", ".join(BASES)} from fct_charge where source_row is not null
@@ -64,7 +52,7 @@ def ledger_totals(engine: Engine) -> dict[tuple[str, ...], Decimal]:
     """Billed cost of the ledger by (payer, billing month as YYYY-MM, invoice, currency)."""
     rows = engine.query(
         "select payer_account_id, strftime(billing_month, '%Y-%m'), invoice_id, billing_currency, sum(billed_cost_usd) "
-        "from fct_ledger_daily group by all"
+        "from fct_ledger group by all"
     ).rows()
     return {tuple(key): amount for *key, amount in rows}
 
@@ -89,4 +77,4 @@ def total_by_basis(builder: Builder, ledger: Engine, months: Iterable[str]) -> t
     for month in months:
         with builder.open(["stg_aws__line_item"], month) as engine:
             lines.append(engine.query(wanted.format("stg_aws__line_item")))
-    return pl.concat(lines), ledger.query(wanted.format("fct_ledger_daily"))
+    return pl.concat(lines), ledger.query(wanted.format("fct_ledger"))

@@ -64,19 +64,19 @@ def _folder(tmp_path: Path) -> Path:
     return again
 
 
-RUN = "select sum(effective_cost_usd) from fct_ledger_daily where run_id = 'run-0'"
+RUN = "select sum(effective_cost_usd) from fct_ledger where run_id = 'run-0'"
 
 
 def test_a_premium_operating_system_is_paid_beside_the_fee(tmp_path: Path) -> None:
     bill = [fee("40"), used(0, line_item_operation="RunInstances:0002:CB", line_item_unblended_cost="3.25")]
     # A quarter of the block's four hours, and the licence.
-    assert ask(tmp_path, RUN, "fct_ledger_daily", bill, window(4, 1)) == [(Decimal("13.25"),)]
+    assert ask(tmp_path, RUN, "fct_ledger", bill, window(4, 1)) == [(Decimal("13.25"),)]
 
 
 def test_instances_nobody_counted_are_those_the_bill_shows_at_once(tmp_path: Path) -> None:
     bill = [fee("80"), used(0), used(0, "i-0e"), used(1)]
     # Two instances for four hours: 10 an instance-hour.
-    assert ask(tmp_path, RUN, "fct_ledger_daily", bill, window(4, None)) == [(10,)]
+    assert ask(tmp_path, RUN, "fct_ledger", bill, window(4, None)) == [(10,)]
 
 
 def test_more_use_than_the_window_holds_is_told_and_shares_the_hour(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_more_use_than_the_window_holds_is_told_and_shares_the_hour(tmp_path: Pa
     first, after = datetime(2026, 7, 14, 20), datetime(2026, 7, 15, 1)
     assert sorted(found) == [("cr-0b10c5", "i-0d", first), ("cr-0b10c5", "i-0e", first), ("cr-0b10c5", "i-0e", after)]
     assert check.severity == "warn"
-    assert ask(_folder(tmp_path), RUN, "fct_ledger_daily", bill, window(4, 1)) == [(5,)]
+    assert ask(_folder(tmp_path), RUN, "fct_ledger", bill, window(4, 1)) == [(5,)]
 
 
 def test_hours_that_no_fee_pays_for_are_told(tmp_path: Path) -> None:
@@ -109,14 +109,14 @@ def test_a_run_may_name_the_block_its_node_is_of(tmp_path: Path) -> None:
     runs["tracker_resource"][0]["reservation_id"] = OTHER
     windows = window(4, 1), window(4, 1, "cr-0e1f")
     # 400 over four hours; the two blocks of the account alone would not say whose the hour is.
-    assert ask(tmp_path, RUN, "fct_ledger_daily", bill, *windows, runs=runs) == [(100,)]
+    assert ask(tmp_path, RUN, "fct_ledger", bill, *windows, runs=runs) == [(100,)]
 
 
 def test_a_fee_and_a_refund_that_name_no_block_are_of_the_only_one(tmp_path: Path) -> None:
     held = {**window(4, 1), "account_id": "000033334444", "instance_type": "p5.48xlarge"}
     bill = [fee("40", ""), fee("-20", "", "Refund"), used(0)]
     # 20 of 40 left over four hours.
-    assert ask(tmp_path, RUN, "fct_ledger_daily", bill, held) == [(5,)]
+    assert ask(tmp_path, RUN, "fct_ledger", bill, held) == [(5,)]
 
 
 def test_a_discount_on_a_fee_is_no_fee(tmp_path: Path) -> None:
@@ -127,5 +127,5 @@ def test_a_discount_on_a_fee_is_no_fee(tmp_path: Path) -> None:
         {**fee("2", charge="Tax"), "line_item_net_unblended_cost": "2"},
         used(0),
     ]
-    total = "select sum(effective_cost_usd) from fct_ledger_daily where bucket <> 'other'"
-    assert ask(tmp_path, total, "fct_ledger_daily", bill, window(4, 1)) == [(36,)]
+    total = "select sum(effective_cost_usd) from fct_ledger where bucket <> 'other'"
+    assert ask(tmp_path, total, "fct_ledger", bill, window(4, 1)) == [(36,)]

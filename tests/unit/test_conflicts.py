@@ -104,9 +104,9 @@ def test_the_contract_comes_to_the_same(tmp_path: Path, case: str, monkeypatch: 
     config = configure(tmp_path, entry("one", one), entry("other", other))
     if case in CONFLICTS:
         with pytest.raises(CheckError, match=r"delivered by two sources .*one_source=one, other_source=other"):
-            build_warehouse(config, only=["fct_line_sum"])
+            build_warehouse(config, only=["fct_charge"])
     else:
-        build_warehouse(config, only=["fct_line_sum"])
+        build_warehouse(config, only=["fct_charge"])
 
 
 def overlapping(root: Path) -> dict[str, Path]:

@@ -103,7 +103,7 @@ def test_a_grid_never_cuts_a_day_an_account_or_how_many_rows_it_sums() -> None:
 
 
 def test_every_bucket_of_the_ledger_is_told_in_a_line() -> None:
-    (held,) = [check for check in load_contract("core/fct_ledger_daily").checks if check.columns == ("bucket",)]
+    (held,) = [check for check in load_contract("core/fct_ledger_piece").checks if check.columns == ("bucket",)]
     assert set(BUCKETS) == set(held.values)
     assert look_up("idle").meaning.endswith(f"{BUCKETS['idle']}.")
 

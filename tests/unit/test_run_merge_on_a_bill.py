@@ -31,7 +31,7 @@ def told(root: Path, *more: str) -> Path:
 
 def costs(builder: Builder) -> dict[str, Decimal]:
     """Effective dollars by run, and by bucket where there is none."""
-    by = "select coalesce(run_id, bucket) as whose, sum(effective_cost_usd) from fct_ledger_daily group by 1"
+    by = "select coalesce(run_id, bucket) as whose, sum(effective_cost_usd) from fct_ledger group by 1"
     return dict(ask(builder, by).rows())
 
 

@@ -10,7 +10,7 @@ with reserved as (
 
 declared as (
     select resource_id, max(capacity_reservation_id) as block_id
-    from fct_run_resource_monthly
+    from fct_run_stay_monthly
     where capacity_reservation_id is not null
     group by resource_id
 ),

@@ -16,8 +16,11 @@ held as (
         greatest(stay.started_ms, line.line_started_ms) as started_ms,
         least(stay.ended_ms, line.line_ended_ms) as ended_ms
     from line
-    join fct_attached_stay_monthly as stay
-        on stay.attached_id = line.attached_id
+    -- Bytes are the instance's; whose they were, the stays on it say.
+    join fct_run_stay_monthly as stay
+        on stay.resource_id = line.attached_id
+        and (stay.stay_kind = 'storage' or is_instance_id(stay.resource_id))
+        and stay.started_ms < stay.ended_ms
         and stay.started_ms < line.line_ended_ms
         and stay.ended_ms > line.line_started_ms
 ),

@@ -1,26 +1,49 @@
 -- One row per bill line, or per piece of one that is shared out: the ledger before it is summed, for `explain`.
 -- partition: billing_period
 -- stored: no
-with hour_user as (
-    select resource_id, hour_started_at, count(distinct run_id) as run_count
-    from fct_resource_share_hourly
-    where bucket = 'run'
-    group by resource_id, hour_started_at
+with known_run as (
+    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms
+    from fct_run_stay_monthly
+    where stay_kind = 'attempt'
+    group by run_id
 ),
 
-share as (
-    select
-        share.resource_id, share.hour_started_at, share.share_no,
-        share.upper_units - share.lower_units as used_units, share.billed_units,
-        coalesce(hour_user.run_count, 0) as run_count
-    from fct_resource_share_hourly as share
-    left join hour_user on hour_user.resource_id = share.resource_id and hour_user.hour_started_at = share.hour_started_at
+shared as (
+    select source_name, source_file, source_row, bucket from fct_charge where source_row is not null
+),
+
+-- As fct_charge has it, line by line.
+line as (
+    select line.*, known_run.run_id as named_run_id,
+        case when shared.source_row is not null then shared.bucket else line_bucket(line.line_class, line.effective_rule,
+            line.charge_category, line.accelerator_family, line.is_shared_usage, known_run.run_id) end as bucket
+    from stg_aws__line_item as line
+    left join shared
+        on shared.source_name = line.source_name and shared.source_file = line.source_file and shared.source_row = line.source_row
+    left join known_run
+        on known_run.run_id = line.tag_run_id
+        and unix_ms(line.usage_started_at) < known_run.ended_ms
+        and unix_ms(line.usage_ended_at) > known_run.started_ms
+),
+
+piece as (
+    select ledger.*
+    from fct_ledger as ledger
+    join this_month as month on month.billing_period = ledger.billing_period
+    where ledger.piece_kind <> 'whole'
+),
+
+hour_user as (
+    select resource_id, hour_started_at, count(distinct run_id) as run_count
+    from piece
+    where piece_kind = 'instance_hour' and bucket = 'run'
+    group by resource_id, hour_started_at
 ),
 
 entry as (
     select
         source_name, source_file, source_row, cast(0 as bigint) as hour_no, cast(0 as bigint) as piece_no,
-        'whole line' as piece_kind, usage_date, usage_started_at as hour_started_at,
+        'whole' as piece_kind, usage_date, usage_started_at as hour_started_at,
         payer_account_id, account_id, invoice_id, billing_currency, billing_month, bucket, charge_category, service, region_id,
         accelerator_family, market, resource_id, instance_type,
         case when bucket = 'run' then named_run_id end as run_id, cast(null as bigint) as attempt_no,
@@ -28,50 +51,23 @@ entry as (
         cast(null as bigint) as used_units, cast(null as bigint) as billed_units, cast(0 as bigint) as run_count,
         whole_line_hours(bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
         list_cost_usd, effective_cost_usd, billed_cost_usd
-    from fct_charge_line
+    from line
     where bucket is not null
 
     union all
 
     select
-        piece.source_name, piece.source_file, piece.source_row, 0, piece.piece_no,
-        'share of an hour', piece.usage_date, piece.hour_started_at,
+        piece.source_name, piece.source_file, piece.source_row, piece.hour_no, piece.piece_no,
+        piece.piece_kind, piece.usage_date, piece.hour_started_at,
         piece.payer_account_id, piece.account_id, piece.invoice_id, piece.billing_currency, piece.billing_month, piece.bucket,
-        piece.charge_category, piece.service, piece.region_id,
-        piece.accelerator_family, piece.market, piece.resource_id, piece.instance_type,
-        piece.run_id, piece.attempt_no, piece.evidence,
-        share.used_units, share.billed_units, share.run_count, piece.accelerator_hours,
+        piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market, piece.resource_id,
+        piece.instance_type, piece.run_id, piece.attempt_no, piece.evidence, piece.used_units, piece.billed_units,
+        coalesce(hour_user.run_count, 0), piece.accelerator_hours,
         piece.list_cost_usd, piece.effective_cost_usd, piece.billed_cost_usd
-    from fct_charge_piece as piece
-    left join share
-        on share.resource_id = piece.resource_id
-        and share.hour_started_at = piece.hour_started_at
-        and share.share_no = piece.piece_no
-
-    union all
-
-    select
-        block.source_name, block.source_file, block.source_row, block.hour_no, block.piece_no,
-        'hour of a block', block.usage_date, block.hour_started_at,
-        block.payer_account_id, block.account_id, block.invoice_id, block.billing_currency, block.billing_month, block.bucket,
-        block.charge_category, block.service, block.region_id,
-        block.accelerator_family, block.market, block.resource_id, block.instance_type,
-        block.run_id, block.attempt_no, block.evidence,
-        null, null, 0, 0,
-        block.list_cost_usd, block.effective_cost_usd, block.billed_cost_usd
-    from fct_capacity_block_piece as block
-    join this_month as month on month.billing_period = block.billing_period
-
-    union all
-
-    select
-        source_name, source_file, source_row, 0, piece_no,
-        'share of storage', usage_date, hour_started_at,
-        payer_account_id, account_id, invoice_id, billing_currency, billing_month, bucket, charge_category, service, region_id,
-        accelerator_family, market, resource_id, null,
-        run_id, attempt_no, evidence, used_units, billed_units, cast(0 as bigint), 0,
-        list_cost_usd, effective_cost_usd, billed_cost_usd
-    from fct_attached_piece
+    from piece
+    left join hour_user
+        on piece.piece_kind = 'instance_hour'
+        and hour_user.resource_id = piece.resource_id and hour_user.hour_started_at = piece.hour_started_at
 )
 
 select
@@ -81,13 +77,13 @@ select
     entry.bucket, entry.charge_category, line.charge_type, entry.service, line.usage_type, entry.region_id,
     entry.accelerator_family, entry.market, entry.resource_id, entry.instance_type,
     entry.run_id, entry.attempt_no, entry.evidence,
-    -- A FOCUS line (numbered below zero) says itself what it costs.
-    case when line.charge_kind_no < 0 and line.effective_rule = 'as_billed' then 'the EffectiveCost of the line'
+    -- A FOCUS line says itself what it costs.
+    case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed' then 'the EffectiveCost of the line'
         else coalesce(rule.meaning, 'as billed: no list of ours names the charge type') end as cost_rule_meaning,
     -- What the bucket, and the part of the line, rest on.
     case
-        when entry.piece_kind = 'hour of a block' then 'the part of the fee that this hour of the block, and this use of it, takes'
-        when entry.piece_kind = 'whole line' then case entry.bucket
+        when entry.piece_kind = 'block_hour' then 'the part of the fee that this hour of the block, and this use of it, takes'
+        when entry.piece_kind = 'whole' then case entry.bucket
             when 'run' then 'whole line: a tag names the run, which was alive then'
             when 'unattributed' then 'whole line: accelerator hours on no resource that could be shared out'
             when 'commitment_unused' then 'whole line: the fee of a commitment; its effective cost is the part that nothing used'
@@ -100,19 +96,19 @@ select
             when entry.bucket = 'unattributed' then 'no run names the resource:'
             when entry.bucket = 'idle' then 'no run used'
             when entry.bucket = 'shared' then 'no run held it:'
-            when entry.piece_kind = 'share of storage' then 'the run held it:'
+            when entry.piece_kind = 'attached' then 'the run held it:'
             when entry.run_count > 1 then cast(entry.run_count as varchar) || ' runs shared the hour:'
             else 'the run used'
         end || ' ' || regexp_replace(cast(cast(entry.used_units / 1000 as decimal(20, 3)) as varchar), '[.]?0+$', '')
             || ' of ' || regexp_replace(cast(cast(entry.billed_units / 1000 as decimal(20, 3)) as varchar), '[.]?0+$', '')
             || case when entry.accelerator_family = 'none' then ' seconds' else ' accelerator-seconds' end
     end as share_rule,
-    case when entry.piece_kind = 'whole line' then 1 else ratio(entry.used_units, entry.billed_units) end as share_ratio,
+    case when entry.piece_kind = 'whole' then 1 else ratio(entry.used_units, entry.billed_units) end as share_ratio,
     entry.accelerator_hours, entry.list_cost_usd, entry.effective_cost_usd, entry.billed_cost_usd,
     line.list_cost_usd as line_list_cost_usd, line.effective_cost_usd as line_effective_cost_usd,
     line.billed_cost_usd as line_billed_cost_usd
 from entry
-join fct_charge_line as line
+join line
     on line.source_name = entry.source_name and line.source_file = entry.source_file and line.source_row = entry.source_row
 left join ref_cost_rule as rule
     on rule.cost_rule = case when line.line_class = 'block_fee' then 'block_fee' else line.effective_rule end

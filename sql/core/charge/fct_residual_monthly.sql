@@ -4,6 +4,6 @@ select
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
-from fct_ledger_daily
+from fct_ledger
 where bucket = 'unattributed' and instance_type is not null
 group by billing_month, billing_currency, instance_type

@@ -3,11 +3,10 @@
 -- most of its account's cost of runs. What has no taker stays with no team, so a month and currency sums to its shared cost.
 with entry as (
     select
-        ledger.billing_month, ledger.billing_currency, ledger.payer_account_id, ledger.account_id, ledger.accelerator_family,
-        ledger.bucket, coalesce(run.team, ledger.tag_team, 'no team') as team, ledger.effective_cost_usd
-    from fct_ledger_daily as ledger
-    left join dim_run as run on run.run_id = ledger.run_id
-    where ledger.bucket in ('run', 'shared')
+        billing_month, billing_currency, payer_account_id, account_id, accelerator_family,
+        bucket, coalesce(team, 'no team') as team, effective_cost_usd
+    from fct_ledger
+    where bucket in ('run', 'shared')
 ),
 
 shared as (

@@ -39,7 +39,7 @@ spent as (
     select billing_month, payer_account_id, billing_currency, service, charge_category,
         coalesce(billing_entity, '') not in ('', 'AWS') as is_marketplace, bucket = 'run' as is_training,
         sum(billed_cost_usd) as billed_cost_usd, sum(effective_cost_usd) as effective_cost_usd
-    from fct_ledger_daily
+    from fct_ledger
     where charge_category <> 'Tax'
     group by all
 ),

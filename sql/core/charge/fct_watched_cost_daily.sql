@@ -1,17 +1,16 @@
 -- One row per team, or per account and accelerator family whose machines idled, day of use and currency: its effective cost.
 -- stored: no
 with team_day as (
-    select 'team_day' as watched_kind, coalesce(run.team, ledger.tag_team) as subject,
-        ledger.usage_date, ledger.billing_currency, ledger.effective_cost_usd
-    from fct_ledger_daily as ledger
-    left join dim_run as run on run.run_id = ledger.run_id
-    where ledger.bucket <> 'shared' and ledger.charge_category = 'Usage'
+    select 'team_day' as watched_kind, team as subject,
+        usage_date, billing_currency, effective_cost_usd
+    from fct_ledger
+    where bucket <> 'shared' and charge_category = 'Usage'
 ),
 
 idle_day as (
     select 'idle_day' as watched_kind, 'account ' || account_id || ', ' || accelerator_family as subject,
         usage_date, billing_currency, effective_cost_usd
-    from fct_ledger_daily
+    from fct_ledger
     where bucket = 'idle'
 ),
 

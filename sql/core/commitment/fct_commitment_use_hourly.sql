@@ -4,7 +4,7 @@
 -- all of them; what each of them used is told by the day (detail_commitment_use_daily). From the lines: `fct_charge` knows no hours.
 with use as (
     select
-        charge_kind_no, instance_type, date_trunc('hour', usage_started_at) as hour_started_at,
+        charge_kind_id, instance_type, date_trunc('hour', usage_started_at) as hour_started_at,
         case when effective_rule in ('savings_plan', 'reservation') then coalesce(commitment_discount_id, '') end as commitment_discount_id,
         cast(count(*) as bigint) as line_count,
         cast(count(*) - count(list_cost_usd) as bigint) as unpriced_line_count,
@@ -27,7 +27,7 @@ select
     use.line_count, use.unpriced_line_count, use.instance_hours, use.normalized_units,
     use.list_cost_usd, use.amortised_cost_usd, use.effective_cost_usd
 from use
-join stg_aws__charge_kind as kind on kind.charge_kind_no = use.charge_kind_no
+join stg_aws__charge_kind as kind on kind.charge_kind_id = use.charge_kind_id
 left join fct_commitment_kind as told
     on told.payer_account_id = kind.payer_account_id and told.billing_currency = kind.billing_currency
     and told.commitment_discount_id = use.commitment_discount_id

@@ -3,7 +3,7 @@
 -- before and use no more, as far as nothing else took it (detail_commitment_stranding says what of it is still to come).
 with named as (
     select cast(date_trunc('month', usage_date) as date) as month_date, billing_currency, sum(effective_cost_usd) as stranded_cost_usd
-    from fct_ledger_daily
+    from fct_ledger
     where bucket in ('commitment_unused', 'capacity_unused') and accelerator_family = 'gpu'
     group by 1, 2
 ),

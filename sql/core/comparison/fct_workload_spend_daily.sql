@@ -4,7 +4,7 @@ with spent as (
         run.workload_id, ledger.usage_date, ledger.billing_currency, run.accelerator_family,
         coalesce(ledger.instance_type, '') as instance_type, coalesce(ledger.market, '') as market,
         ledger.accelerator_hours, ledger.effective_cost_usd
-    from fct_ledger_daily as ledger
+    from fct_ledger as ledger
     join fct_run_cost as run on run.run_id = ledger.run_id
     where ledger.bucket = 'run'
 )

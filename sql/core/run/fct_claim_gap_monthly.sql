@@ -47,7 +47,7 @@ rate_by_currency as (
     select resource_id, instance_type, billing_currency, sum(effective_cost_usd) as cost_usd,
         sum(usage_quantity * greatest(accelerator_count, 1)) as hours,
         count(*) over (partition by resource_id, instance_type) as currency_count
-    from fct_apportioned_charge
+    from fct_charge
     where line_class = 'instance'
     group by resource_id, instance_type, billing_currency
 ),
@@ -100,8 +100,8 @@ unclaimed as (
         billing_period, 'billed_not_claimed' as gap_kind, resource_id, 'no run' as run_id, max(instance_type) as instance_type,
         max(accelerator_family) as accelerator_family, billing_currency,
         cast(sum(accelerator_hours) as double) as gap_hours, sum(effective_cost_usd) as cost_at_stake_usd
-    from fct_charge_piece
-    where bucket in ('idle', 'unattributed') and accelerator_family <> 'none'
+    from fct_ledger_piece
+    where piece_kind = 'instance_hour' and bucket in ('idle', 'unattributed') and accelerator_family <> 'none'
     group by billing_period, resource_id, billing_currency
 )
 

@@ -1,7 +1,7 @@
 -- One row per resource and day whose accelerator spend no run explains, with the run nearest to it: one seen on it, one it would fit.
 with line as (
     select distinct coalesce(job_name(resource_id), resource_id) as claim_key, usage_date
-    from fct_ledger_daily
+    from fct_ledger
     where bucket = 'unattributed' and resource_id is not null
 ),
 

@@ -17,7 +17,7 @@ with resource_hour as (
         max(capacity_reservation_id) as capacity_reservation_id,
         max(tag_run_id) as tag_run_id,
         job_name(resource_id) is not null as is_job
-    from fct_apportioned_charge
+    from fct_charge
     where line_class = 'instance'
     group by billing_period, resource_id, usage_started_at
 ),

@@ -17,13 +17,13 @@ with ledger as (
         max(billing_month) as last_billing_month,
         -- AWS fills the invoice id in when a line is final (facts 2.5).
         max(case when invoice_id = '' then billing_month end) as open_billing_month
-    from fct_ledger_daily
+    from fct_ledger
     where bucket = 'run'
     group by run_id, billing_currency
 ),
 
 newest as (
-    select max(usage_date) as newest_usage_date from fct_ledger_daily where accelerator_hours > 0
+    select max(usage_date) as newest_usage_date from fct_ledger where accelerator_hours > 0
 ),
 
 -- A precompile run passes its whole cost on, in equal parts, to the billed runs that load what it compiled.

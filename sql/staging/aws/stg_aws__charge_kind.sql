@@ -1,8 +1,7 @@
 -- One row per set of attributes that charges of a delivered month are told by, whichever export they came in.
 -- partition: billing_period
--- stored: no
 select distinct
-    charge_kind_no, billing_period, billing_month, bill_payer_account_id as payer_account_id, invoice_id,
+    charge_kind_id, billing_period, billing_month, bill_payer_account_id as payer_account_id, invoice_id,
     coalesce(bill_billing_entity, '') as billing_entity, coalesce(bill_invoicing_entity, '') as invoice_issuer,
     billing_currency, charge_category, line_item_line_item_type as charge_type, is_known_charge_type,
     effective_rule, line_item_product_code as service, region_id, accelerator_family, market, kept_description,
@@ -11,8 +10,8 @@ from stg_aws__cur_line_kind
 
 union all
 
-select
-    charge_kind_no, billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
-    charge_category, charge_type, is_known_charge_type, effective_rule, service, region_id, accelerator_family, market,
-    kept_description, commitment_eligibility
-from stg_aws__focus_charge_kind
+select distinct
+    focus_charge_kind_id() as charge_kind_id, billing_period, billing_month, payer_account_id, invoice_id, billing_entity,
+    invoice_issuer, billing_currency, charge_category, charge_type, is_known_charge_type, effective_rule, service, region_id,
+    accelerator_family, market, kept_description(effective_rule, charge_description) as kept_description, commitment_eligibility
+from stg_aws__focus_line_item

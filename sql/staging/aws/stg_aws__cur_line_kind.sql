@@ -1,6 +1,6 @@
 -- One row per combination of what lines of a delivered report say they bill, beside who used when how much: what it is by our rules.
 -- partition: billing_period
--- A line finds its own by all of the columns (stg_aws__cur_line_item). The only SQL that knows the report's line-item types (facts 2).
+-- A line finds its own by all of the columns (stg_aws__line_item). The only SQL that knows the report's line-item types (facts 2).
 with line as (
     select *, cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
         coalesce(bill_invoice_id, '') as invoice_id,
@@ -31,18 +31,20 @@ accelerator as (
     select distinct split_part(instance_type, '.', 1), accelerator_family, 0 from ref_instance_type where instance_type like '%.%'
 ),
 
+-- Covered usage and its negation cancel on each invoice (facts 2.4, identity 3).
 invoice as (
-    select billing_month, payer_account_id, invoice_id, billing_currency,
-        sum(net_value_count) as net_value_count, sum(savings_plan_offset_usd) as savings_plan_offset_usd
-    from stg_aws__invoice_total
-    group by billing_month, payer_account_id, invoice_id, billing_currency
+    select line.billing_month, line.bill_payer_account_id as payer_account_id, line.invoice_id, line.billing_currency,
+        sum(line.net_value_count) as net_value_count,
+        sum(case when rule.effective_rule in ('savings_plan', 'zero') then line.billed_cost_usd else 0 end) as savings_plan_offset_usd
+    from line
+    left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
+    group by line.billing_month, line.bill_payer_account_id, line.invoice_id, line.billing_currency
 ),
 
 payer as (
     select billing_month, payer_account_id, invoice_id, billing_currency,
         sum(net_value_count) over (partition by billing_month, payer_account_id) > 0 as has_net_costs,
-        abs(savings_plan_offset_usd) < 0.005 as is_negation_complete,
-        policy.savings_plan_unused = 'scaled' as is_unused_scaled
+        abs(savings_plan_offset_usd) < 0.005 as is_negation_complete, policy.savings_plan_unused = 'scaled' as is_unused_scaled
     from invoice
     cross join policy
 ),
@@ -86,9 +88,7 @@ classified as (
 ),
 
 kind as (
-    select
-        *,
-        kept_description(effective_rule, line_item_line_item_description) as kept_description,
+    select *, kept_description(effective_rule, line_item_line_item_description) as kept_description,
         coalesce(told_instance_type, nullif(catalogue_type, '')) as instance_type,
         coalesce(product_region_code, prefix_region_id, '') as region_id,
         cur_market() as market,
@@ -112,8 +112,8 @@ select
     billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled, is_known_charge_type, effective_rule, list_rule,
     charge_category, usage_kind, line_class, is_block_time, is_shared_usage, is_bedrock, instance_type, accelerator_family,
     accelerator_count, region_id, market, commitment_eligibility, capacity_reservation_id, commitment_reservation_id, kept_description,
-    -- Kinds that differ in nothing that charges are told by have one number (stg_aws__charge_kind).
-    dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity, bill_invoicing_entity,
+    -- Kinds that differ in nothing that charges are told by are one (stg_aws__charge_kind).
+    cast(dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity, bill_invoicing_entity,
         billing_currency, charge_category, line_item_line_item_type, is_known_charge_type, effective_rule, line_item_product_code,
-        region_id, accelerator_family, market, kept_description, commitment_eligibility) as charge_kind_no
+        region_id, accelerator_family, market, kept_description, commitment_eligibility) as varchar) as charge_kind_id
 from kind

@@ -18,7 +18,7 @@ with line as (
             when line.effective_rule = 'fee' and line.line_class <> 'block_fee' and bill.reservation_reservation_a_r_n is not null then 'Usage'
         end as commitment_category,
         bill.bill_billing_entity is distinct from 'AWS' and bill.bill_billing_entity is not null as is_resold
-    from stg_aws__cur_line_item as line
+    from stg_aws__line_item as line
     join aws_cur_line_item as bill
         on bill.source_name = line.source_name and bill.source_file = line.source_file and bill.source_row = line.source_row
 )

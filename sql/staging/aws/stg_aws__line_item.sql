@@ -1,41 +1,91 @@
 -- One row per bill line of a delivered month, whichever export it came in, with its cost on the three bases.
 -- partition: billing_period
 -- stored: no
+-- What a line of a cost and usage report bills stands with its kind; here is what only the line knows: who used when how much, and
+-- what it cost. A line of a FOCUS export is classified in stg_aws__focus_line_item.
+with line as (
+    select *, cur_is_free() as is_free, cur_is_of_training_plan() as is_of_training_plan
+    from aws_cur_line_item
+),
+
+classified as (
+    select
+        line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete, kind.is_unused_scaled,
+        kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category, kind.usage_kind, kind.line_class,
+        kind.is_block_time, kind.is_shared_usage, kind.is_bedrock, kind.instance_type, kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
+        kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_reservation_id,
+        kind.commitment_eligibility, kind.charge_kind_id
+    from line
+    -- All that a kind was told by: nothing less is the same kind.
+    join stg_aws__cur_line_kind as kind
+        on kind.billing_period = line.billing_period
+        and kind.bill_billing_period_start_date is not distinct from line.bill_billing_period_start_date
+        and kind.bill_payer_account_id is not distinct from line.bill_payer_account_id
+        and kind.bill_invoice_id is not distinct from line.bill_invoice_id
+        and kind.bill_billing_entity is not distinct from line.bill_billing_entity
+        and kind.bill_invoicing_entity is not distinct from line.bill_invoicing_entity
+        and kind.billing_currency is not distinct from line.line_item_currency_code
+        and kind.line_item_line_item_type is not distinct from line.line_item_line_item_type
+        and kind.line_item_line_item_description is not distinct from line.line_item_line_item_description
+        and kind.line_item_product_code is not distinct from line.line_item_product_code
+        and kind.line_item_usage_type is not distinct from line.line_item_usage_type
+        and kind.line_item_operation is not distinct from line.line_item_operation
+        and kind.pricing_term is not distinct from line.pricing_term
+        and kind.product_instance_type is not distinct from line.product_instance_type
+        and kind.product_region_code is not distinct from line.product_region_code
+        and kind.reservation_reservation_a_r_n is not distinct from line.reservation_reservation_a_r_n
+        and kind.capacity_reservation_capacity_reservation_arn is not distinct from line.capacity_reservation_capacity_reservation_arn
+        and kind.capacity_reservation_capacity_reservation_status is not distinct from line.capacity_reservation_capacity_reservation_status
+        and kind.capacity_reservation_capacity_reservation_type is not distinct from line.capacity_reservation_capacity_reservation_type
+        and kind.is_free = line.is_free
+        and kind.is_of_training_plan = line.is_of_training_plan
+),
+
+amortised as (
+    select *, cur_amortised_cost(false) as amortised_cost
+    from classified
+),
+
+costed as (
+    select *, cur_list_cost() as list_cost, cur_effective_cost() as effective_cost, cur_billed_cost() as billed_cost
+    from amortised
+)
+
 select
-    source_name, delivery_id, source_file, source_row, billing_period, billing_month, payer_account_id,
-    account_id, invoice_id, billing_entity, invoice_issuer, billing_currency, charge_type, is_known_charge_type, charge_category,
-    effective_rule, line_class, charge_description, service, usage_type, region_id, resource_id, instance_type, accelerator_family,
-    accelerator_count, market, capacity_reservation_id, usage_started_at, usage_ended_at, usage_date,
-    usage_quantity, normalized_units, commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage, charge_kind_no,
-    list_cost_usd, amortised_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team
-from stg_aws__cur_line_item
+    source_name, delivery_id, source_file, source_row, billing_period, billing_month,
+    bill_payer_account_id as payer_account_id, line_item_usage_account_id as account_id, invoice_id,
+    coalesce(bill_billing_entity, '') as billing_entity, coalesce(bill_invoicing_entity, '') as invoice_issuer,
+    line_item_currency_code as billing_currency,
+    line_item_line_item_type as charge_type, is_known_charge_type, charge_category, effective_rule, line_class,
+    line_item_line_item_description as charge_description,
+    line_item_product_code as service, line_item_usage_type as usage_type, region_id,
+    -- A HyperPod node is known to its runs by its instance id.
+    coalesce(case when usage_kind in ('Cluster', 'ReservedCluster') then
+        nullif(regexp_extract(line_item_resource_id, '(i-[0-9a-f]+)$', 1), '') end, line_item_resource_id) as resource_id,
+    instance_type, accelerator_family, accelerator_count, market,
+    coalesce(stated_capacity_reservation_id, case when line_class in ('capacity_unused', 'capacity_marker', 'block_fee')
+        then capacity_reservation_id(line_item_resource_id) end) as capacity_reservation_id,
+    line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
+    coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units,
+    coalesce(savings_plan_savings_plan_a_r_n, commitment_reservation_id) as commitment_discount_id,
+    commitment_eligibility,
+    case when is_bedrock then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end
+        as million_tokens,
+    is_shared_usage, charge_kind_id,
+    cast(list_cost as decimal(20, 10)) as list_cost_usd,
+    cast(amortised_cost as decimal(20, 10)) as amortised_cost_usd,
+    cast(effective_cost as decimal(20, 10)) as effective_cost_usd, cast(billed_cost as decimal(20, 10)) as billed_cost_usd,
+    tag_run_id, tag_owner, tag_team
+from costed
 
 union all
 
 select
-    line.source_name, line.delivery_id, line.source_file, line.source_row, line.billing_period, line.billing_month, line.payer_account_id,
-    line.account_id, line.invoice_id, line.billing_entity, line.invoice_issuer, line.billing_currency, line.charge_type,
-    line.is_known_charge_type, line.charge_category, line.effective_rule, line.line_class, line.charge_description, line.service,
-    line.usage_type, line.region_id, line.resource_id, line.instance_type, line.accelerator_family, line.accelerator_count, line.market,
-    line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_date, line.usage_quantity, line.normalized_units,
-    line.commitment_discount_id, line.commitment_eligibility, line.million_tokens, line.is_shared_usage, kind.charge_kind_no,
-    line.list_cost_usd, line.amortised_cost_usd, line.effective_cost_usd, line.billed_cost_usd, line.tag_run_id, line.tag_owner, line.tag_team
-from stg_aws__focus_line_item as line
-join stg_aws__focus_charge_kind as kind
-    on kind.billing_period = line.billing_period
-    and kind.billing_month is not distinct from line.billing_month
-    and kind.payer_account_id is not distinct from line.payer_account_id
-    and kind.invoice_id is not distinct from line.invoice_id
-    and kind.billing_entity is not distinct from line.billing_entity
-    and kind.invoice_issuer is not distinct from line.invoice_issuer
-    and kind.billing_currency is not distinct from line.billing_currency
-    and kind.charge_category is not distinct from line.charge_category
-    and kind.charge_type is not distinct from line.charge_type
-    and kind.is_known_charge_type is not distinct from line.is_known_charge_type
-    and kind.effective_rule is not distinct from line.effective_rule
-    and kind.service is not distinct from line.service
-    and kind.region_id is not distinct from line.region_id
-    and kind.accelerator_family is not distinct from line.accelerator_family
-    and kind.market is not distinct from line.market
-    and kind.commitment_eligibility is not distinct from line.commitment_eligibility
-    and kind.kept_description is not distinct from kept_description(line.effective_rule, line.charge_description)
+    source_name, delivery_id, source_file, source_row, billing_period, billing_month,
+    payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
+    charge_type, is_known_charge_type, charge_category, effective_rule, line_class, charge_description,
+    service, usage_type, region_id, resource_id, instance_type, accelerator_family, accelerator_count, market,
+    capacity_reservation_id, usage_started_at, usage_ended_at, usage_date, usage_quantity, normalized_units,
+    commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage, focus_charge_kind_id() as charge_kind_id,
+    list_cost_usd, amortised_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team
+from stg_aws__focus_line_item

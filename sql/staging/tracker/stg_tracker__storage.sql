@@ -1,8 +1,11 @@
 -- One row per stay of a volume or a file system in an attempt: from when it was attached or mounted until it was let go.
 with machine as (
-    select run_id, attempt_no, min(joined_at) as first_joined_at, max(left_at) as last_left_at
-    from stg_tracker__resource
-    group by run_id, attempt_no
+    select resource.run_id, resource.attempt_no, min(resource.joined_at) as first_joined_at,
+        max(greatest(resource.joined_at, coalesce(resource.left_at, attempt.ended_at, resource.joined_at))) as last_left_at
+    from tracker_resource as resource
+    left join stg_tracker__attempt as attempt on attempt.run_id = resource.run_id and attempt.attempt_no = resource.attempt_no
+    where storage_id(resource.resource_id) is null
+    group by resource.run_id, resource.attempt_no
 ),
 
 -- What lives on after its attempt is kept and no longer used.
