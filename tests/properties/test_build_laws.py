@@ -26,8 +26,8 @@ LASTS = at(HOURS * 3_600_000) - FIRST
 PARTS = (
     "core/fct_capacity_block_line",
     "core/fct_charge_sum_monthly",
-    "core/fct_commitment_coverage_daily",
-    "core/fct_commitment_use_daily",
+    "detail/detail_commitment_use_daily",
+    "marts/mart_commitment_coverage_daily",
     "core/fct_ledger_part_daily",
     "core/fct_on_demand_capacity_hourly",
 )
