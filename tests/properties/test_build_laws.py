@@ -29,7 +29,6 @@ PARTS = (
     "detail/detail_commitment_use_daily",
     "marts/mart_commitment_coverage_daily",
     "core/fct_ledger_part_daily",
-    "core/fct_on_demand_capacity_hourly",
 )
 
 
