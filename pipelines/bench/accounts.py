@@ -13,12 +13,7 @@ from pipelines.bench.report import Figures, Run, Target, where
 MONTHS = (*(f"2025-{month:02d}" for month in range(7, 13)), *(f"2026-{month:02d}" for month in range(1, 8)))
 LINES_PER_ACCOUNT, FEWEST_ACCOUNTS = 200, 50
 # What is swept; all else that it rests on is built before, unmeasured.
-SWEPT = (
-    "fct_commitment_demand_hourly",
-    "fct_commitment_rate",
-    "fct_commitment_expiry",
-    "fct_commitment_recommendation",
-)
+SWEPT = ("mart_commitment_recommendation",)
 KIND = "sweep"
 
 

@@ -14,7 +14,7 @@ CSV_KINDS = ("bare csv read", "csv ingest")
 
 BOUNDS = """What bounds it: the lines are read three times: for what they are and add up to
 (`stg_aws__cur_combination`), for the ledger (`fct_charge`) and for the hours that commitments cover
-(`fct_commitment_use_hourly`); no line is kept twice. Of the ledger's pass a fifth is finding each line's kind by
+(`detail_commitment_use_hourly`); no line is kept twice. Of the ledger's pass a fifth is finding each line's kind by
 twenty-one columns, a tenth its tags, a quarter its costs and its bucket, a quarter grouping, the rest sorting and
 writing what is left. The hours find the kind of each line once more. Then come looking at the files as they come in
 (every amount, every id that stands twice) and the training runs, whose every hour is cut among them: three lines in

@@ -1,10 +1,10 @@
--- One row per billing month × payer × currency × commitment × accelerator family: what part of what it cost the family used.
--- Three rows a commitment, also where nothing used it; what the parts leave of the whole was unused.
+-- One row per billing month × payer × currency × commitment × accelerator family: the part of its cost that the family used.
+-- Three rows per commitment, also where nothing used it; the rest of the cost was unused.
 with cost as (
-    select billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
+    select billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind,
         sum(commitment_cost_usd) as commitment_cost_usd
-    from fct_commitment_daily
-    group by billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind
+    from detail_commitment_utilization_daily
+    group by billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind
 ),
 
 part as (
@@ -15,7 +15,7 @@ part as (
 
 used as (
     select
-        billing_month, payer_account_id, billing_currency, coalesce(commitment_discount_id, '') as commitment_discount_id,
+        billing_month, payer_account_id, billing_currency, coalesce(commitment_discount_id, '') as commitment_id,
         commitment_family(accelerator_family) as accelerator_family,
         sum(amortised_cost_usd) as used_cost_usd,
         known_sum(list_cost_usd) as covered_list_cost_usd
@@ -30,15 +30,15 @@ joined as (
     from part
     left join used
         on used.billing_month = part.billing_month and used.payer_account_id = part.payer_account_id
-        and used.billing_currency = part.billing_currency and used.commitment_discount_id = part.commitment_discount_id
+        and used.billing_currency = part.billing_currency and used.commitment_id = part.commitment_id
         and used.accelerator_family = part.accelerator_family
 )
 
 select
-    billing_month, payer_account_id, billing_currency, commitment_discount_id as commitment_id, commitment_kind, accelerator_family,
+    billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, accelerator_family,
     sum(commitment_cost_usd) as commitment_cost_usd,
     sum(used_cost_usd) as used_cost_usd,
     utilization_ratio(used_cost_usd, commitment_cost_usd) as utilization_ratio,
     known_sum(covered_list_cost_usd) as covered_list_cost_usd
 from joined
-group by billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind, accelerator_family
+group by billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, accelerator_family

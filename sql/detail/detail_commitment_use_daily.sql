@@ -1,20 +1,25 @@
--- One row per day × payer × account × region × currency × family × eligibility × commitment: usage that some kind may cover, and what covered it.
+-- One row per day × payer × account × region × currency × family × eligibility × commitment: usage that commitments can cover.
 -- partition: billing_period
--- Rows add up, to those of the hours (detail_commitment_use_hourly) too: every line is in one of them, under `none` where nothing covered it.
-with use as (
+-- Each line is in one row, under the kind `none` where no commitment covered it, so rows add up, and to the same as the hours.
+with fee as (
+    select distinct payer_account_id, billing_currency, commitment_discount_id, commitment_kind
+    from stg_aws__commitment_fee
+),
+
+use as (
     select
         charge.billing_period, charge.usage_date, charge.payer_account_id, charge.account_id, charge.region_id, charge.billing_currency,
         commitment_family(charge.accelerator_family) as accelerator_family, charge.commitment_eligibility,
-        covering_kind(charge.effective_rule, told.commitment_kind, charge.commitment_eligibility) as covering_kind,
+        covering_kind(charge.effective_rule, fee.commitment_kind, charge.commitment_eligibility) as covering_kind,
         case when charge.effective_rule in ('savings_plan', 'reservation') then coalesce(charge.commitment_discount_id, '') else '' end
             as commitment_id,
         coalesce(charge.list_cost_usd, 0) as list_cost_usd, charge.amortised_cost_usd, charge.effective_cost_usd,
         coalesce(charge.instance_hours, 0) as instance_hours,
         case when charge.is_unpriced then charge.line_count else 0 end as unpriced_line_count
     from fct_charge as charge
-    left join fct_commitment_kind as told
-        on told.payer_account_id = charge.payer_account_id and told.billing_currency = charge.billing_currency
-        and told.commitment_discount_id = charge.commitment_discount_id
+    left join fee
+        on fee.payer_account_id = charge.payer_account_id and fee.billing_currency = charge.billing_currency
+        and fee.commitment_discount_id = charge.commitment_discount_id
     where can_be_covered(charge.commitment_eligibility)
 )
 

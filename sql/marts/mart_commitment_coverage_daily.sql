@@ -1,8 +1,9 @@
 -- One row per day × payer × currency × kind of commitment × accelerator family: how much of what it can cover it covered, at list price.
--- Kinds overlap: what is open to one is open to the others. Families do not: their sum is told beside each.
+-- partition: billing_period
+-- Kinds overlap: what is on demand is eligible for each kind that could cover it. Families do not: all_families_coverage_ratio sums them.
 with day as (
     select
-        usage_date, payer_account_id, billing_currency, commitment_kind, accelerator_family,
+        billing_period, usage_date, payer_account_id, billing_currency, commitment_kind, accelerator_family,
         sum(eligible_list_cost_usd) as eligible_list_cost_usd,
         sum(covered_list_cost_usd) as covered_list_cost_usd,
         coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd) as coverage_ratio,
@@ -14,20 +15,20 @@ with day as (
         sum(eligible_normalized_units) as eligible_normalized_units,
         sum(covered_normalized_units) as covered_normalized_units,
         cast(sum(unpriced_line_count) as bigint) as unpriced_line_count
-    from fct_commitment_coverage_daily
-    group by usage_date, payer_account_id, billing_currency, commitment_kind, accelerator_family
+    from detail_commitment_coverage_hourly
+    group by billing_period, usage_date, payer_account_id, billing_currency, commitment_kind, accelerator_family
 ),
 
 together as (
     select
-        usage_date, payer_account_id, billing_currency, commitment_kind,
+        billing_period, usage_date, payer_account_id, billing_currency, commitment_kind,
         coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd) as all_families_coverage_ratio
     from day
-    group by usage_date, payer_account_id, billing_currency, commitment_kind
+    group by billing_period, usage_date, payer_account_id, billing_currency, commitment_kind
 )
 
 select
-    day.usage_date, day.payer_account_id, day.billing_currency, day.commitment_kind, day.accelerator_family,
+    day.billing_period, day.usage_date, day.payer_account_id, day.billing_currency, day.commitment_kind, day.accelerator_family,
     day.eligible_list_cost_usd, day.covered_list_cost_usd, day.coverage_ratio, together.all_families_coverage_ratio,
     day.other_covered_list_cost_usd,
     ratio(day.covered_list_cost_usd, day.eligible_list_cost_usd + day.other_covered_list_cost_usd) as coverage_with_other_kinds_ratio,
@@ -39,5 +40,6 @@ select
     day.unpriced_line_count
 from day
 join together
-    on together.usage_date = day.usage_date and together.payer_account_id = day.payer_account_id
-    and together.billing_currency = day.billing_currency and together.commitment_kind = day.commitment_kind
+    on together.billing_period = day.billing_period and together.usage_date = day.usage_date
+    and together.payer_account_id = day.payer_account_id and together.billing_currency = day.billing_currency
+    and together.commitment_kind = day.commitment_kind

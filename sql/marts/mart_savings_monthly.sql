@@ -69,7 +69,7 @@ lined as (
     from monthly
     left join adjusted on adjusted.baseline_name = monthly.baseline_name and adjusted.month_date = monthly.month_date
         and adjusted.billing_currency = monthly.billing_currency
-    left join fct_stranded_commitment_monthly as unused
+    left join detail_stranded_commitment_monthly as unused
         on unused.month_date = monthly.month_date and unused.billing_currency = monthly.billing_currency
 ),
 

@@ -1,4 +1,4 @@
 -- Part of the held instance-hours that something ran in; null where no hour was held.
--- unit: ratio   over: core.fct_capacity_use_hourly
+-- unit: ratio   over: detail.detail_capacity_use_hourly
 -- args: used, unused
 ratio(sum(used), sum(used) + sum(unused))

@@ -1,4 +1,4 @@
 -- Part of what a kind of commitment can cover that it did cover; null where there was nothing to cover.
--- unit: ratio   over: core.fct_commitment_coverage_hourly
+-- unit: ratio   over: detail.detail_commitment_coverage_hourly
 -- args: covered, eligible
 ratio(sum(covered), sum(eligible))

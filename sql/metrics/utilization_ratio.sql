@@ -1,4 +1,4 @@
 -- Part of what was committed that usage took (facts aws-billing 3.1); null where nothing was committed.
--- unit: ratio   over: core.fct_commitment_daily
+-- unit: ratio   over: detail.detail_commitment_utilization_daily
 -- args: used, committed
 ratio(sum(used), sum(committed))

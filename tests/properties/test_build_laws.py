@@ -26,10 +26,9 @@ LASTS = at(HOURS * 3_600_000) - FIRST
 PARTS = (
     "core/fct_capacity_block_line",
     "core/fct_charge_sum_monthly",
-    "core/fct_commitment_coverage_daily",
-    "core/fct_commitment_use_daily",
-    "core/fct_ledger_part_daily",
-    "core/fct_on_demand_capacity_hourly",
+    "detail/detail_commitment_use_daily",
+    "marts/mart_commitment_coverage_daily",
+    "core/fct_ledger_piece",
 )
 
 
@@ -129,4 +128,4 @@ def test_a_restated_month_makes_its_own_months_alone(built_company: Company, tmp
     assert restated.contents("core/fct_capacity_block_line", JULY) == lake.contents(
         "core/fct_capacity_block_line", JULY
     )
-    assert restated.contents("core/fct_ledger_part_daily", JULY) != lake.contents("core/fct_ledger_part_daily", JULY)
+    assert restated.contents("core/fct_ledger_piece", JULY) != lake.contents("core/fct_ledger_piece", JULY)

@@ -101,7 +101,7 @@ def test_the_pieces_of_a_fee_are_the_fee_and_none_is_negative(block: Held, used:
         pieces = ("fct_charge", "fct_ledger")
         assert made.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
         wrong = "(charge_category = 'Refund') = (effective_cost_usd > 0) and effective_cost_usd <> 0"
-        assert made.ask(f"select * from fct_capacity_block_hourly where {wrong}", "fct_capacity_block_hourly") == []
+        assert made.ask(f"select * from fct_capacity_block_piece where {wrong}", "fct_capacity_block_piece") == []
         wrong = wrong.replace("effective_cost_usd", "billed_cost_usd")
         assert made.ask(f"select * from fct_capacity_block_piece where {wrong}", "fct_capacity_block_piece") == []
 
@@ -111,9 +111,9 @@ def test_the_pieces_of_a_fee_are_the_fee_and_none_is_negative(block: Held, used:
 def test_an_hour_costs_its_part_of_the_window_however_it_is_used(block: Held, used: list[Use]) -> None:
     with TemporaryDirectory() as folder, lab(folder, block, used) as made:
         found = made.ask(
-            "select hour_started_at, sum(effective_cost_usd) from fct_capacity_block_hourly "
+            "select hour_started_at, sum(effective_cost_usd) from fct_capacity_block_piece "
             "where charge_category <> 'Refund' group by 1",
-            "fct_capacity_block_hourly",
+            "fct_capacity_block_piece",
         )
     costs: dict[int, Decimal] = defaultdict(Decimal)
     for started_at, cost in found:
@@ -132,8 +132,8 @@ def test_a_whole_refund_leaves_nothing_in_any_hour(block: Held, used: list[Use])
     given_back = Held(block.started_ms, block.ended_ms, block.instance_count, block.fee, block.fee)
     with TemporaryDirectory() as folder, lab(folder, given_back, used) as made:
         left = made.ask(
-            "select hour_started_at, resource_id from fct_capacity_block_hourly group by 1, 2 "
+            "select hour_started_at, resource_id from fct_capacity_block_piece group by 1, 2 "
             "having sum(effective_cost_usd) <> 0 or sum(billed_cost_usd) <> 0",
-            "fct_capacity_block_hourly",
+            "fct_capacity_block_piece",
         )
     assert left == []

@@ -175,7 +175,7 @@ def test_usage_without_a_public_price_hides_none_that_has_one(tmp_path: Path) ->
         charge("Usage", "10.00", line_item_resource_id="i-1", pricing_public_on_demand_cost="12.00", **usage),
         charge("Usage", "7.00", line_item_resource_id="i-2", **usage),
     ]
-    figures = "select list_cost_usd, usage_cost_usd, unpriced_cost_usd from fct_savings_scope_monthly"
+    figures = "select list_cost_usd, usage_cost_usd, unpriced_cost_usd from mart_effective_savings_rate_monthly"
     assert told(tmp_path, bill, f"{figures} where savings_scope = 'classic'") == [(12, 10, 7)]
 
 

@@ -81,9 +81,9 @@ def test_instances_nobody_counted_are_those_the_bill_shows_at_once(tmp_path: Pat
 
 def test_more_use_than_the_window_holds_is_told_and_shares_the_hour(tmp_path: Path) -> None:
     bill = [fee("40"), used(0), used(0, "i-0e"), used(5, "i-0e")]
-    (check,) = [c for c in load_contract("core/fct_capacity_block_hourly").checks if "beyond" in c.name]
-    told = check.query.format(batch="fct_capacity_block_hourly")
-    found = ask(tmp_path, told, "fct_capacity_block_hourly", bill, window(4, 1))
+    (check,) = [c for c in load_contract("core/fct_capacity_block_piece").checks if "beyond" in c.name]
+    told = check.query.format(batch="fct_capacity_block_piece")
+    found = ask(tmp_path, told, "fct_capacity_block_piece", bill, window(4, 1))
     # Two machines in the one's first hour, and one after the block's end at 24:00.
     first, after = datetime(2026, 7, 14, 20), datetime(2026, 7, 15, 1)
     assert sorted(found) == [("cr-0b10c5", "i-0d", first), ("cr-0b10c5", "i-0e", first), ("cr-0b10c5", "i-0e", after)]
@@ -93,13 +93,11 @@ def test_more_use_than_the_window_holds_is_told_and_shares_the_hour(tmp_path: Pa
 
 def test_hours_that_no_fee_pays_for_are_told(tmp_path: Path) -> None:
     bill = [used(0), used(1), fee("40", OTHER)]
-    (check,) = [c for c in load_contract("core/fct_capacity_block_hourly").checks if "no_fee" in c.name]
+    (check,) = [c for c in load_contract("core/fct_capacity_block_piece").checks if "no_fee" in c.name]
     arn = {"capacity_reservation_capacity_reservation_arn": BLOCK}
     bill = [{**bill[0], **arn}, {**bill[1], **arn}, bill[2]]
     with Lab(tmp_path, {MONTH: bill}, tracker([Stay(0, "i-0d", None, 0, HOUR_MS)])) as lab:
-        found = lab.ask(
-            check.query.format(batch="fct_capacity_block_hourly"), "fct_capacity_block_hourly", "fct_charge"
-        )
+        found = lab.ask(check.query.format(batch="fct_capacity_block_piece"), "fct_capacity_block_piece", "fct_charge")
     assert found == [("000033334444", "p5.48xlarge", "i-0d", datetime(2026, 7, 14, 20), 2)]
 
 

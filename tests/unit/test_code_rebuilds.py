@@ -65,7 +65,7 @@ def test_a_change_of_code_rebuilds_just_what_it_makes(built_company: Company, tm
     edit(tree, "analysis/commitment_baseline.py")
     assert "Published 2: " in build(tree, company)
     second = made_from(company)
-    assert rebuilt(first, second) == {"core/fct_commitment_recommendation"}
+    assert rebuilt(first, second) == {"marts/mart_commitment_recommendation"}
 
     # The code that reads events, and the code that converts a csv; what they give is the same as before.
     edit(tree, "ingest/runs/event_span.py", "ingest/billing/values.py")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from pipelines.transforms import fct_commitment_recommendation as recommendation
+from pipelines.transforms.mart_commitment_recommendation import recommend
 
 START, WEEK = datetime(2026, 5, 1), 168
 PAYER = {"payer_account_id": "000011112222", "billing_currency": "USD"}
@@ -26,10 +26,9 @@ def history(weeks: int, cost, kind: str = "p5.48xlarge", eligibility: str = "ec2
             "hour_started_at": START + timedelta(hours=hour),
             "region_id": "us-west-2",
             "commitment_eligibility": eligibility,
-            "accelerator_family": "gpu",
             "usage_type_key": kind,
-            "told_from_at": START,
-            "told_until_at": START + timedelta(hours=weeks * WEEK - 1),
+            "first_hour_at": START,
+            "last_hour_at": START + timedelta(hours=weeks * WEEK - 1),
             "list_cost_usd": float(cost(hour)),
         }
         for hour in range(weeks * WEEK)
@@ -44,7 +43,7 @@ def rate(paid: float, kind: str = "p5.48xlarge", **other: str) -> dict[str, obje
 
 
 def advise(demand: pl.DataFrame, *rates: dict[str, object], held: pl.DataFrame = NONE_HELD) -> list[dict]:
-    return recommendation.build(demand, pl.DataFrame(list(rates)), held).to_dicts()
+    return recommend(demand, pl.DataFrame(list(rates)), held).to_dicts()
 
 
 def plan(rows: list[dict], kind: str = "compute_savings_plan") -> dict:
@@ -151,7 +150,7 @@ def test_payers_are_advised_apart() -> None:
     assert found == {"000011112222": 60.0, "9": 24.0}
 
 
-def test_what_ends_within_the_term_is_told() -> None:
+def test_what_ends_within_the_term_is_shown() -> None:
     """History ends 26 June 2026: 12 an hour end in December, 7 an hour two years later."""
     held = pl.DataFrame(
         [

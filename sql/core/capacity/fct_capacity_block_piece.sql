@@ -1,23 +1,40 @@
--- One row per piece of a Capacity Block fee: the part one run used in an hour, the idle rest, or an unused hour.
+-- One row per piece of a Capacity Block fee or refund: the part one run used in an hour, the idle rest, or an unused hour.
+-- The fee is charged whole at purchase, often a month before, and the hours at nothing (facts 3.5). Here it is spread evenly over the
+-- hours of the block, on their own days, used or not. Without hours it stays on its day, unused.
+with hourly as (
+    select
+        fee.*, hour.resource_id, coalesce(hour.hour_started_at, fee.usage_started_at) as hour_started_at,
+        coalesce(hour.is_unused, true) as is_unused,
+        coalesce(hour.is_overused, false) as is_overused,
+        case when hour.block_id is null then fee.list_cost_usd
+            else piece_usd(fee.list_cost_usd, hour.lower_units, hour.upper_units, hour.whole_units) end as hour_list_cost_usd,
+        case when hour.block_id is null then fee.effective_cost_usd
+            else piece_usd(fee.effective_cost_usd, hour.lower_units, hour.upper_units, hour.whole_units) end as hour_effective_cost_usd,
+        case when hour.block_id is null then fee.billed_cost_usd
+            else piece_usd(fee.billed_cost_usd, hour.lower_units, hour.upper_units, hour.whole_units) end as hour_billed_cost_usd,
+        row_number() over (partition by fee.source_name, fee.billing_period, fee.source_file, fee.source_row
+            order by hour.hour_started_at, hour.is_unused, hour.resource_id) as hour_no
+    from fct_capacity_block_fee as fee
+    left join fct_capacity_block_use_hourly as hour on hour.block_id = fee.block_id
+)
+
 select
-    block.source_name, block.source_file, block.source_row,
-    block.hour_no, coalesce(share.share_no, 0) as piece_no,
-    block.billing_period, block.billing_month, block.payer_account_id, block.account_id,
-    block.invoice_id, block.billing_entity, block.invoice_issuer, block.billing_currency,
-    case when block.is_unused then 'capacity_unused' else coalesce(share.bucket, 'unattributed') end as bucket,
-    block.charge_category, block.service, block.region_id, 'capacity_block' as market,
-    block.resource_id, block.instance_type, block.accelerator_family,
-    cast(block.hour_started_at as date) as usage_date,
-    block.hour_started_at,
+    hourly.source_name, hourly.source_file, hourly.source_row, hourly.hour_no, coalesce(share.share_no, 0) as piece_no,
+    hourly.billing_period, hourly.billing_month, hourly.payer_account_id, hourly.account_id,
+    hourly.invoice_id, hourly.billing_entity, hourly.invoice_issuer, hourly.billing_currency,
+    case when hourly.is_unused then 'capacity_unused' else coalesce(share.bucket, 'unattributed') end as bucket,
+    hourly.charge_category, hourly.service, hourly.region_id, 'capacity_block' as market, hourly.block_id, hourly.is_overused,
+    hourly.resource_id, hourly.instance_type, hourly.accelerator_family,
+    cast(hourly.hour_started_at as date) as usage_date, hourly.hour_started_at,
     share.run_id, share.attempt_no, share.evidence, share.started_ms, share.ended_ms,
-    case when share.share_no is null then block.list_cost_usd
-        else piece_usd(block.list_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as list_cost_usd,
-    case when share.share_no is null then block.effective_cost_usd
-        else piece_usd(block.effective_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as effective_cost_usd,
-    case when share.share_no is null then block.billed_cost_usd
-        else piece_usd(block.billed_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as billed_cost_usd
-from fct_capacity_block_hourly as block
+    case when share.share_no is null then hourly.hour_list_cost_usd
+        else piece_usd(hourly.hour_list_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as list_cost_usd,
+    case when share.share_no is null then hourly.hour_effective_cost_usd
+        else piece_usd(hourly.hour_effective_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as effective_cost_usd,
+    case when share.share_no is null then hourly.hour_billed_cost_usd
+        else piece_usd(hourly.hour_billed_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as billed_cost_usd
+from hourly
 left join fct_resource_share_hourly as share
-    on not block.is_unused
-    and share.resource_id = block.resource_id
-    and share.hour_started_at = block.hour_started_at
+    on not hourly.is_unused
+    and share.resource_id = hourly.resource_id
+    and share.hour_started_at = hourly.hour_started_at

@@ -1,0 +1,125 @@
+"""What an offer of a commitment rests on: on-demand usage, the prices of each kind, and the commitments in force."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+
+# What each kind covers (ref_commitment_eligibility), and whether it is bound to an instance family in a region.
+KINDS: dict[str, tuple[tuple[str, ...], bool]] = {
+    "compute_savings_plan": (("ec2_instance", "fargate", "lambda"), False),
+    "ec2_instance_savings_plan": (("ec2_instance",), True),
+    "sagemaker_savings_plan": (("sagemaker_instance",), False),
+    "reserved_instance": (("ec2_instance",), True),
+}
+PAYER = ["payer_account_id", "billing_currency"]
+_TERMS = ["purchase_term", "payment_option"]
+_RATE = ["commitment_kind", *_TERMS, "region_id", "usage_type_key"]
+_NO_OFFER = dict.fromkeys(("region_id", "instance_family", *_TERMS), "")
+# A payer's own prices are those of its last 28 days on the bill.
+_OWN_DAYS = timedelta(days=28)
+
+
+def on_demand_usage(use: pl.DataFrame) -> pl.DataFrame:
+    """List price by hour, region and type of what ran on demand, with the first and last hour of the payer's bills.
+
+    Between these two hours, an hour without a row had no usage.
+    """
+    usage = [*PAYER, "hour_started_at", "region_id", "usage_type_key", "commitment_eligibility"]
+    hours = use.group_by(PAYER).agg(
+        first_hour_at=pl.col("hour_started_at").min(), last_hour_at=pl.col("hour_started_at").max()
+    )
+    is_open = (pl.col("commitment_kind") == "none") & (pl.col("eligible_list_cost_usd") > 0)
+    return (
+        use.filter(is_open)
+        .group_by(usage)
+        .agg(list_cost_usd=pl.col("eligible_list_cost_usd").sum().cast(pl.Float64))
+        .join(hours, on=PAYER)
+        .sort(usage)
+    )
+
+
+def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, reviewed: pl.DataFrame) -> pl.DataFrame:
+    """Price over list price by payer, offer, region and type: the payer's own, the declared and the reviewed ones."""
+    payers = use.group_by(PAYER).agg(newest_date=pl.col("usage_date").max())
+    terms = commitments.group_by(*PAYER, "commitment_id", "commitment_kind").agg(pl.col(*_TERMS).first())
+    # An hour with a line of unknown list price has no ratio.
+    is_priced = (pl.col("unpriced_line_count") == 0) & (pl.col("eligible_list_cost_usd") > 0)
+    own = (
+        use.filter(is_priced & (pl.col("commitment_kind") != "none") & (pl.col("used_cost_usd") > 0))
+        .join(payers, on=PAYER)
+        .filter(pl.col("usage_date") > pl.col("newest_date") - _OWN_DAYS)
+        .join(terms, on=[*PAYER, "commitment_id", "commitment_kind"], how="left")
+        .with_columns(pl.col(_TERMS).fill_null(""))
+        .group_by(*PAYER, *_RATE)
+        .agg(pl.col("used_cost_usd", "eligible_list_cost_usd").sum().cast(pl.Float64))
+        .with_columns(paid_ratio=_six_places(pl.col("used_cost_usd") / pl.col("eligible_list_cost_usd")))
+    )
+    parts = [
+        (own, "own bill"),
+        (payers.join(declared, how="cross"), "declared"),
+        (payers.join(reviewed.with_columns(region_id=pl.lit("")), how="cross"), "reviewed list"),
+    ]
+    columns = [*PAYER, *_RATE, "paid_ratio", "rate_basis"]
+    listed = [
+        part.with_columns(pl.col("paid_ratio").cast(pl.Float64).round(6), rate_basis=pl.lit(basis)).select(columns)
+        for part, basis in parts
+    ]
+    return pl.concat(listed).filter(pl.col("paid_ratio").is_between(0, 1, closed="none")).sort(columns)
+
+
+def in_force(commitments: pl.DataFrame) -> pl.DataFrame:
+    """Commitments with a cost on their payer's newest day that do not end with it: their cost an hour and their end."""
+    newest = commitments.group_by(PAYER).agg(usage_date=pl.col("usage_date").max())
+    day_ended_at = pl.col("usage_date").cast(pl.Datetime("us")) + timedelta(days=1)
+    return (
+        commitments.join(newest, on=[*PAYER, "usage_date"])
+        .filter(pl.col("commitment_cost_usd") > 0, (pl.col("ended_at") > day_ended_at).fill_null(True))
+        .group_by(*PAYER, "commitment_kind", "commitment_id")
+        .agg(pl.col("ended_at").max(), pl.col("commitment_cost_usd").sum().cast(pl.Float64))
+        .with_columns(commitment_per_hour_usd=(pl.col("commitment_cost_usd") / 24 * 100 + 0.5).floor() / 100)
+        .sort(*PAYER, "commitment_kind", "commitment_id")
+    )
+
+
+def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> list[dict[str, Any]]:
+    """Each offer with the usage it may cover, priced; one empty offer where no rate is known for any of the usage."""
+    if usage.is_empty():
+        return []
+    scopes: list[dict[str, Any]] = [{"region_id": "", "instance_family": ""}]
+    if is_bound:
+        scopes = usage.select("region_id", "instance_family").unique(maintain_order=True).to_dicts()
+    found = []
+    for scope in scopes:
+        part = usage.filter(**scope) if is_bound else usage
+        for terms, offered in rates.group_by(_TERMS, maintain_order=True):
+            priced = _priced(part, offered)
+            if priced["paid_ratio"].is_not_null().any():
+                found.append(scope | dict(zip(_TERMS, terms, strict=True)) | {"usage": priced})
+    return found or [_NO_OFFER | {"usage": _priced(usage, rates.clear())}]
+
+
+def _priced(usage: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
+    """The usage with its rate: from the payer's own bill, else declared, else reviewed; its region before any."""
+    columns = ["paid_ratio", "rate_basis"]
+    priced = usage.with_columns(paid_ratio=pl.lit(None, pl.Float64), rate_basis=pl.lit(None, pl.String))
+    for basis, key in (
+        ("own bill", ["region_id", "usage_type_key"]),
+        ("declared", ["region_id", "usage_type_key"]),
+        ("declared", ["usage_type_key"]),
+        ("reviewed list", ["usage_type_key"]),
+    ):
+        of_basis = rates.filter(rate_basis=basis)
+        of_basis = of_basis if "region_id" in key else of_basis.filter(region_id="")
+        priced = priced.join(of_basis.select(*key, *columns), on=key, how="left", suffix="_found").select(
+            pl.exclude(*columns, *(f"{name}_found" for name in columns)),
+            *(pl.coalesce(name, f"{name}_found").alias(name) for name in columns),
+        )
+    return priced
+
+
+def _six_places(ratio: pl.Expr) -> pl.Expr:
+    """As the SQL function `ratio` rounds."""
+    return (ratio * 1e6 + 0.5).floor() / 1e6

@@ -1,0 +1,68 @@
+"""One row per payer, currency and offer of a commitment: how much of it history proves, and what it would have done.
+
+Usage is what ran on demand in addition to the commitments in force, over whole weeks back from the newest hour; hours
+without usage count as zero. An offer is a kind, a term and a payment option whose rates the payer's bill, the
+configuration or the reviewed list has; usage without a rate is left out and named. EC2 Instance plans and reservations
+are bound to an instance family in a region.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from pipelines.transforms.commitment_advice import advice, purchase
+from pipelines.transforms.commitment_offer import KINDS, PAYER, in_force, offers, on_demand_usage, rates
+
+INPUTS = (
+    "detail_commitment_use_hourly",
+    "detail_commitment_utilization_daily",
+    "declared_commitment_rate",
+    "ref_commitment_rate",
+)
+_SCHEMA: dict[str, Any] = {
+    **dict.fromkeys((*PAYER, "commitment_kind", "purchase_term", "payment_option"), pl.String),
+    **dict.fromkeys(("region_id", "instance_family"), pl.String),
+    "week_count": pl.Int64,
+    **dict.fromkeys(("eligible_list_cost_usd", "unrated_list_cost_usd"), pl.Float64),
+    **dict.fromkeys(("unrated_usage_types", "rate_basis"), pl.String),
+    **dict.fromkeys(("best_commitment_per_hour_usd", "commitment_per_hour_usd"), pl.Float64),
+    **dict.fromkeys(("simulated_coverage_ratio", "simulated_utilization_ratio"), pl.Float64),
+    **dict.fromkeys(("simulated_savings_usd", "worst_week_savings_usd", "next_dollar_value_usd"), pl.Float64),
+    **dict.fromkeys(("upfront_cost_usd", "tranche_per_hour_usd", "expiring_per_hour_usd"), pl.Float64),
+    "next_expiry_at": pl.Datetime("us"),
+    **dict.fromkeys(("back_test_commitment_per_hour_usd", "back_test_savings_usd"), pl.Float64),
+    **dict.fromkeys(("back_test_best_savings_usd", "back_test_regret_usd"), pl.Float64),
+    **dict.fromkeys(("advice", "advice_reason"), pl.String),
+}
+
+
+def build(
+    detail_commitment_use_hourly: pl.DataFrame,
+    detail_commitment_utilization_daily: pl.DataFrame,
+    declared_commitment_rate: pl.DataFrame,
+    ref_commitment_rate: pl.DataFrame,
+) -> pl.DataFrame:
+    """Every offer with a rate, and for each kind without one a row that says so."""
+    use, commitments = detail_commitment_use_hourly, detail_commitment_utilization_daily
+    known = rates(use, commitments, declared_commitment_rate, ref_commitment_rate)
+    return recommend(on_demand_usage(use), known, in_force(commitments))
+
+
+def recommend(demand: pl.DataFrame, rates: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """The recommendations for the frames of commitment_offer: on-demand usage, rates, and commitments in force."""
+    family = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
+    rows: list[dict[str, Any]] = []
+    for payer, used in demand.with_columns(instance_family=family).group_by(PAYER, maintain_order=True):
+        is_payers = (pl.col("payer_account_id") == payer[0]) & (pl.col("billing_currency") == payer[1])
+        oldest, newest = used["first_hour_at"].min(), used["last_hour_at"].max()
+        for kind, (eligible, is_bound) in KINDS.items():
+            is_kinds = is_payers & (pl.col("commitment_kind") == kind)
+            usage = used.filter(pl.col("commitment_eligibility").is_in(eligible))
+            for offer in offers(usage, rates.filter(is_kinds), is_bound):
+                row = dict(zip(PAYER, payer, strict=True)) | {"commitment_kind": kind} | offer
+                rows.append(purchase(advice(row, oldest, newest), held.filter(is_kinds), newest))
+    kept = [{name: row.get(name) for name in _SCHEMA} for row in rows]
+    # More than six places would differ from machine to machine.
+    return pl.DataFrame(kept, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
