@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import fcntl
+import os
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +28,32 @@ def compiled_checks() -> Iterator[None]:
     """Every table passes its compiled checks; Great Expectations, which agrees with them, has tests of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRAINLEDGER_WAREHOUSE__GATE", "none")
+        # Bills of a few lines gain nothing from a second thread, and every processor has a worker of its own.
+        patch.setenv("TRAINLEDGER_WAREHOUSE__THREADS", "1")
         yield
+
+
+Once = Callable[[str, Callable[[Path], object]], Path]
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Fills a folder by a function once for the whole run, in whichever worker asks first; tests take copies of it."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+
+    def fill(name: str, make: Callable[[Path], object]) -> Path:
+        folder, done = base / f"once-{name}", base / f"once-{name}.done"
+        with (base / f"once-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return fill
 
 
 @pytest.fixture(scope="session")
@@ -59,11 +86,19 @@ def s3_endpoint(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(scope="session")
-def built_company(tmp_path_factory: pytest.TempPathFactory) -> Company:
+def built_company(once: Once) -> Company:
     """A small company, built once for the whole run; a test takes a copy of it."""
     from support.ledgers import build_warehouse
-    from support.small_company import found
+    from support.small_company import Company, found
 
-    company = found(tmp_path_factory.mktemp("built"))
-    build_warehouse(company.config)
-    return company
+    root = once("company", lambda root: build_warehouse(found(root).config))
+    return Company(root, root / "events")
+
+
+@pytest.fixture(scope="session")
+def published_story(once: Once) -> Callable[[str], Path]:
+    """The folder of a golden story by its name, built whole once for the whole run; nobody changes it."""
+    from support.stories import build_story
+
+    stories = Path(__file__).parent / "golden"
+    return lambda name: once(name, lambda root: build_story(stories / name, root))

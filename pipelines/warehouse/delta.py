@@ -39,8 +39,8 @@ class DeltaTables:
 
     def __init__(self, store: Store):
         self._store = store
-        # A table's log is read once: a commit goes on from the version that was seen.
-        self._seen: dict[str, DeltaTable] = {}
+        # A table's log is read once: a commit goes on from the version that was seen, None where there was no table.
+        self._seen: dict[str, DeltaTable | None] = {}
 
     def files(self, table: str, version: int | None = None) -> tuple[int, list[DataFile]]:
         """The newest version, or the given one, and its files; -1 and none when there is no such table.
@@ -53,6 +53,8 @@ class DeltaTables:
             try:
                 delta = self._open(table, version)
             except TableNotFoundError:
+                if version is None:
+                    self._seen[table] = None
                 return -1, []
             if version is None:
                 self._seen[table] = delta
@@ -71,7 +73,7 @@ class DeltaTables:
         from deltalake.transaction import create_table_with_add_actions
 
         with self._telling(table):
-            delta = self._seen.pop(table, None) or self._existing(table)
+            delta = self._seen.pop(table) if table in self._seen else self._existing(table)
             fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
             partitions = [PERIOD] if periods is not None else []
             adds = [_add(file) for file in files]
@@ -85,7 +87,8 @@ class DeltaTables:
                     configuration=_FOREVER,
                     storage_options=self._store.delta_options(),
                 )
-                return self.files(table)
+                # The log of a new table says nothing that is not known.
+                return self.files(table) if delta else (0, files)
             self._prepare(fields, delta)
             delta.create_write_transaction(
                 adds,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,9 @@ from support.spoiled import Ledger, write_ledger
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The good ledger, built once."""
-    return write_ledger(tmp_path_factory.mktemp("published"))
+def published(once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """The good ledger, built once for the whole run."""
+    return once("ledger", write_ledger)
 
 
 @pytest.fixture

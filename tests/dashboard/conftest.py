@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from support.bills import write_events
@@ -22,10 +23,15 @@ from pipelines.models.warehouse import Warehouse
 
 
 @pytest.fixture(scope="session")
-def company(tmp_path_factory: pytest.TempPathFactory) -> Company:
+def company(once: Callable[[str, Callable[[Path], object]], Path]) -> Company:
     """Published on 3 September as delivered: gpu-1 110.08, trn-1 4 x 21.50 = 86.00, the hostile run 60.00 USD;
     restated on the 5th: trn-1 4 x 20.00 = 80.00."""
-    company = found(tmp_path_factory.mktemp("dashboard"))
+    root = once("dashboard", publish_twice)
+    return Company(root, root / "events")
+
+
+def publish_twice(root: Path) -> None:
+    company = found(root)
     write_events(company.events, told(HOSTILE, "i-evil", HOSTILE_TEAM), "hostile.jsonl")
     for rate in ("21.50", "20.00"):
         deliver(company, rate)
@@ -33,7 +39,6 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> Company:
     for number, moment in ((1, FIRST), (2, SECOND)):
         record = company.warehouse / "publications" / f"{number:06d}.json"
         record.write_text(json.dumps({**json.loads(record.read_text()), "published_at": moment}))
-    return company
 
 
 @pytest.fixture(scope="session")

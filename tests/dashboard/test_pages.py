@@ -14,7 +14,6 @@ from support.commands import run_command
 from support.ledgers import build_warehouse
 from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, told
 from support.small_company import JULY, Company, found
-from support.stories import build_story
 
 from pipelines.config.settings import load_settings
 from pipelines.dashboard.links import PAGES
@@ -220,11 +219,10 @@ def test_runs_of_awkward_names_have_their_pages(
     ],
 )
 def test_kinds_and_units_are_said_in_words(
-    tmp_path: Path, story: str, name: str, asked: dict[str, str], said: str, never: str
+    published_story: Callable[[str], Path], story: str, name: str, asked: dict[str, str], said: str, never: str
 ) -> None:
     """As AWS calls what it sells; and a count of tokens is one of tokens, whoever recorded them."""
-    build_story(Path(__file__).parents[1] / "golden" / story, tmp_path)
-    reader = Reader(Warehouse(load_settings(tmp_path / "trainledger.toml")))
+    reader = Reader(Warehouse(load_settings(published_story(story) / "trainledger.toml")))
     page = text_of(render(reader, name, asked))
     assert said in page
     assert never not in page.replace(said, "")

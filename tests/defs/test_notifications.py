@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -13,7 +13,6 @@ import pytest
 from support.ledgers import build_warehouse
 from support.mailboxes import Mailbox, Webhook, smtp_server, webhook_server
 from support.small_company import AUGUST, JULY, Company
-from support.stories import build_story
 
 from pipelines.base.errors import UnreachableError
 from pipelines.config.settings import load_settings
@@ -22,7 +21,6 @@ from pipelines.defs.partitions import month_range_tags
 from pipelines.defs.resources import open_ledger
 from pipelines.defs.sensors import notify_sensor
 
-STORY = Path(__file__).parents[1] / "golden" / "a_dear_run_and_three_budgets"
 # As Slack writes them; the last part is what opens the channel.
 TOKEN = "q7Xn2VbLw9RtYcKd"
 PATH = f"/services/T0AAAA/B0BBBB/{TOKEN}"
@@ -30,11 +28,9 @@ WEBHOOK_URL = "TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL"
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(published_story: Callable[[str], Path]) -> Path:
     """July: one run far off its history, and two budgets that reached a threshold; its bill is closed."""
-    root = tmp_path_factory.mktemp("told")
-    build_story(STORY, root)
-    return root
+    return published_story("a_dear_run_and_three_budgets")
 
 
 @pytest.fixture

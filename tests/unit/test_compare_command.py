@@ -6,34 +6,33 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
 import pytest
 from support.ledgers import ask_published
 from support.report_marts import words as words_of
-from support.stories import build_story
 from typer.testing import CliRunner
 
 from pipelines.base.errors import UsageError
 from pipelines.base.resources import known_reports
 from pipelines.cli import app
+from pipelines.config.settings import load_settings
 from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
 from pipelines.models.build import Builder
 from pipelines.models.marts import open_marts
-from pipelines.models.warehouse import published_of
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.page import report_page
 from pipelines.present.printed import page_of
 from pipelines.present.render import answered, facts_of
 
-STORY = Path(__file__).parents[1] / "golden" / "wins_ties_and_losses"
-
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Builder, Path]:
-    root = tmp_path_factory.mktemp("compared")
-    return build_story(STORY, root), root / "trainledger.toml"
+def built(published_story: Callable[[str], Path]) -> tuple[Builder, Path]:
+    config = published_story("wins_ties_and_losses") / "trainledger.toml"
+    return Builder(Warehouse(load_settings(config))), config
 
 
 def told(config: Path, *words: str, width: int = 100) -> str:

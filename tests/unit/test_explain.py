@@ -17,7 +17,6 @@ import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.ledgers import build_warehouse
 from support.small_company import AUGUST, JULY, Company
-from support.stories import build_story
 
 from pipelines.base.errors import CheckError, SourceError, TrainledgerError, UsageError
 from pipelines.config.settings import load_settings
@@ -236,11 +235,9 @@ def test_tables_round_to_cents_and_name_the_currency(shared_hour: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def two_currencies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_currencies(published_story: Callable[[str], Path]) -> Path:
     """The golden story of this name, built; its README derives every figure."""
-    root = tmp_path_factory.mktemp("currencies")
-    build_story(Path(__file__).resolve().parents[1] / "golden" / "two_currencies", root)
-    return root / "trainledger.toml"
+    return published_story("two_currencies") / "trainledger.toml"
 
 
 def test_currencies_are_told_apart_and_never_added(two_currencies: Path) -> None:

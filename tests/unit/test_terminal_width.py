@@ -6,13 +6,12 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.commands import run_command
-from support.stories import build_story
 
-STORY = Path(__file__).parents[1] / "golden" / "wins_ties_and_losses"
 WIDTH = 80
 ASKED = [
     ["compare"],
@@ -30,10 +29,8 @@ Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> str:
-    root = tmp_path_factory.mktemp("wide")
-    build_story(STORY, root)
-    return str(root / "trainledger.toml")
+def config(published_story: Callable[[str], Path]) -> str:
+    return str(published_story("wins_ties_and_losses") / "trainledger.toml")
 
 
 @pytest.mark.parametrize("words", ASKED, ids=" ".join)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -12,14 +14,18 @@ from support.demo_bill import Line, is_instance, read_events, read_month
 from pipelines.demo.write import DemoData, write_demo
 
 
-@pytest.fixture(scope="session")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
+def write(folder: Path) -> None:
+    (folder / "written.pickle").write_bytes(pickle.dumps(write_demo(folder / "demo")))
 
 
 @pytest.fixture(scope="session")
-def demo(root: Path) -> DemoData:
-    return write_demo(root)
+def demo(once: Callable[[str, Callable[[Path], object]], Path]) -> DemoData:
+    return pickle.loads((once("demo", write) / "written.pickle").read_bytes())
+
+
+@pytest.fixture(scope="session")
+def root(demo: DemoData) -> Path:
+    return demo.config.parent
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from html import unescape
@@ -15,7 +16,6 @@ from typer.testing import CliRunner
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.cli import app
-from pipelines.demo.write import write_demo
 from pipelines.engine import Engine
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
@@ -28,9 +28,9 @@ QUESTIONS = dict(re.findall(r"^### \d+\. (.+?)\n+```sql\n(.*?)```", PAGE, re.DOT
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def config(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's configuration, in a folder of its own."""
-    return write_demo(tmp_path_factory.mktemp("asked")).config
+    return shutil.copytree(root, tmp_path_factory.mktemp("asked") / "demo") / "trainledger.toml"
 
 
 @pytest.fixture(scope="module")
