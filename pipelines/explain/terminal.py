@@ -9,7 +9,7 @@ from pipelines.explain.layout import folded, grid
 
 
 class Terminal:
-    """Paper that is a console."""
+    """An explanation on a console."""
 
     def __init__(self, console: Console):
         self._console = console
