@@ -14,7 +14,7 @@ from pipelines.dashboard.explained import explain_page
 from pipelines.dashboard.links import PAGES, Links, command
 from pipelines.dashboard.reader import Reader, Volume
 from pipelines.dashboard.runs import run_page, runs_page
-from pipelines.exports.dictionary import lineage_told, marts_told
+from pipelines.exports.dictionary import lineage_layers, mart_pages
 from pipelines.present import app_charts, charts
 from pipelines.present.buckets import BUCKETS
 from pipelines.present.formats import minuses
@@ -114,7 +114,7 @@ def _dictionary(volume: Volume, request: Request) -> Context:
     wanted = parameters.text(request, "q").lower()
     marts = [
         {**mart, "columns": [column for column in mart["columns"] if _says(wanted, mart["name"], *column)]}
-        for mart in marts_told()
+        for mart in mart_pages()
     ]
     return {"marts": [mart for mart in marts if mart["columns"]], "wanted": wanted}
 
@@ -124,7 +124,7 @@ def _says(wanted: str, *parts: str) -> bool:
 
 
 def _lineage(volume: Volume, request: Request) -> Context:
-    return {"layers": lineage_told()}
+    return {"layers": lineage_layers()}
 
 
 def _month(volume: Volume, request: Request, mart: str, column: str = "billing_month") -> tuple[str, list[str]]:
