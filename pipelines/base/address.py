@@ -1,4 +1,4 @@
-"""Addresses as they may be told: an address may hold what opens it."""
+"""Addresses without credentials, for messages and records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong, by the exit code a shell sees. Each message is one sentence: what, where, the mend."""
+"""What can go wrong, by the exit code a shell sees. Each message is one sentence: what, where, how to fix it."""
 
 from __future__ import annotations
 

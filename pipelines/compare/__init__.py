@@ -1,1 +1,1 @@
-"""One workload on GPU and on Trainium side by side in a terminal, from the published comparison."""
+"""The published comparison of a workload on GPU and on Trainium, in the terminal."""

@@ -11,9 +11,9 @@ from pipelines.base.console import Console
 from pipelines.config.options import AsOf, Config, Csv, Json, form_of, settings_of
 
 Workload = Annotated[
-    str | None, typer.Argument(help="A workload_id, or a part only one has; without it all that are compared.")
+    str | None, typer.Argument(help="A workload_id, or a unique part of one. Default: every compared workload.")
 ]
-Basis = Annotated[str | None, typer.Option("--basis", help="effective, list or billed; else the registered one.")]
+Basis = Annotated[str | None, typer.Option("--basis", help="effective, list or billed. Default: the registered basis.")]
 
 
 def compare(
@@ -24,10 +24,10 @@ def compare(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Set a workload's GPU and Trainium runs side by side: saving, interval, verdict and what would change it."""
+    """Compare the GPU and Trainium runs of a workload: saving, interval, verdict and its sensitivity."""
     form = form_of(as_json, as_csv)
     settings = settings_of(config)
-    from pipelines.compare.query import lean_of, rows_of
+    from pipelines.compare.query import recommendation_of, rows_of
     from pipelines.compare.tables import show
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
@@ -36,10 +36,13 @@ def compare(
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse, as_of)) as marts:
         rows = rows_of(marts, workload, basis)
-        leans = {key: lean_of(marts, *key) for key in rows.select("workload_id", "billing_currency").unique().rows()}
+        recommendations = {
+            key: recommendation_of(marts, *key)
+            for key in rows.select("workload_id", "billing_currency").unique().rows()
+        }
     if form == "json":
         sys.stdout.write(rows.write_json() + "\n")
     elif form == "csv":
         print_csv(rows)
     else:
-        show(rows, basis, leans, Console())
+        show(rows, basis, recommendations, Console())

@@ -1,4 +1,4 @@
-"""The side-by-side as text: the words of the mart, figures rounded."""
+"""A comparison as text: the sentences of the mart, figures rounded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEASURES = {
     "cost_per_million_tokens": "cost per million tokens",
     "none": "no common unit of work",
 }
-LEANS = {"gpu": "GPU", "trainium": "Trainium", "either": "either", "run a spike": "run a spike"}
+RECOMMENDATIONS = {"gpu": "GPU", "trainium": "Trainium", "run a spike": "run a pilot"}
 _PAIR = ("workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type")
 Row = Mapping[str, Any]
 
@@ -26,11 +26,11 @@ Row = Mapping[str, Any]
 def show(
     rows: pl.DataFrame,
     basis: str | None,
-    leans: Mapping[tuple[str, str], tuple[Row | None, Row | None]],
+    recommendations: Mapping[tuple[str, str], tuple[Row | None, Row | None]],
     console: Console,
 ) -> None:
-    """One block a pair: both sides, the verdict on `basis` (else the registered, else effective), the other bases, and
-    where the workload leans, with the plan of a spike where nothing measured decides."""
+    """One block per pair: both families, the verdict on `basis` (else the registered, else effective), the other bases,
+    and the recommendation, with the plan of a pilot where no measurement decides."""
     for number, (_, group) in enumerate(groupby(rows.iter_rows(named=True), key=lambda r: [r[k] for k in _PAIR])):
         pair = list(group)
         wanted = basis or pair[0]["registered_cost_basis"] or "effective"
@@ -39,25 +39,25 @@ def show(
             console.say("")
         console.say(chosen["workload_id"])
         console.table(_sides(chosen))
-        for said in _words(chosen):
-            for line in folded(said, console.width, indent=""):
+        for sentence in _words(chosen):
+            for line in folded(sentence, console.width, indent=""):
                 console.say(line)
         if len(pair) > 1:
             console.table(_bases(pair))
-        for said in _leaning(*leans[chosen["workload_id"], chosen["billing_currency"]]):
-            for line in folded(said, console.width, indent=""):
+        for sentence in _recommendation(*recommendations[chosen["workload_id"], chosen["billing_currency"]]):
+            for line in folded(sentence, console.width, indent=""):
                 console.say(line)
 
 
 def _sides(row: Row) -> pl.DataFrame:
-    """One line a figure, GPU beside Trainium."""
+    """One line per figure, GPU next to Trainium."""
     money_of = f"{MEASURES[row['unit_measure']]}, {row['cost_basis']}"
     lines = [
         ("runs compared", *(_count(row[f"{side}_run_count"]) for side in ("gpu", "trainium"))),
-        ("failed, their cost counted in", *(_failed(row, side) for side in ("gpu", "trainium"))),
+        ("failed, cost included", *(_failed(row, side) for side in ("gpu", "trainium"))),
         (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in ("gpu", "trainium"))),
         (
-            "paid for and explained by no run",
+            "instance cost that no run explains",
             *(_amount(row, f"{side}_residual_cost_usd", cents) for side in ("gpu", "trainium")),
         ),
     ]
@@ -99,21 +99,21 @@ def _bases(pair: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(lines, schema=["basis", "GPU", "Trainium", "saving", "verdict"], orient="row")
 
 
-def _leaning(portfolio: Row | None, spike: Row | None) -> Iterator[str]:
+def _recommendation(portfolio: Row | None, spike: Row | None) -> Iterator[str]:
     if portfolio is None:
         return
     currency, stake = portfolio["billing_currency"], portfolio["monthly_at_stake_usd"]
-    yield f"Lean:     {LEANS[portfolio['lean']]}; {portfolio['lean_reason']}."
+    yield f"Advice:   {RECOMMENDATIONS.get(portfolio['lean'], portfolio['lean'])}; {portfolio['lean_reason']}."
     side = "Trainium" if stake >= 0 else "GPU"
-    said = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
+    sentence = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
     if portfolio["at_stake_evidence"] == "at most all of it":
-        said = f"at most all of {hyphen(cents(stake, currency))} a month"
-    yield f"At stake: {said}; bought as {portfolio['purchase_shares'] or 'nothing known'}."
+        sentence = f"at most all of {hyphen(cents(stake, currency))} a month"
+    yield f"At stake: {sentence}; bought as {portfolio['purchase_shares'] or 'unknown'}."
     if spike is None:
         return
     cost = _amount(spike, "spike_run_cost_usd", cents)
     yield (
-        f"Spike:    {spike['spike_gpu_run_count']} runs on {spike['gpu_instance_type'] or 'a GPU'} and "
+        f"Pilot:    {spike['spike_gpu_run_count']} runs on {spike['gpu_instance_type'] or 'a GPU'} and "
         f"{spike['spike_trainium_run_count']} on {spike['trainium_instance_type'] or 'Trainium'} for {cost} "
         f"({spike['run_count_basis']}); measure {spike['to_measure']}."
     )
@@ -137,7 +137,7 @@ def _failed(row: Row, side: str) -> str:
 
 
 def _amount(row: Row, name: str, form: Callable[[Any, str], str]) -> str:
-    # What the report writes for nothing is markup.
+    # The report marks an unknown amount with HTML.
     return "n/a" if row[name] is None else hyphen(form(row[name], row["billing_currency"]))
 
 

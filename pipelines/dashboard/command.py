@@ -17,25 +17,25 @@ PORT = 8321
 def dashboard(
     config: Config = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = PORT,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; only this machine reaches 127.0.0.1.")] = (
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; 127.0.0.1: only this machine.")] = (
         "127.0.0.1"
     ),
     is_open: Annotated[
         bool,
-        typer.Option("--open-to-network", help="Allow a --host that others reach; nobody is asked who they are."),
+        typer.Option("--open-to-network", help="Allow a --host that others reach; there is no login."),
     ] = False,
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the pages as files into this folder instead of serving them.")
     ] = None,
     run_pages: Annotated[
         int,
-        typer.Option("--run-pages", min=0, help="Of an export: how many runs get a page, dearest first."),
+        typer.Option("--run-pages", min=0, help="Of an export: number of runs with a page, most expensive first."),
     ] = 1000,
     as_of: AsOf = None,
 ) -> None:
     """Serve pages over the published marts to this machine's browser, or write them as files."""
     if as_of and not export:
-        raise UsageError("--as-of goes with --export; a served page looks back by the date in its head.")
+        raise UsageError("--as-of requires --export; on a served page, choose the date in its header.")
     settings = settings_of(config)
     from pipelines.dashboard.reader import Reader
     from pipelines.models.warehouse import Warehouse
@@ -55,10 +55,9 @@ def dashboard(
 
     if not is_loopback(host) and not is_open:
         raise UsageError(
-            f"--host {host} lets other machines read every cost, and nobody is asked who they are; "
-            "add --open-to-network if that is meant."
+            f"--host {host} lets other machines read every cost without a login; add --open-to-network to allow that."
         )
-    # Opened before anybody waits for a page; where there is no publication yet each page says so.
+    # Opened before the first request; without a publication each page shows this error.
     try:
         render(reader, "overview", {})
     except UsageError as error:
@@ -66,6 +65,6 @@ def dashboard(
     try:
         serve(reader, host, port, lambda address: console.say(f"Dashboard at {address} (Ctrl-C stops it)"))
     except OSError as error:
-        raise UsageError(f"{host}:{port} cannot be listened on ({error.strerror}); choose another --port.") from None
+        raise UsageError(f"{host}:{port} cannot be opened ({error.strerror}); choose another --port.") from None
     except KeyboardInterrupt:
         console.note("Stopped.")

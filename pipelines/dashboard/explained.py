@@ -1,4 +1,4 @@
-"""What a figure rests on: the answer of `trainledger explain`, on a page."""
+"""The explanation of a figure, as `trainledger explain` gives it, as a page."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from threading import Lock
 from typing import Any
 
 from pipelines.base.errors import UsageError
-from pipelines.dashboard import query as words
+from pipelines.dashboard import query as parameters
 from pipelines.dashboard.query import NotFoundError
 from pipelines.dashboard.reader import Volume
 from pipelines.explain.lines import behind
 from pipelines.explain.names import look_up
-from pipelines.explain.query import Asked, ask_day, ask_invoice, ask_month, ask_run, chosen
+from pipelines.explain.query import Question, chosen, for_day, for_invoice, for_month, for_run
 from pipelines.explain.tables import agreed, show
 
 _KINDS = ("run", "day", "month", "invoice", "name")
 _OPTIONS = ("bucket", "account", "payer", "category", "service", "family", "currency")
-# Of each level; the others are summed in one row.
+# Rows of each level; the others are summed in one.
 _ROWS = 50
-# The bill is read by one reader at a time: it takes seconds, and the memory of the whole machine.
+# One reader at a time: reading the bill takes seconds and much memory.
 _TURN = Lock()
 
 
 class Page:
-    """Paper that is a page: its parts in their order."""
+    """An explanation as the parts of a page."""
 
     def __init__(self) -> None:
         self.parts: list[dict[str, Any]] = []
@@ -38,49 +38,51 @@ class Page:
     ) -> None:
         """Rows under a head."""
         noted = [*notes, *[""] * (len(rows) - len(notes))]
-        told = [{"cells": row, "note": note} for row, note in zip(rows, noted, strict=True)]
-        self.parts.append({"kind": "table", "title": title, "head": head, "rows": told, "names": len(head) - numbers})
+        lines = [{"cells": row, "note": note} for row, note in zip(rows, noted, strict=True)]
+        self.parts.append({"kind": "table", "title": title, "head": head, "rows": lines, "names": len(head) - numbers})
 
     def list(self, title: str, entries: Sequence[str]) -> None:
         """Sentences under a title."""
         self.parts.append({"kind": "list", "title": title, "entries": entries})
 
 
-def explain_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
-    """What is asked about, told. NotFoundError for what is not there."""
-    kind = words.choice(asked, "kind", _KINDS)
-    word = words.exact(asked, "word")
-    options = {name: words.exact(asked, name) for name in _OPTIONS}
-    month = words.exact(asked, "month")
+def explain_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
+    """The explanation that a request asks for. NotFoundError where there is none."""
+    kind = parameters.choice(request, "kind", _KINDS)
+    word = parameters.exact(request, "word")
+    options = {name: parameters.exact(request, name) for name in _OPTIONS}
+    month = parameters.exact(request, "month")
     about = {"kind": kind, "word": word, "options": {**options, "month": month}, "named": None, "parts": []}
     if not kind:
         return about
     if not word and kind != "invoice":
-        raise UsageError(f"Name the {kind} to be explained, in the field below or in the address.")
+        raise UsageError(f"Enter the {kind} to explain in the field below.")
     if kind == "name":
         return {**about, "named": _found(lambda: look_up(word))}
     key = ("explain", kind, word, month, *options.values())
-    parts, agreement, difference = volume.keep(key, lambda: _told(volume, kind, word, month, options))
+    parts, agreement, difference = volume.keep(key, lambda: _explained(volume, kind, word, month, options))
     return {**about, "parts": parts, "agreement": agreement, "difference": difference}
 
 
-def _told(volume: Volume, kind: str, word: str, month: str, options: Mapping[str, str]) -> tuple[Any, str, str]:
-    wanted = _found(lambda: _asked(volume, kind, word, month, {name: value or None for name, value in options.items()}))
+def _explained(volume: Volume, kind: str, word: str, month: str, options: Mapping[str, str]) -> tuple[Any, str, str]:
+    question = _found(
+        lambda: _question(volume, kind, word, month, {name: value or None for name, value in options.items()})
+    )
     page = Page()
-    with _TURN, behind(volume.warehouse, volume.published, wanted) as explanation:
+    with _TURN, behind(volume.warehouse, volume.published, question) as explanation:
         show(explanation, _ROWS, page)
         return page.parts, agreed(explanation), explanation.difference()
 
 
-def _asked(volume: Volume, kind: str, word: str, month: str, options: Mapping[str, str | None]) -> Asked:
+def _question(volume: Volume, kind: str, word: str, month: str, options: Mapping[str, str | None]) -> Question:
     with volume.turn:
         if kind == "run":
-            return ask_run(volume.engine, word)
+            return for_run(volume.engine, word)
         if kind == "invoice":
-            # An invoice that is not closed yet has no name.
+            # An invoice that is not closed yet has no id.
             invoice = None if word == "" and month else word
-            return ask_invoice(volume.engine, invoice, month or None, options["payer"], options["currency"])
-        ask = ask_day if kind == "day" else ask_month
+            return for_invoice(volume.engine, invoice, month or None, options["payer"], options["currency"])
+        ask = for_day if kind == "day" else for_month
         return ask(volume.engine, word, chosen(**options))
 
 

@@ -1,4 +1,4 @@
-"""The pages as files in one folder, to be put on a bucket, an intranet or a disk: they link to each other alone."""
+"""The pages as files in one folder, for a bucket, an intranet or a disk; they link only to each other."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PLAIN = ("overview", "bill", "dictionary", "lineage", "explain")
 
 
 def export_pages(volume: Volume, folder: Path, run_pages: int, console: Console, as_of: str = "") -> None:
-    """Write every page to `folder`, and those of the `run_pages` dearest runs. UsageError where it cannot be."""
-    dearest = volume.rows(
+    """Write every page to `folder`, and those of the `run_pages` most expensive runs. UsageError where that fails."""
+    most_expensive = volume.rows(
         "select run_id from mart_run_cost order by effective_cost_usd desc nulls last, run_id limit $limit",
         limit=run_pages,
     )
-    runs = [row["run_id"] for row in dearest]
+    runs = [row["run_id"] for row in most_expensive]
     count = volume.rows("select count(*) as run_count from mart_run_cost")[0]["run_count"]
     links = FileLinks(months=_newest(volume), runs=frozenset(runs))
     written = 0
@@ -30,19 +30,19 @@ def export_pages(volume: Volume, folder: Path, run_pages: int, console: Console,
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("app.css", "app.js"):
             below(folder, name, error=UsageError).write_text(text_of(name), encoding="utf-8")
-        for name, kind, asked in _files(volume, links, runs, count):
-            text = page(volume, kind, asked, links, as_of)
+        for name, kind, parameters in _files(volume, links, runs, count):
+            text = page(volume, kind, parameters, links, as_of)
             below(folder, name, error=UsageError).write_text(text, encoding="utf-8")
             written += 1
     except OSError as error:
         raise UsageError(f"{folder} cannot be written ({error.strerror}); choose another folder.") from None
     console.say(f"Wrote {written:,} pages of publication {volume.published.number} to {folder}; open index.html there.")
     if len(runs) < count:
-        console.say(f"The {len(runs):,} dearest of {count:,} runs have a page; --run-pages {count} gives every one.")
+        console.say(f"The {len(runs):,} most expensive of {count:,} runs have a page; --run-pages {count} writes all.")
 
 
 def _files(volume: Volume, links: FileLinks, runs: list[str], count: int) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """The name of each file, the page it holds, and what is asked of it."""
+    """The name of each file, the page it holds, and its parameters."""
     for kind in _PLAIN:
         yield links.page(kind), kind, {}
     for kind, months in _months(volume).items():

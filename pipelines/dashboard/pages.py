@@ -1,4 +1,4 @@
-"""Each page of the dashboard: what it asks of the marts, and the template that says it. No figure is computed here."""
+"""The pages of the dashboard: the queries and the template of each. No figure is computed here."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from typing import Any
 import jinja2
 
 from pipelines.base.errors import TrainledgerError
-from pipelines.dashboard import query as words
+from pipelines.dashboard import query as parameters
 from pipelines.dashboard.explained import explain_page
 from pipelines.dashboard.links import PAGES, Links, command
 from pipelines.dashboard.reader import Reader, Volume
 from pipelines.dashboard.runs import run_page, runs_page
-from pipelines.exports.dictionary import lineage_told, marts_told
+from pipelines.exports.dictionary import lineage_layers, mart_pages
 from pipelines.present import app_charts, charts
 from pipelines.present.buckets import BUCKETS
 from pipelines.present.formats import minuses
 from pipelines.present.heat import heat_map
 from pipelines.present.render import facts_of, failed_checks, templates
 
-Asked = Mapping[str, str]
-Told = dict[str, Any]
+Request = Mapping[str, str]
+Context = dict[str, Any]
 
 
-def render(reader: Reader, name: str, asked: Asked, links: Links | None = None) -> str:
-    """The HTML of a page. NotFoundError for what is not there, UsageError for what cannot be asked."""
-    as_of = words.text(asked, "as_of")
+def render(reader: Reader, name: str, request: Request, links: Links | None = None) -> str:
+    """The HTML of a page. NotFoundError for what is not there, UsageError for a wrong parameter."""
+    as_of = parameters.text(request, "as_of")
     volume = reader.read(as_of)
-    return page(volume, name, asked, links or Links(as_of), as_of)
+    return page(volume, name, request, links or Links(as_of), as_of)
 
 
-def page(volume: Volume, name: str, asked: Asked, links: Links, as_of: str = "") -> str:
+def page(volume: Volume, name: str, request: Request, links: Links, as_of: str = "") -> str:
     """The HTML of a page of an open publication."""
-    told = KNOWN[name](volume, asked)
-    return _page(name, links, facts=facts_of(volume.published), as_of=as_of, asked=asked, **told)
+    context = KNOWN[name](volume, request)
+    return _page(name, links, facts=facts_of(volume.published), as_of=as_of, request=request, **context)
 
 
-def mistake(reader: Reader, sentence: str, code: int, asked: Asked) -> str:
-    """The page that says what is wrong."""
+def mistake(reader: Reader, sentence: str, code: int, request: Request) -> str:
+    """The page of an error."""
     try:
         facts = facts_of(reader.read().published)
     except TrainledgerError:
         facts = None
-    return _page("mistake", Links(), facts=facts, as_of="", asked=asked, sentence=sentence, code=code)
+    return _page("mistake", Links(), facts=facts, as_of="", request=request, sentence=sentence, code=code)
 
 
-def _page(name: str, links: Links, **told: Any) -> str:
+def _page(name: str, links: Links, **context: Any) -> str:
     template = _templates().get_template(f"{name}.html.j2")
-    page = template.render(name=name, menu=PAGES, links=links, command=command, bucket_meanings=BUCKETS, **told)
+    page = template.render(name=name, menu=PAGES, links=links, command=command, bucket_meanings=BUCKETS, **context)
     return minuses(page).strip()
 
 
@@ -70,51 +70,51 @@ def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:
     return volume.keep((kind, repr(rows)), lambda: drawing(*rows))
 
 
-def _overview(volume: Volume, asked: Asked) -> Told:
+def _overview(volume: Volume, request: Request) -> Context:
     return {**volume.page("overview"), "volume": volume, **_checked(volume)}
 
 
-def _checked(volume: Volume) -> Told:
+def _checked(volume: Volume) -> Context:
     checks = volume.published.checks
     return {"warnings": failed_checks(checks, "warn"), "errors": failed_checks(checks, "error")}
 
 
-def _sides(volume: Volume, asked: Asked) -> Told:
-    told = volume.page("sides")
-    at = words.number(asked, "pair", 1, max(1, len(told["pairs"])))
-    return {**told, "at": at, "volume": volume}
+def _sides(volume: Volume, request: Request) -> Context:
+    context = volume.page("sides")
+    at = parameters.number(request, "pair", 1, max(1, len(context["pairs"])))
+    return {**context, "at": at, "volume": volume}
 
 
-def _commitments(volume: Volume, asked: Asked) -> Told:
-    month, months = _month(volume, asked, "detail_commitment_coverage_hourly", "usage_date")
+def _commitments(volume: Volume, request: Request) -> Context:
+    month, months = _month(volume, request, "detail_commitment_coverage_hourly", "usage_date")
     known = volume.page("commitments_known")
     kinds = [row["word"] for row in known["kinds"]]
-    kind = words.choice(asked, "commitment", kinds, kinds[0] if kinds else "")
-    family = words.choice(asked, "silicon", [row["word"] for row in known["families"]])
-    told = volume.page("commitments", {"month": month, "kind": kind, "family": family})
+    kind = parameters.choice(request, "commitment", kinds, kinds[0] if kinds else "")
+    family = parameters.choice(request, "silicon", [row["word"] for row in known["families"]])
+    context = volume.page("commitments", {"month": month, "kind": kind, "family": family})
     chosen = {"month": month, "months": months, "kind": kind, "kinds": kinds, "family": family}
-    return {**told, **chosen, "families": [row["word"] for row in known["families"]], "volume": volume}
+    return {**context, **chosen, "families": [row["word"] for row in known["families"]], "volume": volume}
 
 
-def _ledger(volume: Volume, asked: Asked) -> Told:
-    month, months = _month(volume, asked, "mart_cost_ledger_daily")
+def _ledger(volume: Volume, request: Request) -> Context:
+    month, months = _month(volume, request, "mart_cost_ledger_daily")
     known = volume.page("ledger_known")
     buckets = [row["bucket"] for row in known["buckets"]]
-    bucket = words.choice(asked, "bucket", buckets)
-    told = volume.page("ledger", {"month": month, "bucket": bucket})
-    return {**told, "month": month, "months": months, "bucket": bucket, "buckets": buckets}
+    bucket = parameters.choice(request, "bucket", buckets)
+    context = volume.page("ledger", {"month": month, "bucket": bucket})
+    return {**context, "month": month, "months": months, "bucket": bucket, "buckets": buckets}
 
 
-def _bill(volume: Volume, asked: Asked) -> Told:
+def _bill(volume: Volume, request: Request) -> Context:
     deliveries = volume.published.inputs["deliveries"]
     return {**volume.page("bill"), **_checked(volume), "deliveries": deliveries}
 
 
-def _dictionary(volume: Volume, asked: Asked) -> Told:
-    wanted = words.text(asked, "q").lower()
+def _dictionary(volume: Volume, request: Request) -> Context:
+    wanted = parameters.text(request, "q").lower()
     marts = [
         {**mart, "columns": [column for column in mart["columns"] if _says(wanted, mart["name"], *column)]}
-        for mart in marts_told()
+        for mart in mart_pages()
     ]
     return {"marts": [mart for mart in marts if mart["columns"]], "wanted": wanted}
 
@@ -123,20 +123,20 @@ def _says(wanted: str, *parts: str) -> bool:
     return not wanted or any(wanted in part.lower() for part in parts)
 
 
-def _lineage(volume: Volume, asked: Asked) -> Told:
-    return {"layers": lineage_told()}
+def _lineage(volume: Volume, request: Request) -> Context:
+    return {"layers": lineage_layers()}
 
 
-def _month(volume: Volume, asked: Asked, mart: str, column: str = "billing_month") -> tuple[str, list[str]]:
-    """The month asked for, else the newest, and all there are; as YYYY-MM."""
+def _month(volume: Volume, request: Request, mart: str, column: str = "billing_month") -> tuple[str, list[str]]:
+    """The requested month, else the newest, and all months; as YYYY-MM."""
     if mart not in {key.rpartition("/")[2] for key in volume.published.tables}:
         return "", []
     rows = volume.rows(f"select distinct date_trunc('month', {column}) as month_date from {mart} order by 1 desc")
     months = [f"{row['month_date']:%Y-%m}" for row in rows]
-    return words.choice(asked, "month", months, months[0] if months else ""), months
+    return parameters.choice(request, "month", months, months[0] if months else ""), months
 
 
-KNOWN: dict[str, Callable[[Volume, Asked], Told]] = {
+KNOWN: dict[str, Callable[[Volume, Request], Context]] = {
     "overview": _overview,
     "runs": runs_page,
     "run": run_page,

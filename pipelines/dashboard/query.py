@@ -1,4 +1,4 @@
-"""What a reader asks in an address: every word is one of a list, a number, or text that only ever is a value."""
+"""The parameters of a request: each is one of a list, a number, or text that is only ever used as a value."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _LONGEST = 300
 
 
 class NotFoundError(UsageError):
-    """What is asked for is not there."""
+    """The requested page or row does not exist."""
 
 
-def exact(asked: Mapping[str, str], name: str) -> str:
+def exact(request: Mapping[str, str], name: str) -> str:
     """The name of a thing to look up, as it is: what things are called is not ours to say."""
-    return asked.get(name, "")
+    return request.get(name, "")
 
 
-def text(asked: Mapping[str, str], name: str) -> str:
+def text(request: Mapping[str, str], name: str) -> str:
     """Words as typed, to search with: without what no search needs."""
-    value = asked.get(name, "").strip()
+    value = request.get(name, "").strip()
     if len(value) > _LONGEST or "\0" in value:
-        raise UsageError(f"The {name} asked for is longer than {_LONGEST} characters or no text; ask for less.")
+        raise UsageError(f"The {name} is longer than {_LONGEST} characters or not text; shorten it.")
     return value
 
 
-def choice(asked: Mapping[str, str], name: str, known: Collection[str], otherwise: str = "") -> str:
-    """One of what is known, or `otherwise` where nothing is asked. UsageError for anything else."""
-    value = exact(asked, name)
+def choice(request: Mapping[str, str], name: str, known: Collection[str], otherwise: str = "") -> str:
+    """One of the known values, or `otherwise` without one. UsageError for any other value."""
+    value = exact(request, name)
     if not value:
         return otherwise
     if value not in known:
@@ -38,9 +38,9 @@ def choice(asked: Mapping[str, str], name: str, known: Collection[str], otherwis
     return value
 
 
-def number(asked: Mapping[str, str], name: str, otherwise: int, most: int) -> int:
+def number(request: Mapping[str, str], name: str, otherwise: int, most: int) -> int:
     """A whole number from 1 to `most`. NotFoundError for anything else."""
-    value = text(asked, name)
+    value = text(request, name)
     if not value:
         return otherwise
     if not (value.isascii() and value.isdigit() and len(value) < 10 and 1 <= int(value) <= most):

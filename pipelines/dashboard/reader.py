@@ -1,4 +1,4 @@
-"""Publications opened for reading: the current one by default, an earlier one where it is asked for."""
+"""Publications opened for reading: the current one by default, an earlier one on request."""
 
 from __future__ import annotations
 

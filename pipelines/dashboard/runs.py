@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipelines.base.errors import shown
-from pipelines.dashboard import query as words
+from pipelines.dashboard import query as parameters
 from pipelines.dashboard.query import NotFoundError
 from pipelines.dashboard.reader import Volume
 
@@ -31,17 +31,17 @@ SORTS = {
 FILTERS = ("team", "workload", "status", "silicon", "month")
 
 
-def runs_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
-    """The runs that are asked for, a page of them."""
-    page_rows = words.number(asked, "rows", PAGE_ROWS, MOST_ROWS)
+def runs_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
+    """One page of the requested runs."""
+    page_rows = parameters.number(request, "rows", PAGE_ROWS, MOST_ROWS)
     known = volume.page("runs_known")
     choices = {name: [row["word"] for row in known["choices"] if row["filter"] == name] for name in FILTERS}
-    chosen = {name: words.choice(asked, name, choices[name]) for name in FILTERS}
-    chosen["q"] = words.text(asked, "q")
-    basis = words.choice(asked, "basis", BASES, "effective")
-    sort = words.choice(asked, "sort", SORTS, "cost")
+    chosen = {name: parameters.choice(request, name, choices[name]) for name in FILTERS}
+    chosen["q"] = parameters.text(request, "q")
+    basis = parameters.choice(request, "basis", BASES, "effective")
+    sort = parameters.choice(request, "sort", SORTS, "cost")
     expression, is_largest_first = SORTS[sort]
-    way = words.choice(asked, "way", ("up", "down"), "down" if is_largest_first else "up")
+    way = parameters.choice(request, "way", ("up", "down"), "down" if is_largest_first else "up")
     parts = {
         "basis": f"{basis}_",
         "unit": BASES[basis],
@@ -51,11 +51,11 @@ def runs_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
     counted = volume.page("runs_counted", values, **parts)
     count = sum(row["run_count"] for row in counted["totals"])
     pages = max(1, -(-count // page_rows))
-    at = words.number(asked, "page", 1, pages)
-    told = volume.page("runs", {**values, "offset": (at - 1) * page_rows}, **parts)
+    at = parameters.number(request, "page", 1, pages)
+    context = volume.page("runs", {**values, "offset": (at - 1) * page_rows}, **parts)
     kept = {**chosen, "basis": basis if basis != "effective" else ""}
     return {
-        **told,
+        **context,
         "totals": counted["totals"],
         "choices": choices,
         "chosen": chosen,
@@ -71,10 +71,10 @@ def runs_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def run_page(volume: Volume, asked: Mapping[str, str]) -> dict[str, Any]:
+def run_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
     """One run. NotFoundError for one nobody recorded."""
-    run_id = words.exact(asked, "id")
-    told = volume.page("run", {"id": run_id})
-    if not told["run"]:
+    run_id = parameters.exact(request, "id")
+    context = volume.page("run", {"id": run_id})
+    if not context["run"]:
         raise NotFoundError(f"There is no run {shown(run_id)} in this publication; choose one of the list of runs.")
-    return told
+    return context

@@ -1,4 +1,4 @@
-"""The pages over HTTP: the only place that knows the web framework."""
+"""The pages over HTTP; the only module that imports the web framework."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def application(reader: Reader, hosts: tuple[str, ...] = ()) -> Starlette:
 
 
 def serve(reader: Reader, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Answer until interrupted; `ready` is told the address once it is listened on. OSError when it is taken."""
+    """Answer until interrupted; `ready` receives the address once the server listens. OSError when it is taken."""
     import socket
 
     import uvicorn
@@ -104,24 +104,24 @@ async def _nothing(request: Request) -> Response:
     return Response(status_code=204, headers=_HEADERS)
 
 
-def _answered(reader: Reader, name: str, asked: dict[str, str]) -> Response:
+def _answered(reader: Reader, name: str, request: dict[str, str]) -> Response:
     try:
-        return HTMLResponse(render(reader, name, asked), headers=_HEADERS)
+        return HTMLResponse(render(reader, name, request), headers=_HEADERS)
     except NotFoundError as error:
-        return _mistaken(reader, str(error), 404, asked)
+        return _mistaken(reader, str(error), 404, request)
     except UsageError as error:
-        return _mistaken(reader, str(error), 400, asked)
+        return _mistaken(reader, str(error), 400, request)
     except TrainledgerError as error:
-        return _mistaken(reader, str(error), 500, asked)
+        return _mistaken(reader, str(error), 500, request)
     except Exception as error:
         _LOG.error("/%s: %s: %s", name, type(error).__name__, error)
-        sentence = f"The page could not be made ({type(error).__name__}); the terminal that serves it says more."
-        return _mistaken(reader, sentence, 500, asked)
+        sentence = f"The page could not be made ({type(error).__name__}); the terminal of the server shows the error."
+        return _mistaken(reader, sentence, 500, request)
 
 
-def _mistaken(reader: Reader, sentence: str, code: int, asked: dict[str, Any] | None = None) -> Response:
+def _mistaken(reader: Reader, sentence: str, code: int, request: dict[str, Any] | None = None) -> Response:
     try:
-        return HTMLResponse(mistake(reader, sentence, code, asked or {}), code, headers=_HEADERS)
+        return HTMLResponse(mistake(reader, sentence, code, request or {}), code, headers=_HEADERS)
     except Exception:
         _LOG.exception("The page of a mistake could not be made.")
         return PlainTextResponse(sentence, code, headers=_HEADERS)

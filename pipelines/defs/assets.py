@@ -120,13 +120,13 @@ def _failure(made: Built, check: CheckResult) -> dict[str, Any]:
 
 def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
     money = added(made.totals for made in built)
-    said = {
+    sums_of = {
         name: ", ".join(f"{sums[unit]:,.2f} {unit}" for unit in sorted(sums)) for name, sums in money.items() if sums
     }
     return {
         "dagster/row_count": sum(made.row_count for made in built),
         "unchanged": sum(made.was_current for made in built),
-        **{name: dg.MetadataValue.text(text) for name, text in said.items()},
+        **{name: dg.MetadataValue.text(text) for name, text in sums_of.items()},
     }
 
 

@@ -44,7 +44,7 @@ def refresh_schedule(cron: str) -> dg.ScheduleDefinition:
             return dg.SkipReason("No source has delivered a billing month yet.")
         if planned.is_current:
             return dg.SkipReason("Nothing changed since the newest publication.")
-        # Dagster tells requests of one tick apart by this key; runs of earlier ticks are looked up here.
+        # The key identifies requests within one tick; runs of earlier ticks are looked up here.
         key = f"{planned.publication.number if planned.publication else 0}-{planned.digest}"
         under_way = dg.RunsFilter(tags={RUN_KEY: key}, statuses=UNFINISHED)
         if context.instance.get_runs(under_way, limit=1):

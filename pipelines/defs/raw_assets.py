@@ -73,8 +73,8 @@ def records_asset(
 
 
 _RUNS = {table: f"Training runs as recorded: {table.removeprefix('tracker_')}s of all sources." for table in RAW_TABLES}
-_HELD = "Reserved capacity and its windows, as files or AWS tell it. One row per part of a reservation."
-_BOUGHT = "Savings Plans and reservations, as files or AWS tell them beside the bill. One row per commitment."
+_HELD = "Reserved capacity and its windows, from files or from AWS. One row per part of a reservation."
+_BOUGHT = "Savings Plans and reservations, from files or from AWS. One row per commitment."
 _REGISTERED = ("Pre-registrations of comparisons.", "Runs that registrations pair or leave out.")
 
 RAW_ASSETS = [

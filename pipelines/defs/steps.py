@@ -10,7 +10,7 @@ from pipelines.defs.resources import Ledger
 from pipelines.models.catalog import INPUT_TABLES, load_catalog
 from pipelines.models.publish import Plan
 
-# A source that does not answer is asked again; bad content fails at once.
+# A source that does not answer is retried; bad content fails at once.
 PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 ONE_RUN = dg.BackfillPolicy.single_run()
 POOL = "warehouse"
@@ -34,8 +34,8 @@ def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:
     """The delivered months among those a run asks for; UsageError when there is none."""
     months = [month for month in context.partition_keys if month in planned.months]
     if not months:
-        asked, delivered = ", ".join(context.partition_keys), ", ".join(planned.months) or "none"
-        raise UsageError(f"No billing source delivers {asked}; ask for a delivered month ({delivered}).")
+        wanted, delivered = ", ".join(context.partition_keys), ", ".join(planned.months) or "none"
+        raise UsageError(f"No billing source delivers {wanted}; choose a delivered month ({delivered}).")
     return months
 
 

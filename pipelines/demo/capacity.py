@@ -68,8 +68,8 @@ def _block_fee(block: Reservation) -> Line:
 
 
 def answer_of_ec2(reservations: Iterable[Reservation]) -> bytes:
-    """What DescribeCapacityReservations says of them, as a command line saves it."""
-    told = [
+    """The answer of DescribeCapacityReservations, as the AWS command line saves it."""
+    answers = [
         {
             "CapacityReservationId": held.id,
             "OwnerId": held.account.id,
@@ -85,4 +85,4 @@ def answer_of_ec2(reservations: Iterable[Reservation]) -> bytes:
         }
         for held in reservations
     ]
-    return json.dumps({"CapacityReservations": told}, indent=1).encode()
+    return json.dumps({"CapacityReservations": answers}, indent=1).encode()

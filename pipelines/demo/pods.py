@@ -1,4 +1,4 @@
-"""Split cost allocation rows: a shared machine's hours told again pod by pod, adding nothing to the bill."""
+"""Split cost allocation rows: the hours of a shared instance repeated per pod, adding nothing to the bill."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ _DIVERGED = Run(
     stop=Stop(1.3, "sw_error"),
 )
 
-# It never said where it ran: only the tag on the bill tells. July's first delivery ends in its middle.
+# It never recorded its instance: only the tag on the bill identifies it. July's first delivery ends in its middle.
 _SILENT = Run(
     "rerank-g6e-1",
     RERANKER,

@@ -1,4 +1,4 @@
-"""The words the demo's story is told in. Times are naive UTC, money is USD, intervals are half-open."""
+"""The vocabulary of the demo's story. Times are naive UTC, money is USD, intervals are half-open."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Looks at every configured source and says what it finds, what is missing, and what it could not check."""
+"""Examines every configured source: what works, what is missing, and what could not be checked."""

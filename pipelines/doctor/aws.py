@@ -1,4 +1,4 @@
-"""What AWS itself says of an export and of the tags on the bill, where it may be asked."""
+"""Checks that query AWS: the definition of an export, and the activation of its tags."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pipelines.doctor.finding import Finding, code_of, denied, is_denied
 from pipelines.ingest.billing.tags import bare
 
 DEFINITION, ACTIVATION = "export definition", "tags activated"
-# Billing has its home in this region, whichever the bucket is in.
+# The billing services are in this region, whichever the bucket is in.
 _HOME = "us-east-1"
 # What an export should be set to (facts aws-billing 1.2); the first is what hours need, the others are choices.
 NEEDED = {"TIME_GRANULARITY": "HOURLY", "INCLUDE_RESOURCES": "TRUE"}
 _CHOSEN = ("INCLUDE_SPLIT_COST_ALLOCATION_DATA", "INCLUDE_CAPACITY_RESERVATION_DATA")
 
 
-class NotAsked(Exception):
-    """AWS gave no answer; `status` is what that is worth, and the text says why."""
+class NoAnswer(Exception):
+    """AWS gave no answer: the status of the finding, and why."""
 
-    def __init__(self, said: str, status: str = "not checked"):
+    def __init__(self, message: str, status: str = "not checked"):
         self.status = status
-        super().__init__(said)
+        super().__init__(message)
 
 
 class AwsExam:
-    """The checks of one export that ask the billing services of its account."""
+    """The checks of one export that query the billing services of its account."""
 
     def __init__(self, source: BillingSource, tags: Mapping[str, Sequence[str]], kind: str | None):
         self.source = source
@@ -43,7 +43,7 @@ class AwsExam:
         for check, examine in ((DEFINITION, self._definition), (ACTIVATION, self._activation)):
             try:
                 yield from examine()
-            except NotAsked as reason:
+            except NoAnswer as reason:
                 status = "warn" if reason.status == "warn" else "not checked"
                 yield Finding(self.subject, check, status, str(reason))
 
@@ -55,19 +55,19 @@ class AwsExam:
         pages = _pages(client.list_exports, "Exports", "bcm-data-exports:ListExports")
         arns = [export["ExportArn"] for export in pages if export["ExportName"] == self._name]
         for arn in arns:
-            answer = _asked(lambda arn=arn: client.get_export(ExportArn=arn), "bcm-data-exports:GetExport", arn)
+            answer = _answer_of(lambda arn=arn: client.get_export(ExportArn=arn), "bcm-data-exports:GetExport", arn)
             export = answer["Export"]
-            place = export["DestinationConfigurations"]["S3Destination"]
-            if place["S3Bucket"] != self._bucket:
+            destination = export["DestinationConfigurations"]["S3Destination"]
+            if destination["S3Bucket"] != self._bucket:
                 continue
             settings = next(iter(export["DataQuery"].get("TableConfigurations", {}).values()), {})
-            told = ", ".join(f"{name} {settings.get(name, 'unset')}" for name in (*NEEDED, *_CHOSEN))
+            summary = ", ".join(f"{name} {settings.get(name, 'unset')}" for name in (*NEEDED, *_CHOSEN))
             status = answer.get("ExportStatus", {})
             wrong = [f"{name} is not {wanted}" for name, wanted in NEEDED.items() if settings.get(name) != wanted]
             if status.get("StatusCode") == "UNHEALTHY":
-                wrong.append(f"AWS calls it unhealthy: {status.get('StatusReason', 'no reason given')}")
-            return self._judged(told, wrong)
-        raise NotAsked(self._unknown("export"))
+                wrong.append(f"AWS reports it as unhealthy: {status.get('StatusReason', 'without a reason')}")
+            return self._judged(summary, wrong)
+        raise NoAnswer(self._unknown("export"))
 
     def _report(self) -> Finding:
         client = self._client("cur")
@@ -76,12 +76,14 @@ class AwsExam:
             if (report["ReportName"], report["S3Bucket"]) == (self._name, self._bucket):
                 extra = report.get("AdditionalSchemaElements", [])
                 refreshed = bool(report.get("RefreshClosedReports"))
-                told = ", ".join((report["TimeUnit"], *extra, f"closed months {'' if refreshed else 'not '}refreshed"))
+                summary = ", ".join(
+                    (report["TimeUnit"], *extra, f"closed months {'' if refreshed else 'not '}refreshed")
+                )
                 wrong = [] if report["TimeUnit"] == "HOURLY" else ["its time unit is not HOURLY"]
-                wrong += [] if "RESOURCES" in extra else ["it leaves out RESOURCES"]
-                wrong += [] if refreshed else ["late refunds and credits of closed months will not come"]
-                return self._judged(told, wrong)
-        raise NotAsked(self._unknown("report"))
+                wrong += [] if "RESOURCES" in extra else ["it does not include RESOURCES"]
+                wrong += [] if refreshed else ["late refunds and credits of closed months are not delivered"]
+                return self._judged(summary, wrong)
+        raise NoAnswer(self._unknown("report"))
 
     def _activation(self) -> Iterator[Finding]:
         client = self._client("ce")
@@ -93,20 +95,20 @@ class AwsExam:
             if active:
                 yield Finding(self.subject, check, "ok", f"{', '.join(active)}.")
             elif alike:
-                told = ", ".join(tag["TagKey"] for tag in alike)
-                mend = "activate it under Cost allocation tags of the payer; usage before that stays untagged"
-                yield Finding(self.subject, check, "warn", f"{told} is not active: {mend}.")
+                summary = ", ".join(tag["TagKey"] for tag in alike)
+                fix = "activate it under Cost allocation tags of the payer; usage before that stays untagged"
+                yield Finding(self.subject, check, "warn", f"{summary} is not active: {fix}.")
             else:
                 why = "a new key is listed up to 24 hours after its first use"
-                yield Finding(self.subject, check, "warn", f"AWS knows none of {', '.join(keys)}: {why}.")
+                yield Finding(self.subject, check, "warn", f"AWS lists none of {', '.join(keys)}: {why}.")
 
-    def _judged(self, told: str, wrong: list[str]) -> Finding:
-        said = f"{told}: {'; '.join(wrong)}." if wrong else f"{told}."
-        return Finding(self.subject, DEFINITION, "warn" if wrong else "ok", said)
+    def _judged(self, summary: str, wrong: list[str]) -> Finding:
+        message = f"{summary}: {'; '.join(wrong)}." if wrong else f"{summary}."
+        return Finding(self.subject, DEFINITION, "warn" if wrong else "ok", message)
 
     def _unknown(self, thing: str) -> str:
         where = f"called {self._name} into bucket {self._bucket}"
-        return f"the account of these credentials has no {thing} {where}; ask with those of its owner."
+        return f"the account of these credentials has no {thing} {where}; use the credentials of its owner."
 
     def _client(self, service: str) -> Any:
         from botocore.exceptions import BotoCoreError
@@ -114,7 +116,7 @@ class AwsExam:
         try:
             return self._session.client(service, region_name=_HOME, config=_haste())
         except (BotoCoreError, ValueError) as error:
-            raise NotAsked(_first_line(error)) from None
+            raise NoAnswer(_first_line(error)) from None
 
     @cached_property
     def _session(self) -> Any:
@@ -122,7 +124,7 @@ class AwsExam:
 
 
 def may_describe_capacity(source: Any) -> Iterator[Finding]:
-    """Whether AWS may be asked for reserved capacity, in each region that a [[reservations]] source asks."""
+    """Whether the reserved capacity of each region of a [[reservations]] source may be read from AWS."""
     from botocore.exceptions import BotoCoreError
 
     for region in source.queried_regions:
@@ -132,45 +134,45 @@ def may_describe_capacity(source: Any) -> Iterator[Finding]:
                 client = aws_session(source.profile, region).client(
                     "ec2", endpoint_url=source.endpoint_url, config=_haste()
                 )
-                ask = getattr(client, "describe_capacity_" + action.removeprefix("DescribeCapacity").lower())
+                call = getattr(client, "describe_capacity_" + action.removeprefix("DescribeCapacity").lower())
                 # A dry run is refused by this name where the real call would be answered.
-                _asked(lambda ask=ask: ask(DryRun=True), f"ec2:{action}", "*", answered="DryRunOperation")
+                _answer_of(lambda call=call: call(DryRun=True), f"ec2:{action}", "*", answered="DryRunOperation")
                 yield Finding(subject, check, "ok", f"ec2:{action} is permitted.")
-            except NotAsked as reason:
-                # Without an answer this source cannot be read at all.
+            except NoAnswer as reason:
+                # Without the permission this source cannot be read at all.
                 failed = reason.status == "warn"
                 yield Finding(subject, check, "fail" if failed else "not checked", str(reason), 3 if failed else 0)
             except (BotoCoreError, ValueError) as error:
                 yield Finding(subject, check, "not checked", _first_line(error))
 
 
-def _pages(ask: Callable[..., dict], items: str, action: str) -> Iterator[dict]:
+def _pages(call: Callable[..., dict], items: str, action: str) -> Iterator[dict]:
     token: dict[str, str] = {}
     while True:
-        answer = _asked(lambda token=token: ask(**token), action, "*")
+        answer = _answer_of(lambda token=token: call(**token), action, "*")
         yield from answer.get(items, ())
         if not answer.get("NextToken"):
             return
         token = {"NextToken": answer["NextToken"]}
 
 
-def _asked(ask: Callable[[], Any], action: str, resource: str, answered: str = "") -> Any:
-    """AWS's answer. NotAsked for a permission that is missing, or for no answer."""
+def _answer_of(call: Callable[[], Any], action: str, resource: str, answered: str = "") -> Any:
+    """AWS's answer. NoAnswer for a permission that is missing, or for no answer."""
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
     from botocore.parsers import ResponseParserError
 
     try:
-        return ask()
+        return call()
     except NoCredentialsError:
-        raise NotAsked("no AWS credentials found; set up a profile or an instance role.") from None
+        raise NoAnswer("no AWS credentials found; set up a profile or an instance role.") from None
     except ClientError as error:
         if answered and code_of(error) == answered:
             return None
         if is_denied(error):
-            raise NotAsked(denied(action, resource), "warn") from None
-        raise NotAsked(f"{action} was answered with {_first_line(error)}") from None
+            raise NoAnswer(denied(action, resource), "warn") from None
+        raise NoAnswer(f"{action} was answered with {_first_line(error)}") from None
     except (BotoCoreError, ResponseParserError) as error:
-        raise NotAsked(f"{action} was not answered: {_first_line(error)}") from None
+        raise NoAnswer(f"{action} was not answered: {_first_line(error)}") from None
 
 
 def _haste() -> Any:

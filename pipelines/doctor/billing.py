@@ -1,4 +1,4 @@
-"""A billing export under the doctor's eye: reachable, complete, set up as the ledger needs it, and tagged."""
+"""Checks of a billing export: reachable, complete, set up as the ledger needs it, and tagged."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pipelines.ingest.billing.options import CAPACITY, NET, SPLIT, Seen, TagUse,
 from pipelines.warehouse.stores import open_store
 
 KINDS = {"cur": "legacy CUR", "cur2": "CUR 2.0", "focus": "FOCUS"}
-# In a FOCUS export no line tells what the export was set to.
-_TELLING = ("cur", "cur2")
+# The lines of a FOCUS export do not show the options of the export.
+_WITH_OPTIONS = ("cur", "cur2")
 # A delivery that no build has read is judged by one file, of at most this size.
 _SAMPLE_MIB = 32
 # AWS delivers at least daily, and the newest hours come a day or two late (facts aws-billing 1 and 6).
@@ -38,28 +38,28 @@ class BillExam:
         self._now = now
 
     def findings(self) -> Iterator[Finding]:
-        """Every check, until one leaves nothing to look at."""
-        place = self.source.location
+        """Every check, until one leaves nothing to examine."""
+        location = self.source.location
         try:
             reach = self.source
             store = open_store(
-                place, endpoint_url=reach.endpoint_url, region=reach.region, profile=reach.profile, hurried=True
+                location, endpoint_url=reach.endpoint_url, region=reach.region, profile=reach.profile, hurried=True
             )
             count = len(store.list())
         except TrainledgerError as error:
-            yield failed(self.subject, "reachable", error, ("s3:ListBucket", bucket_arn(place)))
+            yield failed(self.subject, "reachable", error, ("s3:ListBucket", bucket_arn(location)))
             return
-        yield self._ok("reachable", f"{place} holds {_many(count, 'file')}.")
+        yield self._ok("reachable", f"{location} holds {_many(count, 'file')}.")
         with TemporaryDirectory(prefix="trainledger-") as scratch:
             try:
-                # With an empty memory every manifest is read, so that the permission to read shows.
+                # With an empty cache every manifest is read, which tests the permission to read.
                 deliveries = list_deliveries(self.source, Path(scratch))
             except TrainledgerError as error:
-                yield failed(self.subject, "readable", error, ("s3:GetObject", object_arn(place)))
+                yield failed(self.subject, "readable", error, ("s3:GetObject", object_arn(location)))
                 return
             self.kind = deliveries[-1].kind
-            teller = "its manifest" if self.source.kind == "auto" else "its [[billing]] entry"
-            yield self._ok("kind", f"{KINDS[self.kind]}, as {teller} says.")
+            origin = "its manifest" if self.source.kind == "auto" else "its [[billing]] entry"
+            yield self._ok("kind", f"{KINDS[self.kind]}, according to {origin}.")
             yield from self._delivered(deliveries)
             yield from self._content(deliveries[-1], Path(scratch))
 
@@ -68,8 +68,8 @@ class BillExam:
         gaps = [month for month in _between(months[0], months[-1]) if month not in months]
         span = months[0] if len(months) == 1 else f"{months[0]} to {months[-1]}"
         if gaps:
-            mend = "an export does not go back by itself, so ask AWS support to deliver them"
-            yield self._warn("months", f"{span} without {', '.join(gaps)}: {mend}.")
+            fix = "AWS does not deliver past months by itself; ask AWS support for them"
+            yield self._warn("months", f"{span} without {', '.join(gaps)}: {fix}.")
         else:
             yield self._ok("months", f"{span}, {_many(len(months), 'month')} without a gap.")
         newest = deliveries[-1]
@@ -77,21 +77,21 @@ class BillExam:
             yield self._warn(
                 "newest delivery",
                 f"{newest.billing_period}, {newest.delivery_id}: {_many(len(newest.missing), 'file')} its manifest "
-                f"names are not there, first {newest.missing[0]}; wait for it to finish.",
+                f"lists are missing, first {newest.missing[0]}; wait for it to finish.",
             )
             return
         written = max((item.modified_at for item in newest.objects), default=None)
         size = sum(item.size for item in newest.objects) / 1e6
-        told = f"{newest.billing_period}, {newest.delivery_id}, {_many(len(newest.objects), 'file')}, {size:,.1f} MB"
+        summary = f"{newest.billing_period}, {newest.delivery_id}, {_many(len(newest.objects), 'file')}, {size:,.1f} MB"
         if written is None:
-            yield self._warn("newest delivery", f"{told}: it names no file.")
+            yield self._warn("newest delivery", f"{summary}: its manifest lists no file.")
             return
         age = self._now - written.astimezone(UTC).replace(tzinfo=None)
-        told += f", written {written:%Y-%m-%d %H:%M} UTC"
+        summary += f", written {written:%Y-%m-%d %H:%M} UTC"
         if age > _LATE:
-            yield self._warn("newest delivery", f"{told}, {age.days} days ago: a running export delivers every day.")
+            yield self._warn("newest delivery", f"{summary}, {age.days} days ago: a running export delivers every day.")
         else:
-            yield self._ok("newest delivery", f"{told}.")
+            yield self._ok("newest delivery", f"{summary}.")
 
     def _content(self, newest: Delivery, scratch: Path) -> Iterator[Finding]:
         try:
@@ -99,13 +99,13 @@ class BillExam:
         except TrainledgerError as error:
             yield failed(self.subject, "readable", error, ("s3:GetObject", object_arn(self.source.location)))
             return
-        if newest.kind not in _TELLING:
-            telling = " and ".join(KINDS[kind] for kind in _TELLING)
-            yield self._unchecked("options", f"only those of {telling} show in the lines.")
+        if newest.kind not in _WITH_OPTIONS:
+            kinds = " and ".join(KINDS[kind] for kind in _WITH_OPTIONS)
+            yield self._unchecked("options", f"only the lines of {kinds} show them.")
             return
         if raw is None:
-            mend = "run `trainledger build`, which reads it whole"
-            yield self._unchecked("options", f"no file of {newest.billing_period} is under {_SAMPLE_MIB} MiB; {mend}.")
+            fix = "run `trainledger build`, which reads it whole"
+            yield self._unchecked("options", f"no file of {newest.billing_period} is under {_SAMPLE_MIB} MiB; {fix}.")
             return
         seen = see(raw, self._tags, self._now)
         part = "" if len(raw.files) == len(newest.objects) else f", seen in 1 of {len(newest.objects)} files"
@@ -116,7 +116,7 @@ class BillExam:
         yield from (self._tagged(seen, use, part) for use in seen.tags)
 
     def _sample(self, newest: Delivery, scratch: Path) -> RawDelivery | None:
-        """One file of a delivery that is not in the raw store: the largest that is quickly read."""
+        """One file of a delivery that is not in the raw store: the largest within the size limit."""
         fitting = [item for item in newest.objects if item.size <= _SAMPLE_MIB << 20]
         if not fitting:
             return None
@@ -125,22 +125,22 @@ class BillExam:
 
     def _granularity(self, seen: Seen, where: str) -> Finding:
         if seen.granularity is None:
-            return self._unchecked("hourly", f"no line of usage to tell by{where}.")
+            return self._unchecked("hourly", f"no usage line to check{where}.")
         if seen.granularity != "hourly":
-            mend = "accelerator time cannot be shared out by it; set the export's time granularity to HOURLY"
-            return Finding(self.subject, "hourly", "fail", f"the lines are {seen.granularity}{where}: {mend}.", 1)
-        return self._ok("hourly", f"usage comes by the hour{where}.")
+            fix = "runs need hourly lines; set the export's time granularity to HOURLY"
+            return Finding(self.subject, "hourly", "fail", f"the lines are {seen.granularity}{where}: {fix}.", 1)
+        return self._ok("hourly", f"usage lines are hourly{where}.")
 
     def _resources(self, seen: Seen) -> Finding:
         if not seen.used_count:
-            return self._unchecked("resource ids", "no line of usage to tell by.")
+            return self._unchecked("resource ids", "no usage line to check.")
         if not seen.resource_count:
-            mend = "no run can be told by its machines; switch on resource ids in the export"
-            return Finding(self.subject, "resource ids", "fail", f"no line names a resource: {mend}.", 1)
+            fix = "runs are joined by resource id; include resource ids in the export"
+            return Finding(self.subject, "resource ids", "fail", f"no line names a resource: {fix}.", 1)
         return self._ok("resource ids", f"{seen.resource_count / seen.used_count:.0%} of usage lines name one.")
 
     def _optional(self, seen: Seen) -> Iterator[Finding]:
-        for option, use in ((SPLIT, "to share a machine among pods"), (CAPACITY, "to tell reserved hours apart")):
+        for option, use in ((SPLIT, "to split an instance among pods"), (CAPACITY, "to separate reserved hours")):
             if option in seen.columns:
                 yield self._ok(option, "on.")
             elif self.kind == "cur":
@@ -151,40 +151,40 @@ class BillExam:
             yield self._ok(NET, "filled: effective cost is after discounts.")
         else:
             how = "there but empty" if NET in seen.columns else "absent"
-            yield self._ok(NET, f"{how}: discounts, if any, are lines of their own.")
+            yield self._ok(NET, f"{how}: discounts, if any, are separate lines.")
 
     def _fresh(self, seen: Seen, part: str) -> Finding:
         if seen.newest_usage_at is None:
-            return self._unchecked("newest usage", "no line of usage to tell by.")
+            return self._unchecked("newest usage", "no usage line to check.")
         age = self._now - seen.newest_usage_at
         if part:
-            # What the other files hold may be newer.
-            mend = "run `trainledger build`, which reads them all"
-            return self._unchecked("newest usage", f"{seen.newest_usage_at:%Y-%m-%d %H:%M} UTC or later{part}; {mend}.")
-        told = f"{seen.newest_usage_at:%Y-%m-%d %H:%M} UTC, {_age(age)} ago"
-        return self._warn("newest usage", f"{told}.") if age > _LATE else self._ok("newest usage", f"{told}.")
+            # The other files may contain newer usage.
+            fix = "run `trainledger build`, which reads them all"
+            return self._unchecked("newest usage", f"{seen.newest_usage_at:%Y-%m-%d %H:%M} UTC or later{part}; {fix}.")
+        summary = f"{seen.newest_usage_at:%Y-%m-%d %H:%M} UTC, {_age(age)} ago"
+        return self._warn("newest usage", f"{summary}.") if age > _LATE else self._ok("newest usage", f"{summary}.")
 
     def _tagged(self, seen: Seen, use: TagUse, part: str) -> Finding:
         check, wanted = f"tag {use.name}", ", ".join(self._tags.get(use.name, ()))
         if not use.keys:
-            mend = "activate it as a cost allocation tag, or name the key it has under [tags]"
-            return self._warn(check, f"none of {wanted} is in the bill{part}: {mend}.")
-        told = f"found as {', '.join(use.keys)}; on " + ", ".join(
+            fix = "activate it as a cost allocation tag, or add its key under [tags]"
+            return self._warn(check, f"none of {wanted} is in the bill{part}: {fix}.")
+        summary = f"found as {', '.join(use.keys)}; on " + ", ".join(
             f"{amount:,.2f} of {seen.used_cost[currency]:,.2f} {currency} of usage, before commitments"
             for currency, amount in use.covered.items()
         )
-        told += part
+        summary += part
         is_covered = any(amount != Decimal(0) for amount in use.covered.values())
-        return self._ok(check, f"{told}.") if is_covered else self._warn(check, f"{told}: no line carries it.")
+        return self._ok(check, f"{summary}.") if is_covered else self._warn(check, f"{summary}: no line carries it.")
 
-    def _ok(self, check: str, said: str) -> Finding:
-        return Finding(self.subject, check, "ok", said)
+    def _ok(self, check: str, message: str) -> Finding:
+        return Finding(self.subject, check, "ok", message)
 
-    def _warn(self, check: str, said: str) -> Finding:
-        return Finding(self.subject, check, "warn", said)
+    def _warn(self, check: str, message: str) -> Finding:
+        return Finding(self.subject, check, "warn", message)
 
-    def _unchecked(self, check: str, said: str) -> Finding:
-        return Finding(self.subject, check, "not checked", said)
+    def _unchecked(self, check: str, message: str) -> Finding:
+        return Finding(self.subject, check, "not checked", message)
 
 
 def _between(first: str, last: str) -> list[str]:

@@ -21,40 +21,37 @@ _STATUS_WIDTH, _CHECK_WIDTH = 11, 17
 
 def doctor(
     config: Config = None,
-    aws: Annotated[bool, typer.Option("--aws", help="Ask AWS about bills in folders and other stores too.")] = False,
+    aws: Annotated[bool, typer.Option("--aws", help="Query AWS for bills in folders and other stores too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at every configured source: reachable, set up right, fresh, tagged, permitted?"""
+    """Check every configured source: reachable, set up correctly, fresh, tagged, permitted."""
     settings = settings_of(config)
     from pipelines.doctor.examine import examine
     from pipelines.doctor.finding import Finding, exit_code
 
-    console, findings = Console(), []
-
-    def told(finding: Finding) -> Finding:
-        findings.append(finding)
-        return finding
-
-    exam = map(told, examine(settings, datetime.now(UTC).replace(tzinfo=None), ask_aws=aws))
+    console = Console()
+    findings: list[Finding] = []
+    exam = examine(settings, datetime.now(UTC).replace(tzinfo=None), ask_aws=aws)
     if as_json:
-        list(exam)
+        findings = list(exam)
         document = {"findings": [asdict(finding) for finding in findings], "exit_code": exit_code(findings)}
         sys.stdout.write(json.dumps(document, indent=1) + "\n")
     else:
         for subject, found in groupby(exam, key=lambda finding: finding.subject):
             console.say(subject)
             for finding in found:
-                _show(finding.status, finding.check, finding.said, console)
+                findings.append(finding)
+                _show(finding.status, finding.check, finding.message, console)
             console.say("")
         counts = Counter(finding.status for finding in findings)
-        told_counts = (f"{counts[status]} {status}" for status in ("ok", "warn", "fail", "not checked"))
-        console.say(", ".join(told_counts) + ".")
+        counted = (f"{counts[status]} {status}" for status in ("ok", "warn", "fail", "not checked"))
+        console.say(", ".join(counted) + ".")
     raise typer.Exit(exit_code(findings))
 
 
-def _show(status: str, check: str, said: str, console: Console) -> None:
+def _show(status: str, check: str, message: str, console: Console) -> None:
     head = f"  {status.ljust(_STATUS_WIDTH)}  {check.ljust(_CHECK_WIDTH)}  "
     # An address or a key stays in one piece, to be copied.
-    lines = wrap(said, max(console.width - len(head), 20), break_long_words=False, break_on_hyphens=False)
+    lines = wrap(message, max(console.width - len(head), 20), break_long_words=False, break_on_hyphens=False)
     for at, line in enumerate(lines):
         console.say((head if at == 0 else " " * len(head)) + line)

@@ -10,7 +10,7 @@ from pipelines.config.settings import BillingSource, Settings
 from pipelines.doctor.aws import ACTIVATION, DEFINITION, AwsExam
 from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding
-from pipelines.doctor.places import (
+from pipelines.doctor.sources import (
     examine_commitments,
     examine_registrations,
     examine_reservations,
@@ -21,23 +21,23 @@ from pipelines.models.warehouse import work_folder
 
 
 def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iterator[Finding]:
-    """Everything that can be said of the configured sources at `now`, naive UTC.
+    """Every finding about the configured sources at `now`, naive UTC.
 
-    AWS's billing services are asked for bills on S3 itself, and with `ask_aws` for every bill.
+    The billing services of AWS are queried for bills on S3, and with `ask_aws` for every bill.
     """
-    place, tags = settings.warehouse, settings.tag_keys
-    raw_root = work_folder(place.location, place.endpoint_url) / "raw"
+    warehouse, tags = settings.warehouse, settings.tag_keys
+    raw_root = work_folder(warehouse.location, warehouse.endpoint_url) / "raw"
     if not settings.billing:
-        yield Finding("configuration", "billing", "fail", "no bill is named; add a [[billing]] source.", 2)
+        yield Finding("configuration", "billing", "fail", "no bill is configured; add a [[billing]] source.", 2)
     for source in settings.billing:
         bill = BillExam(source, tags, Path(raw_root), now)
         yield from bill.findings()
-        why = _unasked(source)
+        why = _why_not_queried(source)
         if ask_aws or not why:
             yield from AwsExam(source, tags, bill.kind).findings()
         else:
-            yield Finding(bill.subject, DEFINITION, "not checked", f"{why}; ask AWS with --aws.")
-            yield Finding(bill.subject, ACTIVATION, "not checked", f"{why}; ask AWS with --aws.")
+            yield Finding(bill.subject, DEFINITION, "not checked", f"{why}; use --aws to query AWS.")
+            yield Finding(bill.subject, ACTIVATION, "not checked", f"{why}; use --aws to query AWS.")
     if not settings.runs:
         yield Finding("configuration", "runs", "warn", "no [[runs]] source: nothing is joined to a run.")
     for source in settings.runs:
@@ -45,11 +45,11 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
     yield from examine_reservations(settings.reservations)
     yield from examine_registrations(settings.proof)
     yield from examine_commitments(settings.commitments)
-    yield from examine_warehouse(place, now)
+    yield from examine_warehouse(warehouse, now)
 
 
-def _unasked(source: BillingSource) -> str:
-    """Why AWS is not asked about a bill of itself; empty where it is."""
+def _why_not_queried(source: BillingSource) -> str:
+    """Why AWS is not queried about a bill by default; empty where it is."""
     if not source.location.startswith("s3://"):
         return "because the bill is a folder"
-    return "because endpoint_url names another store than AWS" if source.endpoint_url else ""
+    return "because endpoint_url points to another store than AWS" if source.endpoint_url else ""

@@ -1,4 +1,4 @@
-"""What the doctor found: one sentence a check, and what it means for the exit code."""
+"""A finding of the doctor: one sentence per check, and its exit code."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal
 from pipelines.base.errors import SourceError, TrainledgerError, UsageError
 
 Status = Literal["ok", "warn", "fail", "not checked"]
-# Words by which AWS and what speaks its language refuse for want of a permission.
+# Error codes of AWS and compatible stores for a missing permission.
 _DENIALS = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")
 POLICY = "deploy/iam-policy.json"
-# Everything a check may find denied; the policy of deploy/ grants just these.
+# Every action a check may find denied; the policy of deploy/ grants exactly these.
 ACTIONS = (
     "s3:ListBucket",
     "s3:GetObject",
@@ -31,12 +31,12 @@ ACTIONS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check on one subject. `exit_code` is what the command returns where it fails."""
+    """The result of one check on one subject. `exit_code` is the exit code of the command if it fails."""
 
     subject: str
     check: str
     status: Status
-    said: str
+    message: str
     exit_code: int = 0
 
 
@@ -47,26 +47,26 @@ def exit_code(findings: Iterable[Finding]) -> int:
 
 
 def failed(subject: str, check: str, error: TrainledgerError, permission: tuple[str, str] | None = None) -> Finding:
-    """A check that an error ended; one for want of the permission (action, resource) names it."""
-    said = str(error)
+    """A check that ended in an error; a missing permission is named as (action, resource)."""
+    message = str(error)
     if permission and is_denied(error.__cause__):
-        said = denied(*permission)
+        message = denied(*permission)
     code = error.exit_code if isinstance(error, SourceError | UsageError) else 1
-    return Finding(subject, check, "fail", said, code)
+    return Finding(subject, check, "fail", message, code)
 
 
 def is_denied(error: BaseException | None) -> bool:
-    """Whether AWS refused for want of a permission."""
+    """Whether AWS denied a permission."""
     return code_of(error) in _DENIALS
 
 
 def code_of(error: BaseException | None) -> str:
-    """AWS's word for what went wrong; empty when it did not answer."""
+    """The error code of AWS; empty when it did not answer."""
     return getattr(error, "response", {}).get("Error", {}).get("Code", "")
 
 
 def denied(action: str, resource: str) -> str:
-    """The sentence for a permission that is missing."""
+    """The message for a missing permission."""
     assert action in ACTIONS, f"{action} is not among the actions that {POLICY} grants"
     return f"{action} on {resource} is denied: add it with {POLICY}."
 

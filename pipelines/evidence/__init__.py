@@ -1,1 +1,1 @@
-"""The evidence pack: all that a publication rests on, in one file that anybody can recompute it from."""
+"""The evidence pack: everything a publication rests on, in one file from which an auditor can recompute it."""

@@ -1,4 +1,4 @@
-"""A pack as a file: a zip whose manifest.json says the sha256 of all else in it; the same members, the same bytes."""
+"""A pack as a file: a zip whose manifest.json holds the sha256 of every member; same members, same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipelines.warehouse.storage import fresh_file
 MANIFEST = "manifest.json"
 FORMAT = "trainledger evidence pack"
 FORM = 1
-# What cannot be opened, is not what its length says, or is packed in a way we do not read.
+# A file that cannot be opened, has another length, or uses an unsupported compression.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 _MANIFEST_BYTES = 64 << 20
 
@@ -56,13 +56,13 @@ class Pack:
     def __init__(self, path: Path):
         self.path = path
         if not path.is_file():
-            raise UsageError(f"{path} does not exist; give the zip file that `trainledger report --pack` wrote.")
+            raise UsageError(f"{path} does not exist; expected the zip file that `trainledger report --pack` wrote.")
         try:
             self._zip = zipfile.ZipFile(path)
             text = self.read(MANIFEST) if self._size(MANIFEST) <= _MANIFEST_BYTES else b""
             self.about: dict[str, Any] = parse_json(text)
             self.members = {
-                str(name): (str(told["sha256"]), int(told["bytes"])) for name, told in self.about["members"].items()
+                str(name): (str(entry["sha256"]), int(entry["bytes"])) for name, entry in self.about["members"].items()
             }
             is_ours = self.about["format"] == FORMAT
         except (*_DAMAGE, KeyError, ValueError, TypeError, AttributeError):
@@ -155,7 +155,7 @@ class Pack:
 
 
 def _no_pack(path: Path) -> UsageError:
-    return UsageError(f"{path} is no evidence pack; give the zip file that `trainledger report --pack` wrote.")
+    return UsageError(f"{path} is not an evidence pack; expected the zip file that `trainledger report --pack` wrote.")
 
 
 def _is_file(info: zipfile.ZipInfo) -> bool:

@@ -16,11 +16,11 @@ def verify(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", help="trainledger.toml whose sources say where the inputs lie now; else where they lay then."
+            "--config", help="trainledger.toml with the current locations of the inputs. Default: the recorded ones."
         ),
     ] = None,
 ) -> None:
-    """Build a pack's figures again from its inputs, in a clean place, and compare every one."""
+    """Rebuild the figures of a pack from its inputs, in a clean folder, and compare every one."""
     settings = settings_of(config) if config else None
     from pipelines.evidence.verify import verify as verify_pack
 

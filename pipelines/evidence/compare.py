@@ -1,4 +1,4 @@
-"""Where two makings of a table differ: by key and column, both values."""
+"""Where two builds of a table differ: by key and column, with both values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Difference:
 
 
 def differences(table: str, key: Sequence[str], packed: pl.DataFrame, rebuilt: pl.DataFrame) -> Iterator[Difference]:
-    """Every figure of `packed` that `rebuilt` does not have, and the reverse; rows are told apart by `key`."""
+    """Every figure of `packed` that `rebuilt` does not have, and the reverse; rows are identified by `key`."""
     columns = [name for name in rebuilt.columns if name in packed.columns]
     odd = [name for name in (*packed.columns, *rebuilt.columns) if name not in columns]
     for name in dict.fromkeys(odd):
@@ -34,15 +34,15 @@ def differences(table: str, key: Sequence[str], packed: pl.DataFrame, rebuilt: p
         return
     left, right = _by_key(ours, by), _by_key(theirs, by)
     for row_key in dict.fromkeys((*left, *right)):
-        told = ", ".join(f"{name}={cell_text(value)}" for name, value in zip(by, row_key, strict=True))
+        where = ", ".join(f"{name}={cell_text(value)}" for name, value in zip(by, row_key, strict=True))
         one, other = left.get(row_key, []), right.get(row_key, [])
         if len(one) != 1 or len(other) != 1:
             if len(one) != len(other):
-                yield Difference(table, told, "", _rows(len(one)), _rows(len(other)))
+                yield Difference(table, where, "", _rows(len(one)), _rows(len(other)))
             continue
         for name, a, b in zip(columns, one[0], other[0], strict=True):
             if not _same(a, b):
-                yield Difference(table, told, name, _value(a), _value(b))
+                yield Difference(table, where, name, _value(a), _value(b))
 
 
 def _by_key(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple, list[tuple]]:

@@ -21,12 +21,12 @@ INPUTS = "inputs.json"
 BILLS = "bills"
 
 
-def told_inputs(warehouse: Warehouse, publication: Publication) -> dict[str, Any]:
-    """Every delivery with its files, and every source of bills and reservations, without a word that opens it."""
+def recorded_inputs(warehouse: Warehouse, publication: Publication) -> dict[str, Any]:
+    """Every delivery with its files, and every source of bills and reservations, without credentials."""
     named = publication.inputs["reservations"]
     return {
-        "billing": [_told_source(source) for source in warehouse.settings.billing],
-        "deliveries": [_told_delivery(warehouse, publication, told) for told in publication.inputs["deliveries"]],
+        "billing": [_source(source) for source in warehouse.settings.billing],
+        "deliveries": [_delivery(warehouse, publication, named) for named in publication.inputs["deliveries"]],
         "reservations": [
             {"name": source.name, "kind": source.kind, "uri": redacted(source.location), "state": named[source.name]}
             for source in warehouse.settings.reservations
@@ -36,14 +36,14 @@ def told_inputs(warehouse: Warehouse, publication: Publication) -> dict[str, Any
 
 
 def bundled(warehouse: Warehouse, publication: Publication) -> dict[str, Path]:
-    """The delivered bills as the raw store keeps them, by member; SourceError for one it keeps no more."""
+    """The delivered bills as the raw store keeps them, by member; SourceError for one that is no longer stored."""
     members = {}
     for named in publication.inputs["deliveries"]:
         raw = kept(warehouse, publication, named)
         if raw is None:
             raise SourceError(
                 f"The bill lines of delivery {named['delivery_id']} ({named['source']}, {named['billing_period']}) are "
-                "kept no more, so they cannot be bundled; write the pack without --bundle."
+                "no longer stored, so they cannot be bundled; write the pack without --bundle."
             )
         for file in (raw.folder / RECORD, *map(raw.path, raw.files)):
             members[f"{bill_folder(named)}/{file.name}"] = file
@@ -56,7 +56,7 @@ def bill_folder(delivery: Mapping[str, Any]) -> str:
 
 
 def kept(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any]) -> RawDelivery | None:
-    """A published delivery in the raw store, brought there anew where its source still has it; else None."""
+    """A published delivery in the raw store, fetched again where its source still has it; else None."""
     bill = warehouse.as_published(publication).bill
     try:
         stored = bill.ingest(named["billing_period"])
@@ -75,31 +75,31 @@ def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[Bi
             raise SourceError(f"No [[billing]] source is called {name}, which the pack was made from; configure it.")
         if delivery["files"] is None:
             raise SourceError(
-                f"Delivery {delivery['delivery_id']} ({name}, {delivery['billing_period']}) was replaced and kept no "
-                "more when the pack was written; only a pack with --bundle, written before, can be verified."
+                f"Delivery {delivery['delivery_id']} ({name}, {delivery['billing_period']}) was replaced and no longer "
+                "stored when the pack was written; only a pack with --bundle, written before, can be verified."
             )
-        wrong += [said for file in delivery["files"] for said in _unlike(file, store)]
+        wrong += [sentence for file in delivery["files"] for sentence in _unlike(file, store)]
     if wrong:
         more = f" ({len(wrong) - 1} more files)" if len(wrong) > 1 else ""
         raise SourceError(f"{wrong[0]}{more}; restore it, or verify a pack written with --bundle.")
 
 
-def _told_source(source: BillingSource) -> dict[str, Any]:
-    told = source.model_dump(mode="json", exclude={"profile"})
-    return {**told, "location": redacted(source.location), "endpoint_url": redacted(source.endpoint_url)}
+def _source(source: BillingSource) -> dict[str, Any]:
+    fields = source.model_dump(mode="json", exclude={"profile"})
+    return {**fields, "location": redacted(source.location), "endpoint_url": redacted(source.endpoint_url)}
 
 
-def _told_delivery(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any]) -> dict[str, Any]:
+def _delivery(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any]) -> dict[str, Any]:
     raw = kept(warehouse, publication, named)
     source = next((source for source in warehouse.settings.billing if source.name == named["source"]), None)
     store = _store(source) if source else None
     where: Callable[[str], str | None] = (lambda key: redacted(store.uri(key))) if store else (lambda key: None)
-    files = [_told_file(raw, place, where, store) for place in range(len(raw.files))] if raw else None
+    files = [_file(raw, at, where, store) for at in range(len(raw.files))] if raw else None
     return {**named, "manifest_uri": where(named["manifest"]), "files": files}
 
 
-def _told_file(raw: RawDelivery, place: int, where: Callable[[str], str | None], store: Store | None) -> dict[str, Any]:
-    file, delivered = raw.files[place], raw.delivery.objects[place]
+def _file(raw: RawDelivery, at: int, where: Callable[[str], str | None], store: Store | None) -> dict[str, Any]:
+    file, delivered = raw.files[at], raw.delivery.objects[at]
     with raw.path(file).open("rb") as stream:
         as_kept = digest_of(stream)
     is_kept = file.size == delivered.size
@@ -118,7 +118,7 @@ def _told_file(raw: RawDelivery, place: int, where: Callable[[str], str | None],
 
 
 def _digest_at(store: Store | None, key: str, size: int) -> str | None:
-    """What lies at a key, if it is still what was read as far as its size tells; else None."""
+    """The digest of the file at a key, if it still has the size that was read; else None."""
     try:
         if store is None or not any(item.key == key and item.size == size for item in store.list(key)):
             return None
@@ -142,7 +142,7 @@ def _store(source: BillingSource) -> Store:
     return open_store(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
 
 
-def recorded_sources(told: Mapping[str, Any], settings: Settings | None) -> tuple[BillingSource, ...]:
+def recorded_sources(inputs: Mapping[str, Any], settings: Settings | None) -> tuple[BillingSource, ...]:
     """The billing sources a pack names, each as the configuration has it now where there is one of its name."""
     now = {source.name: source for source in settings.billing} if settings else {}
-    return tuple(now.get(source["name"]) or BillingSource(**source) for source in told["billing"])
+    return tuple(now.get(source["name"]) or BillingSource(**source) for source in inputs["billing"])

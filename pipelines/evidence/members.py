@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pipelines.base.resources import known_reports
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import INPUTS, bill_folder
-from pipelines.evidence.model_files import LOCK, house_members
+from pipelines.evidence.model_files import LOCK, model_members
 from pipelines.evidence.pack import BEFORE, CHECKS, PUBLICATION, README, record_member
 from pipelines.evidence.reports import REPORTS
 from pipelines.evidence.run_logs import log_member
@@ -32,7 +32,7 @@ def unnamed(pack: Pack, published: Publication) -> list[str]:
 
 
 def _always(published: Publication) -> Iterator[str]:
-    yield from (README, PUBLICATION, INPUTS, CHECKS, LOCK, *house_members())
+    yield from (README, PUBLICATION, INPUTS, CHECKS, LOCK, *model_members())
     for kind in known_reports():
         yield from (f"{REPORTS}/{kind}.html", f"{REPORTS}/{kind}.pdf")
     for model in load_catalog().public:

@@ -15,7 +15,7 @@ _SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
 
 
 @cache
-def house_members() -> dict[str, bytes]:
+def model_members() -> dict[str, bytes]:
     """Each model's text (SQL with metrics and functions in place of their calls), each list and each contract.
 
     Modules that transforms import are below `models/code/`.

@@ -1,4 +1,4 @@
-"""Writes the evidence pack of a publication: what it was made from, by which models, what came out and was checked."""
+"""Writes the evidence pack of a publication: its inputs, models, results and checks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import Settings
 from pipelines.evidence.archive import as_json, write_archive
-from pipelines.evidence.inputs import INPUTS, bundled, told_inputs
-from pipelines.evidence.model_files import code_digest, house_members, lock_members
+from pipelines.evidence.inputs import INPUTS, bundled, recorded_inputs
+from pipelines.evidence.model_files import code_digest, lock_members, model_members
 from pipelines.evidence.reports import report_members
-from pipelines.evidence.run_logs import log_members, run_logs, told_runs
+from pipelines.evidence.run_logs import log_members, recorded_runs, run_logs
 from pipelines.models.catalog import PUBLISHED, load_catalog
 from pipelines.models.marts import mart_files, open_marts
 from pipelines.models.revision import code_revision, has_our_models
@@ -25,7 +25,7 @@ from pipelines.present.csv_text import csv_text
 from pipelines.warehouse.lake import Publication
 
 PUBLICATION, CHECKS = "publication.json", "checks.csv"
-# The folders of a pack: marts, the records of the sources as we wrote them, what was published before.
+# The folders of a pack: marts, the records of the sources, the earlier publication.
 RECORDS, BEFORE = "records", "before"
 README = "README.txt"
 _README = """trainledger evidence pack
@@ -41,11 +41,11 @@ marts/, detail/     every published table, as Parquet and as CSV
 inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
 bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
 records/            training runs, reservations and the like, as they were read; not where account ids are pseudonyms
-models/             every model as it ran; models/reference/ are the lists typed by people, models/code/ other Python
-expectations/       what every table promises
+models/             every model as it ran; models/reference/ are the maintained lists, models/code/ other Python
+expectations/       the contract of every table
 publication.json    the record of the publication: inputs, policy, tables, results of all checks
 checks.csv          the results of all checks
-before/             what was published before, against which restatements are told
+before/             the earlier publication that restatements are compared with
 requirements.lock   the libraries
 """
 
@@ -60,26 +60,26 @@ def write_pack(
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
     _refuse_other_code(published)
-    veil = warehouse.pseudonyms
-    if veil and bundle:
+    pseudonyms = warehouse.pseudonyms
+    if pseudonyms and bundle:
         raise UsageError(
-            "--bundle puts bill lines and logs into the pack as they were delivered, where [privacy] wants pseudonyms; "
-            "leave it out."
+            "--bundle puts bill lines and logs into the pack as delivered, and [privacy] requires pseudonyms; "
+            "omit --bundle."
         )
     before, lost = _before(warehouse, published)
     with open_marts(warehouse, published) as engine:
         reports = report_members(engine, published, month)
     logs = run_logs(settings, published)
-    inputs = {**told_inputs(warehouse, published), "runs": told_runs(settings, published, logs)}
+    inputs = {**recorded_inputs(warehouse, published), "runs": recorded_runs(settings, published, logs)}
     members: dict[str, bytes | Path] = {
         README: _README.encode(),
-        PUBLICATION: as_json(veil.value("", asdict(published))),
-        INPUTS: as_json(veil.value("", inputs)),
+        PUBLICATION: as_json(pseudonyms.value("", asdict(published))),
+        INPUTS: as_json(pseudonyms.value("", inputs)),
         CHECKS: _checks(published).encode(),
         **reports,
         **_marts(warehouse, published),
-        **({} if veil else {**_records(warehouse, published), **before}),
-        **house_members(),
+        **({} if pseudonyms else {**_records(warehouse, published), **before}),
+        **model_members(),
         **lock_members(),
         **({**bundled(warehouse, published), **log_members(logs)} if bundle else {}),
     }
@@ -90,7 +90,7 @@ def write_pack(
         "code_sha256": code_digest(),
         "has_bills": bundle,
         "month": month,
-        "has_pseudonyms": bool(veil),
+        "has_pseudonyms": bool(pseudonyms),
         "not_recomputed": lost,
     }
     try:

@@ -1,4 +1,4 @@
-"""Builds every table again from what a pack records, in a clean place, as the build that published them did."""
+"""Builds every table again from what a pack records, in a clean folder, as the build that published them did."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipelines.base.errors import CheckError, SourceError
 from pipelines.config.decisions import Decisions
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings
-from pipelines.config.settings import Warehouse as Place
+from pipelines.config.settings import Warehouse as WarehouseSettings
 from pipelines.config.terms import Terms
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, recorded_sources, refuse_changed
@@ -26,7 +26,7 @@ from pipelines.models.catalog import WRITTEN_RAW
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
-_PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/\d{4}-\d{2}/[0-9a-f]{64}")
+_DELIVERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/\d{4}-\d{2}/[0-9a-f]{64}")
 
 
 def published_in(pack: Pack) -> Publication:
@@ -34,10 +34,10 @@ def published_in(pack: Pack) -> Publication:
     try:
         record = pack.json(PUBLICATION)
         published = Publication(**{**record, "published_at": datetime.fromisoformat(record["published_at"])})
-        # What becomes a word of SQL here must be what we would have written.
+        # What becomes part of SQL here must have the form that we write.
         parts = [(d["source"], d["billing_period"], d["fingerprint"]) for d in published.inputs["deliveries"]]
         has_records = {*published.raw} <= {*WRITTEN_RAW} and all(named["files"] for named in published.raw.values())
-        is_ours = has_records and all(_PLACE.fullmatch("/".join(words)) for words in parts)
+        is_ours = has_records and all(_DELIVERY.fullmatch("/".join(words)) for words in parts)
     except (KeyError, TypeError, ValueError, AttributeError):
         is_ours = False
     if not is_ours:
@@ -45,22 +45,22 @@ def published_in(pack: Pack) -> Publication:
     return published
 
 
-def rebuild(pack: Pack, place: Path, settings: Settings | None, console: Console) -> tuple[Builder, list[Built]]:
-    """Every table, made in `place` from the recorded deliveries alone; `settings` says where they lie now.
+def rebuild(pack: Pack, folder: Path, settings: Settings | None, console: Console) -> tuple[Builder, list[Built]]:
+    """Every table, made in `folder` from the recorded deliveries alone; `settings` has their current locations.
 
     SourceError where a recorded file is gone or changed, CheckError where a table fails a check.
     """
-    published, told = published_in(pack), pack.json(INPUTS)
+    published, inputs = published_in(pack), pack.json(INPUTS)
     deliveries = published.inputs["deliveries"]
     try:
-        sources = recorded_sources(told, settings)
+        sources = recorded_sources(inputs, settings)
     except (LookupError, TypeError, ValueError):
         raise pack.malformed(INPUTS) from None
     if pack.about["has_bills"]:
-        _unpack(pack, place / "raw", deliveries)
+        _unpack(pack, folder / "raw", deliveries)
     else:
-        refuse_changed(told["deliveries"], sources)
-    warehouse = _warehouse(published, place, () if pack.about["has_bills"] else sources, settings)
+        refuse_changed(inputs["deliveries"], sources)
+    warehouse = _warehouse(published, folder, () if pack.about["has_bills"] else sources, settings)
     _ingest(warehouse, deliveries)
     _plant(pack, warehouse, published)
     return _build(Builder(warehouse), sorted({str(delivery["billing_period"]) for delivery in deliveries}), console)
@@ -77,14 +77,14 @@ def _unpack(pack: Pack, raw_root: Path, deliveries: Sequence[Mapping[str, Any]])
             raise pack.malformed(f"{folder}/{RECORD}")
 
 
-def _warehouse(published: Publication, place: Path, sources: Sequence, settings: Settings | None) -> Warehouse:
-    like = settings.warehouse if settings else Place()
+def _warehouse(published: Publication, folder: Path, sources: Sequence, settings: Settings | None) -> Warehouse:
+    like = settings.warehouse if settings else WarehouseSettings()
     # What the pack records as validated by Great Expectations is validated again.
     is_validated = any(check.get("expectation") for check in published.checks)
-    # Constructed, for the environment must not have a say in what was recorded.
+    # Constructed, so that the environment does not override what was recorded.
     clean = Settings.model_construct(
-        warehouse=Place(
-            location=str(place),
+        warehouse=WarehouseSettings(
+            location=str(folder),
             memory_limit=like.memory_limit,
             threads=like.threads,
             gate="great_expectations" if is_validated else like.gate,
@@ -96,7 +96,7 @@ def _warehouse(published: Publication, place: Path, sources: Sequence, settings:
         terms=Terms(**published.inputs.get("terms", {})),
     )
     warehouse = Warehouse(clean)
-    warehouse.bill = PublishedBill(place / "raw", clean, published.inputs["deliveries"])
+    warehouse.bill = PublishedBill(folder / "raw", clean, published.inputs["deliveries"])
     return warehouse
 
 
@@ -104,7 +104,7 @@ def _ingest(warehouse: Warehouse, deliveries: Sequence[Mapping[str, Any]]) -> No
     for delivery in deliveries:
         for raw in warehouse.bill.ingest(delivery["billing_period"]):
             if raw.delivery.missing:
-                raise SourceError(f"{raw.delivery.missing[0]} is gone, which the publication was made from.")
+                raise SourceError(f"{raw.delivery.missing[0]} is missing; the publication was made from it.")
 
 
 def _plant(pack: Pack, warehouse: Warehouse, published: Publication) -> None:

@@ -42,7 +42,7 @@ def report_members(engine: Engine, published: Publication, month: str | None) ->
 
 
 def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterator[Difference]:
-    """Where a report in a pack is not what the rebuilt tables of `engine` give, or the paper not what the page says."""
+    """Where a report in a pack is not what the rebuilt tables of `engine` give, or the PDF differs from the page."""
     month = pack.about.get("month")
     is_recorded = any("expectation" in check for check in published.checks)
     for kind in known_reports():
@@ -86,11 +86,11 @@ def _first_other(packed: str, page: str) -> tuple[str, str, str]:
         return "", f"{len(ours)} lines", f"{len(theirs)} lines"
     number, a, b = found
     # A line may be long, and differ in what it does not say.
-    if (said := [_said(line) for line in (a, b)])[0] == said[1]:
-        said = [a, b]
-    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(*said, strict=False))))
+    if (texts := [_said(line) for line in (a, b)])[0] == texts[1]:
+        texts = [a, b]
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))))
     start = max(0, same - 40) if same > 80 else 0
-    return f"line {number}", said[0][start : start + 120], said[1][start : start + 120]
+    return f"line {number}", texts[0][start : start + 120], texts[1][start : start + 120]
 
 
 def _said(line: str) -> str:

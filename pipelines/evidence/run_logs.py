@@ -20,7 +20,7 @@ from pipelines.ingest.runs.tracker import read_all, runs_fingerprint
 from pipelines.warehouse.lake import Publication
 
 RUNS = "runs"
-# Kinds that are folders of logs; the others are asked, or are folders of checkpoints.
+# Kinds that are folders of logs; the others are queried, or are folders of checkpoints.
 _LOGS = ("events", "kubernetes", "mllog", "slurm")
 _PLAIN = re.compile(r"[\w@=+:,. /-]+")
 Logs = dict[str, dict[str, bytes]]
@@ -39,7 +39,7 @@ def run_logs(settings: Settings, publication: Publication) -> Logs:
     return logs
 
 
-def told_runs(settings: Settings, publication: Publication, logs: Logs) -> list[dict[str, Any]]:
+def recorded_runs(settings: Settings, publication: Publication, logs: Logs) -> list[dict[str, Any]]:
     """Every source of runs; of logs each file, null where they are no logs or have changed since they were read."""
     return [
         {
@@ -47,7 +47,7 @@ def told_runs(settings: Settings, publication: Publication, logs: Logs) -> list[
             "location": redacted(source.location),
             "endpoint_url": redacted(source.endpoint_url),
             "state": publication.inputs["runs"].get(source.name),
-            "files": _told_files(source, logs[source.name]) if source.name in logs else None,
+            "files": _files(source, logs[source.name]) if source.name in logs else None,
         }
         for source in settings.runs
     ]
@@ -63,12 +63,12 @@ def log_member(source: str, key: str) -> str:
     return f"{RUNS}/{source}/{key}"
 
 
-def read_again(pack: Pack, told: Mapping[str, Any], place: Path) -> dict[str, pl.DataFrame] | None:
+def read_again(pack: Pack, inputs: Mapping[str, Any], place: Path) -> dict[str, pl.DataFrame] | None:
     """The records of the runs by table, read from the logs in a pack; None where it does not have those of all."""
-    if not told["runs"] or any(source["files"] is None for source in told["runs"]):
+    if not inputs["runs"] or any(source["files"] is None for source in inputs["runs"]):
         return None
     sources = []
-    for source in told["runs"]:
+    for source in inputs["runs"]:
         folder = pack.path_below(place, source["name"])
         try:
             folder.mkdir(parents=True)
@@ -84,7 +84,7 @@ def _settings_of(source: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in source.items() if name in RunSource.model_fields}
 
 
-def _told_files(source: RunSource, files: Mapping[str, bytes]) -> list[dict[str, Any]]:
+def _files(source: RunSource, files: Mapping[str, bytes]) -> list[dict[str, Any]]:
     store = open_run_store(source)
     return [
         {

@@ -17,7 +17,7 @@ from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
 from pipelines.evidence.inputs import INPUTS, bill_folder
 from pipelines.evidence.members import unnamed
-from pipelines.evidence.model_files import code_digest, house_members
+from pipelines.evidence.model_files import code_digest, model_members
 from pipelines.evidence.pack import BEFORE, RECORDS, restated_marts
 from pipelines.evidence.rebuild import published_in, rebuild
 from pipelines.evidence.reports import other_reports
@@ -34,7 +34,7 @@ SHOWN = 20
 
 
 def verify(path: Path, settings: Settings | None, console: Console) -> None:
-    """Say VERIFIED, or raise: CheckError with what differs, SourceError for inputs that are gone or changed."""
+    """Print VERIFIED, or raise: CheckError with what differs, SourceError for inputs that are missing or changed."""
     pack = Pack(path)
     try:
         _refuse_tampered(pack, console)
@@ -43,8 +43,8 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         _refuse_unnamed(pack)
         if pack.about.get("has_pseudonyms"):
             raise UsageError(
-                f"{path} is whole and its models are those of this version, but it has pseudonyms in place of account "
-                "ids and user names, so it cannot be built again; verify a pack written without [privacy]."
+                f"{path} is intact and its models are those of this version, but it has pseudonyms instead of account "
+                "ids and user names, so it cannot be rebuilt; verify a pack written without [privacy]."
             )
         with TemporaryDirectory(prefix="trainledger-verify-") as folder:
             builder, built = rebuild(pack, Path(folder), settings, console)
@@ -59,7 +59,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
     lost = pack.about["not_recomputed"]
     if found:
         _say(found, console)
-        raise CheckError(f"{path} is not what its inputs give: {_counted(len(found), 'difference')}.")
+        raise CheckError(f"{path} differs from what its inputs give: {_counted(len(found), 'difference')}.")
     console.say(
         f"VERIFIED: publication {pack.about['publication']}, {figures:,} figures in {len(_marts(pack))} tables are "
         f"what its inputs give; the manifest of the pack is sha256 {pack.seal}."
@@ -80,18 +80,18 @@ def _refuse_tampered(pack: Pack, console: Console) -> None:
 
 
 def _refuse_misread(pack: Pack) -> None:
-    """CheckError for a manifest whose own words are not of the kind that packs are written with."""
+    """CheckError for a manifest with invalid values."""
     months = [str(delivery["billing_period"]) for delivery in published_in(pack).inputs["deliveries"]]
-    told = pack.about
-    lost = told.get("not_recomputed")
+    about = pack.about
+    lost = about.get("not_recomputed")
     right = {
-        "publication": type(told.get("publication")) is int,
-        "has_bills": isinstance(told.get("has_bills"), bool),
-        "has_pseudonyms": isinstance(told.get("has_pseudonyms", False), bool),
+        "publication": type(about.get("publication")) is int,
+        "has_bills": isinstance(about.get("has_bills"), bool),
+        "has_pseudonyms": isinstance(about.get("has_pseudonyms", False), bool),
         # Only an earlier publication can be missing, and then for all marts that rest on one: any other list would
         # leave figures unchecked.
         "not_recomputed": lost == [] or (lost == restated_marts() and _lacks_earlier(pack)),
-        "month": told.get("month") in [None, *months],
+        "month": about.get("month") in [None, *months],
     }
     for key, is_right in right.items():
         if not is_right:
@@ -111,8 +111,8 @@ def _refuse_unnamed(pack: Pack) -> None:
 
 
 def _misread(pack: Pack, key: str) -> CheckError:
-    said = f"is {pack.about[key]!a:.80}, which no such pack says" if key in pack.about else "is missing"
-    return CheckError(f"{pack.path}: {key!r} of {MANIFEST} {said}; have the pack sent again.")
+    problem = f"is {pack.about[key]!a:.80}, which is not a valid value" if key in pack.about else "is missing"
+    return CheckError(f"{pack.path}: {key!r} of {MANIFEST} {problem}; have the pack sent again.")
 
 
 def _refuse_other_models(pack: Pack, console: Console) -> None:
@@ -124,7 +124,7 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
             f"{pack.path} was made by revision {made} and this is {code_revision()}, which has other models; verify it "
             "with that version."
         )
-    ours = house_members()
+    ours = model_members()
     theirs = {name for folder in ("models", "expectations") for name in pack.below(folder)}
     wrong = sorted(name for name in theirs | set(ours) if name not in theirs or ours.get(name) != pack.read(name))
     if wrong:
@@ -132,7 +132,7 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
         raise CheckError(f"{pack.path}: {wrong[0]}{more} is not what revision {made} runs; have the pack sent again.")
     if pack.about.get("code_sha256") != code_digest():
         console.note(
-            "The same models, but other code around them than wrote the pack; figures are compared all the same."
+            "The models are the same, but other code changed since the pack was made; every figure is still compared."
         )
 
 

@@ -25,13 +25,13 @@ class _OrName(TyperGroup):
 
 app = typer.Typer(
     cls=_OrName,
-    help="From a figure down to the bill lines behind it. A metric, a column or a table instead of a command is "
-    "told in words: `trainledger explain cost_per_epoch_usd`.",
+    help="From a figure down to the bill lines behind it. Give a metric, a column or a table instead of a "
+    "command for its definition: `trainledger explain cost_per_epoch_usd`.",
     no_args_is_help=True,
 )
 
 Lines = Annotated[
-    int, typer.Option("--lines", min=0, max=1_000_000, help="Rows shown of each level; the others are summed in one.")
+    int, typer.Option("--lines", min=0, max=1_000_000, help="Rows of each level; the others are summed in one.")
 ]
 Currency = Annotated[str | None, typer.Option("--currency", help="Currency, where the bill has several.")]
 Bucket = Annotated[str | None, typer.Option("--bucket", help="run, idle, capacity_unused, shared …")]
@@ -45,7 +45,7 @@ Family = Annotated[str | None, typer.Option("--family", help="Accelerator family
 @app.command()
 def run(run_id: str, config: Config = None, lines: Lines = 20, as_json: Json = False, as_csv: Csv = False) -> None:
     """The cost of a run, by day and resource, down to its bill lines."""
-    _explain(config, lambda asked, marts: asked.ask_run(marts, run_id), lines, as_json, as_csv)
+    _explain(config, lambda questions, marts: questions.for_run(marts, run_id), lines, as_json, as_csv)
 
 
 def _of_the_ledger(span: str, argument: str, summary: str) -> None:
@@ -67,9 +67,9 @@ def _of_the_ledger(span: str, argument: str, summary: str) -> None:
         as_json: Json = False,
         as_csv: Csv = False,
     ) -> None:
-        def ask(asked, marts):  # type: ignore[no-untyped-def]
-            options = asked.chosen(bucket, account, payer, category, service, family, currency)
-            return (asked.ask_day if span == "day" else asked.ask_month)(marts, when, options)
+        def ask(questions, marts):  # type: ignore[no-untyped-def]
+            options = questions.chosen(bucket, account, payer, category, service, family, currency)
+            return (questions.for_day if span == "day" else questions.for_month)(marts, when, options)
 
         _explain(config, ask, lines, as_json, as_csv)
 
@@ -84,7 +84,7 @@ _of_the_ledger(
 
 @app.command()
 def invoice(
-    invoice_id: Annotated[str | None, typer.Argument(help="An invoice; without it every one of the month.")] = None,
+    invoice_id: Annotated[str | None, typer.Argument(help="An invoice. Default: every invoice of the month.")] = None,
     month: Annotated[str | None, typer.Option("--month", help="Billing month, as 2026-07.")] = None,
     payer: Payer = None,
     currency: Currency = None,
@@ -93,10 +93,10 @@ def invoice(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """An invoice beside the ledger, by charge type, down to its bill lines."""
+    """An invoice compared with the ledger, by charge type, down to its bill lines."""
     _explain(
         config,
-        lambda asked, marts: asked.ask_invoice(marts, invoice_id, month, payer, currency),
+        lambda questions, marts: questions.for_invoice(marts, invoice_id, month, payer, currency),
         lines,
         as_json,
         as_csv,
@@ -110,8 +110,8 @@ def name(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """What a metric, a column or a table is: formula, unit, meaning, inputs and users."""
-    # Names mean the same in every warehouse; the option is taken as all the other commands take it.
+    """The definition of a metric, a column or a table: formula, unit, meaning, inputs and users."""
+    # Definitions do not depend on the warehouse; the option is accepted as every command accepts it.
     del config
     form = form_of(as_json, as_csv)
     from pipelines.explain.names import as_frame, look_up, show_name, to_json
@@ -127,10 +127,10 @@ def name(
 
 
 def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
-    """Show the figure that `ask` returns and everything behind it; `ask` takes the module `asked` and the marts."""
+    """Show what `ask` selects and the bill lines behind it; `ask` takes the module of questions and the marts."""
     form = form_of(as_json, as_csv)
     settings = settings_of(config)
-    from pipelines.explain import query as asked
+    from pipelines.explain import query as questions
     from pipelines.explain.exact import as_json as json_of
     from pipelines.explain.layout import folded
     from pipelines.explain.lines import behind
@@ -143,12 +143,12 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
     console, warehouse = Console(), Warehouse(settings)
     if settings.privacy.pseudonyms:
         raise UsageError(
-            "`explain` goes down to bill lines as they were delivered, where [privacy] wants pseudonyms; ask by a "
-            "configuration without it."
+            "`explain` shows bill lines as delivered, and [privacy] requires pseudonyms; use a configuration without "
+            "[privacy]."
         )
     published = published_of(warehouse)
     with open_marts(warehouse, published) as marts:
-        question = ask(asked, marts)
+        question = ask(questions, marts)
     with behind(warehouse, published, question) as explanation:
         if form == "json":
             sys.stdout.write(json_of(explanation))
@@ -156,7 +156,7 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
             print_csv(explanation.lines())
         else:
             show(explanation, lines, Terminal(console))
-        # Shown first: a disagreement can only be followed up by who sees both sides.
+        # Checked after printing, so that the reader sees both amounts of a difference.
         explanation.check()
         if form == "table":
             console.say("")

@@ -11,21 +11,21 @@ from pipelines.explain.query import RECONCILIATION
 
 def as_json(explanation: Explanation) -> str:
     """Everything, every line, amounts as exact text."""
-    asked, published = explanation.asked, explanation.publication
+    question, published = explanation.question, explanation.publication
     levels = [
-        {"title": level.title, "rows": explanation.level(level).to_dicts()} for level in asked.levels if level.title
+        {"title": level.title, "rows": explanation.level(level).to_dicts()} for level in question.levels if level.title
     ]
-    if asked.mart == RECONCILIATION:
+    if question.mart == RECONCILIATION:
         types = explanation.by_charge_type().to_dicts()
         levels.insert(0, {"title": "Invoiced and in the ledger, by charge type", "rows": types})
     document = {
-        "asked": asked.title,
+        "question": question.title,
         "publication": published.number,
         "published_at": published.published_at,
         "deliveries": explanation.deliveries,
         "currency": explanation.currency,
-        "mart": asked.mart,
-        "mart_rows": asked.rows.to_dicts(),
+        "mart": question.mart,
+        "mart_rows": question.rows.to_dicts(),
         "levels": levels,
         "total": explanation.total(),
         "lines": explanation.lines().to_dicts(),

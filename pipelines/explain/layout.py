@@ -9,20 +9,20 @@ from decimal import Decimal
 from textwrap import wrap
 
 GAP = "  "
-# Narrower than this a name says nothing any more.
+# A name that is cut shorter cannot be recognized.
 _SHORTEST = 4
-# A day, a moment or the number of an account says something else without its middle.
+# Dates, times and account numbers are never cut.
 _NUMBER = re.compile(r"(\d[\d :-]*)?")
 
 
 class Label(str):
-    """The name of a row that sums others, told whole: it says how many."""
+    """The name of a row that sums others; it is never cut."""
 
     __slots__ = ()
 
 
 def cents(amount: Decimal | None) -> str:
-    """An amount of money to two places; an unknown one says so."""
+    """An amount of money to two places; `unknown` for null."""
     return "unknown" if amount is None else f"{amount:,.2f}"
 
 
@@ -87,6 +87,6 @@ def _row(cells: Sequence[str], widths: Sequence[int], numbers: int) -> str:
 def _cut(text: str, width: int) -> str:
     if len(text) <= width:
         return text
-    # The end of an id tells more than its beginning.
+    # The end of an id identifies it better than its beginning.
     kept = (width - 1) // 3
     return f"{text[:kept]}…{text[len(text) - (width - 1 - kept) :]}"

@@ -1,4 +1,4 @@
-"""The bill lines behind mart rows: collected once, summed at every level, and held against the mart."""
+"""The bill lines behind mart rows: collected once, summed at every level and compared with the mart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipelines.base.errors import CheckError
 from pipelines.base.paths import below
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.explain.query import BASES, RECONCILIATION, Asked, Level
+from pipelines.explain.query import BASES, RECONCILIATION, Level, Question
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
@@ -26,44 +26,44 @@ LINES = "fct_ledger_line"
 LEDGER = "fct_ledger"
 INVOICED = "stg_aws__invoice_charge"
 _KEY = "source_name, source_file, source_row, hour_no, piece_no"
-# A line that is shared out, or lies over hours, is there in pieces.
+# A line that is shared or spans hours is split into pieces.
 _COUNTS = "count(distinct (source_name, delivery_id, source_file, source_row)) as line_count, count(*) as piece_count"
 # Null as soon as a part is unknown, like the marts.
 _SUMS = ", ".join(f"case when count({basis}) = count(*) then sum({basis}) end as {basis}" for basis in BASES)
 
 
 @contextmanager
-def behind(warehouse: Warehouse, publication: Publication, asked: Asked) -> Iterator[Explanation]:
-    """The lines behind what is asked, of the bill the publication was made from.
+def behind(warehouse: Warehouse, publication: Publication, question: Question) -> Iterator[Explanation]:
+    """The lines behind a question, from the bill of the publication.
 
-    SourceError when a delivery it was made from is kept nowhere any more.
+    SourceError when a delivery of the publication is no longer stored.
     """
     builder = Builder(warehouse.as_published(publication))
     with TemporaryDirectory(prefix="trainledger-") as folder, DuckDBEngine() as engine:
         with builder.open([LEDGER]) as tables:
-            tables.write(f"select * from {LEDGER} where {asked.condition}", Path(folder) / "ledger.parquet")
-            placed = f"select distinct billing_period from {LEDGER} where {asked.condition}"
+            tables.write(f"select * from {LEDGER} where {question.condition}", Path(folder) / "ledger.parquet")
+            placed = f"select distinct billing_period from {LEDGER} where {question.condition}"
             months = sorted(month for (month,) in tables.query(placed).rows())
         deliveries = publication.inputs["deliveries"]
-        wanted = [LINES, INVOICED] if asked.mart == RECONCILIATION else [LINES]
-        # Without any line the newest month still says what a line has.
+        wanted = [LINES, INVOICED] if question.mart == RECONCILIATION else [LINES]
+        # Without any line the newest month still provides the columns.
         for month in months or [max(delivery["billing_period"] for delivery in deliveries)]:
             with builder.open(wanted, month) as tables:
                 for name in wanted:
-                    select = f"select * from {name} where {asked.condition}"
+                    select = f"select * from {name} where {question.condition}"
                     tables.write(select, below(Path(folder), f"{name}.{month}.parquet"))
         engine.view(LEDGER, [Path(folder) / "ledger.parquet"])
         for name in wanted:
             engine.view(name, sorted(Path(folder).glob(f"{name}.*")))
         used = [delivery for delivery in deliveries if delivery["billing_period"] in months]
-        yield Explanation(asked, publication, used, engine)
+        yield Explanation(question, publication, used, engine)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The lines behind what was asked, open for questions; `deliveries` are those the lines came in."""
+    """The lines behind a question; `deliveries` are those the lines came in."""
 
-    asked: Asked
+    question: Question
     publication: Publication
     deliveries: list[dict[str, Any]]
     _engine: Engine
@@ -90,7 +90,7 @@ class Explanation:
         return self._engine.query(f"select * from {LINES} order by {self._largest_first(_KEY)}{some}")
 
     def distinct(self, *columns: str) -> list[tuple[str, ...]]:
-        """What all lines have in some columns, by name."""
+        """The distinct values of some columns, sorted."""
         by = ", ".join(columns)
         return self._engine.query(f"select distinct {by} from {LINES} order by {by}").rows()
 
@@ -100,7 +100,7 @@ class Explanation:
         return self._engine.query(f"select {_SUMS} from ({others}) as others").row(0, named=True)
 
     def by_charge_type(self) -> pl.DataFrame:
-        """Of an invoice: what was billed and what the ledger holds of it, by charge type."""
+        """Of an invoice: billed cost and cost in the ledger, by charge type."""
         return self._engine.query(
             f"""
             with invoiced as (
@@ -117,33 +117,33 @@ class Explanation:
         )
 
     def check(self) -> None:
-        """CheckError, naming both amounts, where mart, ledger and lines do not come to the same."""
+        """CheckError, with both amounts, where mart, ledger and lines differ."""
         if difference := self.difference():
             raise CheckError(difference)
 
     def difference(self) -> str:
-        """Where mart, ledger and lines do not come to the same, both amounts and the mend; empty where they do."""
+        """Where mart, ledger and lines differ, with both amounts and what to do; empty where they agree."""
         wrong = [*self._unlike_mart(), *self._unlike_ledger()]
         if not wrong:
             return ""
         made = self.publication.code_revision
-        mend = "run `trainledger check` to see what is amiss"
+        fix = "run `trainledger check` to find the cause"
         if made != code_revision():
-            mend = f"it was made by revision {made} and this is {code_revision()}, so run `trainledger build`"
+            fix = f"it was made by revision {made} and this is {code_revision()}, so run `trainledger build`"
         more = f" ({len(wrong) - 1} more sums differ)" if len(wrong) > 1 else ""
-        return f"Publication {self.publication.number}: {wrong[0]}{more}; {mend}."
+        return f"Publication {self.publication.number}: {wrong[0]}{more}; {fix}."
 
     def _unlike_mart(self) -> Iterator[str]:
-        mart, total = self.asked.rows, self.total()
-        for basis, column in self.asked.sums.items():
-            yield from _unlike(f"{self.asked.mart}.{column}", known_sum(mart[column]), total[basis])
-        if self.asked.mart == RECONCILIATION:
+        mart, total = self.question.rows, self.total()
+        for basis, column in self.question.sums.items():
+            yield from _unlike(f"{self.question.mart}.{column}", known_sum(mart[column]), total[basis])
+        if self.question.mart == RECONCILIATION:
             types = self.by_charge_type()
             for column in ("billed_cost_usd", "ledger_cost_usd", "difference_usd"):
-                yield from _unlike(f"{self.asked.mart}.{column}", known_sum(mart[column]), known_sum(types[column]))
+                yield from _unlike(f"{self.question.mart}.{column}", known_sum(mart[column]), known_sum(types[column]))
 
     def _unlike_ledger(self) -> Iterator[str]:
-        for level in self.asked.levels:
+        for level in self.question.levels:
             if level.ledger:
                 by = ", ".join(level.by)
                 summed = self._engine.query(f"select {by}, {_SUMS} from {LEDGER} group by {by}")
@@ -159,15 +159,15 @@ class Explanation:
                 )
 
     def _largest_first(self, then: str) -> str:
-        return f"abs({self.asked.largest}) desc nulls last, {then}"
+        return f"abs({self.question.largest}) desc nulls last, {then}"
 
 
 def _unlike(name: str, figure: Decimal | None, lines: Decimal | None) -> Iterator[str]:
     if figure != lines:
-        yield f"{name} is {_said(figure)}, its bill lines sum to {_said(lines)}"
+        yield f"{name} is {_exact(figure)}, its bill lines sum to {_exact(lines)}"
 
 
-def _said(amount: Decimal | None) -> str:
+def _exact(amount: Decimal | None) -> str:
     return "unknown" if amount is None else f"{amount:f}"
 
 

@@ -30,7 +30,7 @@ _HEADER = re.compile(r"(unit|over|args|partition|stored):")
 
 @dataclass(frozen=True)
 class Named:
-    """All that is known of one name. `made` says for each table how the column comes about there."""
+    """The definition of a name. `made` holds for each table the expression of the column."""
 
     name: str
     is_a: str
@@ -44,7 +44,7 @@ class Named:
 
 
 def look_up(name: str) -> Named:
-    """What a name is. UsageError, with near names, for one that nothing bears."""
+    """The definition of a name. UsageError, with similar names, for an unknown one."""
     word = name.strip().lower().rpartition(".")[2]
     expression, catalog = load_expressions().get(word), load_catalog()
     if expression:
@@ -52,14 +52,14 @@ def look_up(name: str) -> Named:
     if word in catalog:
         return _table(catalog[word])
     if word in BUCKETS:
-        return Named(word, is_a="a bucket of the ledger", meaning=f"Dollars of {BUCKETS[word]}.")
+        return Named(word, is_a="a bucket of the ledger", meaning=f"{BUCKETS[word][:1].upper()}{BUCKETS[word][1:]}.")
     # The columns of a FOCUS dataset are in capitals.
     for spelling in (name.strip().rpartition(".")[2], word):
         if columns := dict(_columns(spelling)):
             return _column(spelling, columns)
     known = [*load_expressions(), *(model.name for model in catalog.ordered), *_every_column(), *BUCKETS]
-    mend = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
-    raise UsageError(f"Nothing is called {shown(name)}: no metric, no column, no table; {mend}")
+    hint = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
+    raise UsageError(f"No metric, column or table is called {shown(name)}; {hint}")
 
 
 def column_origins(model: Model) -> dict[str, str]:
@@ -79,13 +79,12 @@ def column_origins(model: Model) -> dict[str, str]:
 
 
 def show_name(named: Named, console: Console) -> None:
-    """Print it."""
+    """Print a definition."""
     for line in folded(f"{named.name}: {named.is_a}. {named.meaning}", console.width, indent=""):
         console.say(line)
     facts = {"unit": named.unit, "file": named.file, **named.facts}
-    told = {label: text for label, text in facts.items() if text}
-    for label, text in told.items():
-        for line in folded(f"{label}: {text}", console.width):
+    for label, text in facts.items():
+        for line in folded(f"{label}: {text}", console.width) if text else ():
             console.say(line)
     if named.formula:
         console.say("")
@@ -93,7 +92,7 @@ def show_name(named: Named, console: Console) -> None:
             console.say(f"  {line}")
     if named.made:
         console.say("")
-        console.say("Where it stands, and what makes it there")
+        console.say("Tables with this column, and its expression")
         for table, how in named.made.items():
             for line in folded(f"{table}: {how}", console.width):
                 console.say(line)
@@ -127,14 +126,14 @@ def _expression(name: str, expression: Expression) -> Named:
     text = expression.path.read_text(encoding="utf-8")
     notes = [note for note in _NOTE.findall(text)]
     header = " ".join(note for note in notes if _HEADER.match(note))
-    told = dict(re.findall(r"(unit|over|args):\s*(.+?)(?=\s+(?:unit|over|args):|$)", header))
+    found = dict(re.findall(r"(unit|over|args):\s*(.+?)(?=\s+(?:unit|over|args):|$)", header))
     is_metric = expression.path.parent.name == "metrics"
     inputs = sorted({column.name for column in expression.tree.find_all(exp.Column)} - set(expression.args))
     users = [model.key for model in _marts_first() if model.kind == "sql" and _calls(model.path, name)]
     users += [other.name for other in load_expressions().values() if _calls(other.path, name)]
     facts = {
         "made from": ", ".join((*expression.args, *inputs)),
-        "read over": told.get("over", ""),
+        "read over": found.get("over", ""),
         "used by": ", ".join(users),
     }
     changed = [note for note in notes if note.startswith("changed:")]
@@ -143,7 +142,7 @@ def _expression(name: str, expression: Expression) -> Named:
         name,
         is_a="a metric" if is_metric else "a function",
         meaning=" ".join(note for note in notes if not _HEADER.match(note) and note not in changed),
-        unit=told.get("unit"),
+        unit=found.get("unit"),
         file=str(expression.path.relative_to(resources.ROOT)),
         formula="\n".join(line for line in text.splitlines() if not line.startswith("--")),
         facts=facts,
@@ -166,7 +165,7 @@ def _table(model: Model) -> Named:
         "checks": "; ".join(f"{check.title} ({check.severity})" for check in contract.checks),
     }
     if not model.stored:
-        facts["kept"] = "not kept, computed where it is read"
+        facts["kept"] = "as a view, computed where it is read"
     columns = [{"name": c.name, "type": c.type, "unit": c.unit, "meaning": c.meaning} for c in contract.columns]
     file = str(model.path.relative_to(resources.ROOT)) if model.path.is_relative_to(resources.ROOT) else model.path.name
     return Named(model.key, "a table", contract.description, file=file, facts=facts, columns=columns)
@@ -186,12 +185,12 @@ def _made(name: str) -> dict[str, str]:
     found = {}
     for model in _marts_first():
         columns = [column.name for column in load_contract(model.key).columns]
-        made = [(column, how) for column, how in _selected(model).items() if f"{name}(" in how and column != name]
-        told = [f"{how} as {column}" for column, how in made]
+        selected = _selected(model)
+        made = [f"{how} as {column}" for column, how in selected.items() if f"{name}(" in how and column != name]
         if name in columns:
-            told.insert(0, _selected(model).get(name) or "as delivered")
-        if told:
-            found[model.key] = "; ".join(told)
+            made.insert(0, selected.get(name) or "as delivered")
+        if made:
+            found[model.key] = "; ".join(made)
     return found
 
 
@@ -205,14 +204,14 @@ def _selected(model: Model) -> dict[str, str]:
     if select is None:
         return {}
     read = [table for table in select.find_all(exp.Table) if table.parent_select is select]
-    told = {}
+    found = {}
     for column in select.selects:
         plain = column.unalias()
         if isinstance(plain, exp.Column):
-            told[column.alias_or_name] = _copied(plain, read, column.alias_or_name)
+            found[column.alias_or_name] = _copied(plain, read, column.alias_or_name)
         else:
-            told[column.alias_or_name] = plain.sql(dialect="duckdb", comments=False, normalize_functions=False)
-    return told
+            found[column.alias_or_name] = plain.sql(dialect="duckdb", comments=False, normalize_functions=False)
+    return found
 
 
 def _copied(column: exp.Column, read: list[exp.Table], name: str) -> str:

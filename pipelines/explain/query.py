@@ -1,4 +1,4 @@
-"""What is asked: rows of a mart, and the condition by which the ledger and its bill lines are theirs."""
+"""The question: rows of a mart, and the condition that selects their rows of the ledger and their bill lines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 
 @dataclass(frozen=True)
 class Level:
-    """One way down: the lines summed by some of their columns; `ledger` when the daily ledger has them too.
+    """The lines summed by some of their columns; `ledger` when the daily ledger has these columns too.
 
-    Without a title it says again what the mart says, and is checked but not shown.
+    A level without a title repeats the mart: it is checked but not shown.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """Rows of a mart to be explained. `condition` holds for the ledger and for its lines alike; `sums` names for
     each summed column of the lines the one of the mart it must come to."""
 
@@ -48,12 +48,12 @@ class Asked:
     largest: str = "effective_cost_usd"
 
 
-def ask_run(engine: Engine, run_id: str) -> Asked:
-    """The cost of a run. UsageError, with near names, for one nobody recorded."""
+def for_run(engine: Engine, run_id: str) -> Question:
+    """The cost of a run. UsageError, with similar names, for an unknown run."""
     rows = engine.query(f"select * from {RUN_COST} where run_id = {quoted(run_id)}")
     if rows.is_empty():
         raise _unknown("run", run_id, _values(engine, RUN_COST, "run_id"), "the run ids")
-    return Asked(
+    return Question(
         title=f"Run {run_id}",
         mart=RUN_COST,
         rows=rows,
@@ -67,29 +67,31 @@ def ask_run(engine: Engine, run_id: str) -> Asked:
     )
 
 
-def ask_day(engine: Engine, day: str, wanted: Mapping[str, str | None]) -> Asked:
-    """The ledger of a day (YYYY-MM-DD), of the `wanted` values of its columns. UsageError when it has no such row."""
-    return _ask_ledger(engine, "day", day, f"usage_date = date '{_date(day)}'", "usage_date", wanted)
+def for_day(engine: Engine, day: str, filters: Mapping[str, str | None]) -> Question:
+    """The ledger of a day (YYYY-MM-DD), of the `filters` values of its columns. UsageError where it has no row."""
+    return _ledger_question(engine, "day", day, f"usage_date = date '{_date(day)}'", "usage_date", filters)
 
 
-def ask_month(engine: Engine, month: str, wanted: Mapping[str, str | None]) -> Asked:
+def for_month(engine: Engine, month: str, filters: Mapping[str, str | None]) -> Question:
     """The ledger of a billing month (YYYY-MM), as of a day. UsageError when it has no such row."""
-    asked = _ask_ledger(engine, "month", month, f"billing_month = date '{_month(month)}'", "billing_month", wanted)
+    question = _ledger_question(
+        engine, "month", month, f"billing_month = date '{_month(month)}'", "billing_month", filters
+    )
     by = Level("By bucket", ("bucket",), ledger=True), Level("By day", ("usage_date",), ledger=True)
-    return replace(asked, levels=(asked.levels[0], *by, asked.levels[1]))
+    return replace(question, levels=(question.levels[0], *by, question.levels[1]))
 
 
-def _ask_ledger(
-    engine: Engine, kind: str, when: str, holds: str, column: str, wanted: Mapping[str, str | None]
-) -> Asked:
-    wanted = {name: value for name, value in wanted.items() if value is not None}
+def _ledger_question(
+    engine: Engine, kind: str, when: str, holds: str, column: str, filters: Mapping[str, str | None]
+) -> Question:
+    filters = {name: value for name, value in filters.items() if value is not None}
     where = [holds]
-    for name, value in wanted.items():
+    for name, value in filters.items():
         known = _values(engine, LEDGER_DAY, name, " and ".join(where))
         if not known:
             break
         if value not in known:
-            raise _unknown(f"{name} {'on' if kind == 'day' else 'in'} {when}", value, known, f"what the {kind} has")
+            raise _unknown(f"{name} {'on' if kind == 'day' else 'in'} {when}", value, known, "known values")
         where.append(f"{name} = {quoted(value)}")
     condition = " and ".join(where)
     key = ("account_id", "bucket", "charge_category", "service", "accelerator_family")
@@ -99,8 +101,8 @@ def _ask_ledger(
         known = [value[: len(when)] for value in _values(engine, LEDGER_DAY, column)]
         raise _unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
     _refuse_to_add(rows["billing_currency"])
-    return Asked(
-        title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in wanted.items())]),
+    return Question(
+        title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in filters.items())]),
         mart=LEDGER_DAY,
         rows=rows,
         shown=key,
@@ -122,7 +124,7 @@ def chosen(
     family: str | None = None,
     currency: str | None = None,
 ) -> dict[str, str | None]:
-    """What is chosen of the ledger, by the names of its columns."""
+    """The filters of the ledger by the names of its columns."""
     return {
         "payer_account_id": payer,
         "account_id": account,
@@ -134,20 +136,20 @@ def chosen(
     }
 
 
-def ask_invoice(
+def for_invoice(
     engine: Engine, invoice_id: str | None, month: str | None, payer: str | None, currency: str | None = None
-) -> Asked:
-    """An invoice, or every one of a month (YYYY-MM). UsageError when there is none such."""
+) -> Question:
+    """An invoice, or every one of a month (YYYY-MM). UsageError where there is none."""
     where = [f"billing_month = date '{_month(month)}'"] if month else []
-    # The same, as the ledger calls it.
-    theirs = list(where)
+    # The same for the ledger.
+    ledger_where = list(where)
     for name, value in (("payer_account_id", payer), ("invoice_id", invoice_id), ("currency", currency)):
         if value is not None:
             known = _values(engine, RECONCILIATION, name, " and ".join(where) or "true")
             if value not in known:
-                raise _unknown(name.removesuffix("_id").replace("_", " "), value, known, "what the bill has")
+                raise _unknown(name.removesuffix("_id").replace("_", " "), value, known, "known values")
             where.append(f"{name} = {quoted(value)}")
-            theirs.append(f"{'billing_currency' if name == 'currency' else name} = {quoted(value)}")
+            ledger_where.append(f"{'billing_currency' if name == 'currency' else name} = {quoted(value)}")
     if not where:
         raise UsageError("Name an invoice, or a month with --month 2026-07; `trainledger query` lists the marts.")
     condition = " and ".join(where)
@@ -156,7 +158,7 @@ def ask_invoice(
         months = [str(day)[:7] for day in _values(engine, RECONCILIATION, "billing_month")]
         raise _unknown("billing month", str(month), months, "the months")
     _refuse_to_add(rows["currency"])
-    return Asked(
+    return Question(
         title=" ".join(
             (
                 "Every invoice" if invoice_id is None else f"Invoice {invoice_id or 'not yet closed'}",
@@ -167,7 +169,7 @@ def ask_invoice(
         mart=RECONCILIATION,
         rows=rows,
         shown=("invoice_id", "billing_entity", "status"),
-        condition=" and ".join(theirs),
+        condition=" and ".join(ledger_where),
         levels=(Level("By charge category and service", ("charge_category", "service"), ledger=True),),
         sums={"effective_cost_usd": "effective_cost_usd", "billed_cost_usd": "ledger_cost_usd"},
         largest="billed_cost_usd",
@@ -179,23 +181,23 @@ def _refuse_to_add(currencies: pl.Series) -> None:
     several = currencies.unique().sort().to_list()
     if len(several) > 1:
         raise UsageError(
-            f"This is billed in {' and '.join(several)}, never added; choose with --currency {several[0]}."
+            f"This is billed in {' and '.join(several)}, never added; choose one with --currency {several[0]}."
         )
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """The names most like a word, as the end of a sentence; empty when none is like it."""
+    """The names most similar to a word, as the end of a sentence; empty where none is similar."""
     folded = {name.lower(): name for name in known}
     found = [folded[name] for name in get_close_matches(word.lower(), folded, n=3, cutoff=0.5)]
     if not found:
         return ""
-    return f"the nearest is {found[0]}." if len(found) == 1 else f"the nearest are {', '.join(found)}."
+    return f"did you mean {found[0]}?" if len(found) == 1 else f"did you mean one of {', '.join(found)}?"
 
 
 def _unknown(kind: str, word: str, known: list[str], what: str) -> UsageError:
     listed = ", ".join(sorted(known)[:5]) + (", …" if len(known) > 5 else "")
-    mend = near(word, known) or (f"{what} are {listed}." if known else "nothing of it is published.")
-    return UsageError(f"There is no {kind} {shown(word)}; {mend}")
+    hint = near(word, known) or (f"{what} are {listed}." if known else "nothing is published.")
+    return UsageError(f"{shown(word)} is not a known {kind}; {hint}")
 
 
 def _values(engine: Engine, table: str, column: str, where: str = "true") -> list[str]:
@@ -207,10 +209,10 @@ def _date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{shown(text)} is no day; write it as 2026-07-03.") from None
+        raise UsageError(f"{shown(text)} is not a date; expected YYYY-MM-DD.") from None
 
 
 def _month(text: str) -> date:
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
-        raise UsageError(f"--month {shown(text)} is no month; write it as 2026-07.")
+        raise UsageError(f"--month {shown(text)} is not a month; expected YYYY-MM.")
     return _date(f"{text}-01")

@@ -25,7 +25,7 @@ _HEADS = {
 
 
 class Paper(Protocol):
-    """What an explanation is written on: a terminal, or a page."""
+    """The output of an explanation: a terminal or a page."""
 
     def say(self, text: str, *, is_detail: bool = True) -> None:
         """A sentence."""
@@ -40,44 +40,43 @@ class Paper(Protocol):
 
 
 def show(explanation: Explanation, limit: int, paper: Paper) -> None:
-    """Write every level; of each at most `limit` rows, and what the others come to."""
-    asked, published = explanation.asked, explanation.publication
+    """Write every level: at most `limit` rows of each, and the sum of the others."""
+    question, published = explanation.question, explanation.publication
     paper.say(
-        f"{asked.title}: {asked.mart} of publication {published.number}, {moment(published.published_at)} UTC",
+        f"{question.title}: {question.mart} of publication {published.number}, {moment(published.published_at)} UTC",
         is_detail=False,
     )
     for delivery in explanation.deliveries:
-        told = f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}"
-        paper.say(told)
+        paper.say(f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}")
     _mart(explanation, limit, paper)
-    if asked.mart == RECONCILIATION:
+    if question.mart == RECONCILIATION:
         _charge_types(explanation, paper)
-    for level in asked.levels:
+    for level in question.levels:
         if level.title:
             _level(explanation, level, limit, paper)
     _lines(explanation, limit, paper)
 
 
 def _mart(explanation: Explanation, limit: int, paper: Paper) -> None:
-    asked = explanation.asked
-    amounts = [name for name in (*BASES, "ledger_cost_usd", "difference_usd") if name in asked.rows.columns]
+    question = explanation.question
+    amounts = [name for name in (*BASES, "ledger_cost_usd", "difference_usd") if name in question.rows.columns]
     unit = explanation.currency
-    by, told = _varying(asked.rows, asked.shown)
+    by, shared = _varying(question.rows, question.shown)
     head = (*map(_head, by), *(_unit(name, unit) for name in amounts))
-    chosen = _together(asked.rows, by, amounts)
+    chosen = _together(question.rows, by, amounts)
     rows = [(*map(moment, row[: len(by)]), *map(cents, row[len(by) :])) for row in chosen.head(limit).rows()]
     if chosen.height > 1:
         if chosen.height > limit:
             rest = chosen.slice(limit)
             rows.append(_summed(f"and {rest.height} more", len(by), rest, amounts))
-        rows.append(_summed("together", len(by), chosen, amounts))
-    days = "" if chosen.height == asked.rows.height else ", its days together"
-    paper.table(f"{asked.mart}, as published{days}{told}", head, rows, len(amounts))
+        rows.append(_summed("total", len(by), chosen, amounts))
+    days = "" if chosen.height == question.rows.height else ", the sum of its days"
+    paper.table(f"{question.mart}, as published{days}{shared}", head, rows, len(amounts))
 
 
 def _level(explanation: Explanation, level: Level, limit: int, paper: Paper) -> None:
     summed = explanation.level(level)
-    by, told = _varying(summed, level.by)
+    by, shared = _varying(summed, level.by)
     head = (*map(_head, by), _called(explanation.total()), *_units(explanation))
     chosen = summed.select(*by, "piece_count", *BASES)
     rows = [(*map(moment, row[:-4]), f"{row[-4]:,}", *map(cents, row[-3:])) for row in chosen.head(limit).rows()]
@@ -85,25 +84,25 @@ def _level(explanation: Explanation, level: Level, limit: int, paper: Paper) -> 
         rest = chosen.slice(limit)
         rows.append(_summed(f"and {rest.height} more", len(by), rest, BASES, f"{rest['piece_count'].sum():,}"))
     if chosen.height > 1:
-        rows.append(_summed("together", len(by), chosen, BASES, f"{chosen['piece_count'].sum():,}"))
-    paper.table(level.title + told, head, rows, 1 + len(BASES))
+        rows.append(_summed("total", len(by), chosen, BASES, f"{chosen['piece_count'].sum():,}"))
+    paper.table(level.title + shared, head, rows, 1 + len(BASES))
 
 
 def _together(rows: pl.DataFrame, by: Sequence[str], amounts: Sequence[str]) -> pl.DataFrame:
-    """Rows that say the same as one, the dearest first; an amount is unknown where that of any is."""
+    """Equal rows as one, the most expensive first; an amount is unknown where any part is."""
     sums = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in amounts]
     found = rows.group_by(*by, maintain_order=True).agg(sums)
     if found.height == rows.height:
         return found
-    dearest = pl.col("effective_cost_usd" if "effective_cost_usd" in amounts else amounts[0]).abs()
-    return found.sort(dearest, descending=True, nulls_last=True)
+    most_expensive = pl.col("effective_cost_usd" if "effective_cost_usd" in amounts else amounts[0]).abs()
+    return found.sort(most_expensive, descending=True, nulls_last=True)
 
 
 def _varying(rows: pl.DataFrame, names: Sequence[str]) -> tuple[list[str], str]:
-    """The columns that differ between rows, at least one of them; and, as words, what all rows have."""
+    """The columns that differ between rows, at least one; and the values that all rows share, as text."""
     same = [name for name in names[1:] if rows.height > 1 and rows[name].n_unique() == 1]
-    told = [f"{_head(name)} {moment(rows[name][0])}" for name in same if rows[name][0] not in (None, "")]
-    return [name for name in names if name not in same], "".join(f"; {words}" for words in told)
+    shared = [f"{_head(name)} {moment(rows[name][0])}" for name in same if rows[name][0] not in (None, "")]
+    return [name for name in names if name not in same], "".join(f"; {value}" for value in shared)
 
 
 def _head(name: str) -> str:
@@ -115,17 +114,17 @@ def _charge_types(explanation: Explanation, paper: Paper) -> None:
     rows: list[tuple[str, ...]] = [(str(r[0]), f"{r[1]:,}", *map(cents, r[2:])) for r in types.rows()]
     head = ("charge_type", "lines", f"invoiced {unit}", f"ledger {unit}", f"difference {unit}")
     amounts = ("billed_cost_usd", "ledger_cost_usd", "difference_usd")
-    rows.append(_summed("together", 1, types, amounts, f"{types['line_count'].sum():,}"))
+    rows.append(_summed("total", 1, types, amounts, f"{types['line_count'].sum():,}"))
     paper.table("Invoiced and in the ledger, by charge type", head, rows, 4)
     apart = types.filter(pl.col("difference_usd") != 0)
     if apart.height and known_sum(apart["difference_usd"]) == 0:
-        # As use under a Savings Plan, billed at its on-demand price, and the line that takes it off again.
-        told = f"What {' and '.join(map(str, apart['charge_type']))} differ by cancels"
-        paper.say(f"{told}: the invoice adds it and takes it off again.")
+        # Such as usage under a Savings Plan, billed on demand, and its negation.
+        types_apart = " and ".join(map(str, apart["charge_type"]))
+        paper.say(f"The differences of {types_apart} cancel: the invoice adds the amount and subtracts it again.")
 
 
 def _lines(explanation: Explanation, limit: int, paper: Paper) -> None:
-    asked, total, lines = explanation.asked, explanation.total(), explanation.lines(limit)
+    question, total, lines = explanation.question, explanation.total(), explanation.lines(limit)
     count, called = total["piece_count"], _called(total)
     files = {key: at for at, key in enumerate(dict.fromkeys(map(_file, lines.rows(named=True))), start=1)}
     head = ("hour, UTC", "resource", *_units(explanation))
@@ -142,9 +141,9 @@ def _lines(explanation: Explanation, limit: int, paper: Paper) -> None:
         rows.append((label, "", *(cents(amount) for amount in _rest(explanation, shown))))
     if count > 1:
         rows.append((Label(f"all {_all_of(total)}"), "", *(cents(total[basis]) for basis in BASES)))
-    basis = asked.largest.removesuffix("_cost_usd")
+    basis = question.largest.removesuffix("_cost_usd")
     if not count:
-        paper.list("No line of the bill is behind it.", [])
+        paper.list("No bill lines found.", [])
         return
     title = "Bill lines" if called == "lines" else "Pieces of bill lines"
     paper.table(f"{title}, the largest first by {basis} cost", head, rows, len(BASES), notes)
@@ -153,23 +152,23 @@ def _lines(explanation: Explanation, limit: int, paper: Paper) -> None:
 
 def _legend(explanation: Explanation, files: dict[tuple[str, ...], int], paper: Paper) -> None:
     rules = [f"{kind}: {meaning}" for kind, meaning in explanation.distinct("charge_type", "cost_rule_meaning")]
-    paper.list("What of a line counts as effective cost", rules)
+    paper.list("How each charge type counts as effective cost", rules)
     found = {bucket for (bucket,) in explanation.distinct("bucket")}
     buckets = [f"{bucket}: {meaning}" for bucket, meaning in BUCKETS.items() if bucket in found]
-    paper.list("What the buckets hold", buckets)
+    paper.list("Buckets", buckets)
     if files:
         names = [
             f"{number}: {name} ({source}, delivery {delivery})" for (source, delivery, name), number in files.items()
         ]
-        paper.list("Files, their rows counted from 0", names)
+        paper.list("Files (rows count from 0)", names)
 
 
 def agreed(explanation: Explanation) -> str:
-    """The sentence for sums that were checked."""
-    asked = explanation.asked
-    bases = ", ".join(basis.removesuffix("_cost_usd") for basis in asked.sums)
+    """The sentence that confirms the checked sums."""
+    question = explanation.question
+    bases = ", ".join(basis.removesuffix("_cost_usd") for basis in question.sums)
     lines = _all_of(explanation.total())
-    return f"The sums agree to the last digit at every level: {asked.mart}, the daily ledger and {lines} ({bases})."
+    return f"The sums agree to the last digit at every level: {question.mart}, the daily ledger and {lines} ({bases})."
 
 
 def _units(explanation: Explanation) -> tuple[str, ...]:
@@ -190,7 +189,7 @@ def _rest(explanation: Explanation, shown: int) -> list[Any]:
 
 
 def _called(total: dict[str, Any]) -> str:
-    """What the rows of the ledger are: whole lines of the bill, or pieces of them."""
+    """Whether the rows are whole bill lines or pieces of them."""
     return "lines" if total["piece_count"] == total["line_count"] else "pieces"
 
 
@@ -205,7 +204,7 @@ def _counted(count: int, called: str, more: str = "") -> str:
 
 def _when(line: dict[str, Any]) -> str:
     start, end = line["hour_started_at"], line["usage_ended_at"]
-    # A line of a day or a month has no hour worth telling.
+    # A line of a day or a month has no hour to show.
     lasts_longer = end is not None and start is not None and (end - start).total_seconds() > 3600
     return moment(line["usage_date"] if lasts_longer and line["hour_no"] == 0 else start)
 

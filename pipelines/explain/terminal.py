@@ -9,7 +9,7 @@ from pipelines.explain.layout import folded, grid
 
 
 class Terminal:
-    """Paper that is a console."""
+    """An explanation on a console."""
 
     def __init__(self, console: Console):
         self._console = console
@@ -23,9 +23,9 @@ class Terminal:
     ) -> None:
         """Rows aligned under their head, the note of a row below it."""
         self._lines(["", title])
-        header, *told = grid(head, rows, numbers, self._console.width)
+        header, *lines = grid(head, rows, numbers, self._console.width)
         self._lines([header])
-        for at, text in enumerate(told):
+        for at, text in enumerate(lines):
             self._lines([text, *(folded(notes[at], self._console.width) if at < len(notes) else [])])
 
     def list(self, title: str, entries: Sequence[str]) -> None:

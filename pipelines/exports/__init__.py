@@ -1,1 +1,1 @@
-"""What leaves the house in somebody else's format."""
+"""Exports of published data in other formats."""

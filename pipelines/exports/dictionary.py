@@ -1,4 +1,4 @@
-"""The data dictionary and the lineage, as Markdown pages written from the models and their contracts themselves."""
+"""The data dictionary and the lineage, as Markdown pages written from the models and their contracts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MADE = "<!-- Written by `trainledger export dictionary`; change the models or t
 _LAYERS = {
     "marts": "The public tables, one for each question.",
     "detail": "Public drill-downs of the marts.",
-    "core": "Facts and dimensions in our own words.",
+    "core": "Facts and dimensions.",
     "staging": "One table for each source: renamed, typed, classified.",
-    "reference": "Lists typed by people, each row with its source and date.",
+    "reference": "Lists maintained by people, each row with its source and date.",
 }
 
 
@@ -34,26 +34,26 @@ def _dictionary() -> str:
         f"# Data dictionary\n\n{_MADE}",
         "Every column of every mart: its type, its unit, what it means and where it is made. Amounts are in the\n"
         "`billing_currency` of their row, whatever a name ends in. Null means not measurable, zero means zero.\n"
-        "What a mart is made from, [lineage.md](lineage.md) says; `trainledger explain NAME` tells of one name.",
+        "[lineage.md](lineage.md) shows what a mart is made from; `trainledger explain NAME` defines one name.",
         "\n".join(f"- {entry}" for entry in contents),
     ]
     return _page([*parts, *map(_mart, marts)])
 
 
 def _mart(model: Model) -> str:
-    told = mart_told(model)
+    page = mart_page(model)
     rows = [
         (f"`{name}`", kind, unit, meaning, f"`{home}`" if home else "here")
-        for name, kind, unit, meaning, home in told["columns"]
+        for name, kind, unit, meaning, home in page["columns"]
     ]
-    key = ", ".join(f"`{name}`" for name in told["key"]) or "none"
+    key = ", ".join(f"`{name}`" for name in page["key"]) or "none"
     return (
-        f"## {model.name}\n\n{told['description']} Key: {key}.\n\n"
+        f"## {model.name}\n\n{page['description']} Key: {key}.\n\n"
         f"{_table(('column', 'type', 'unit', 'meaning', 'home'), rows)}"
     )
 
 
-def mart_told(model: Model) -> dict[str, Any]:
+def mart_page(model: Model) -> dict[str, Any]:
     """A table's name, description, key and columns: each its name, type, unit, meaning and home, empty where here."""
     contract, origins = load_contract(model.key), column_origins(model)
     columns = [
@@ -64,21 +64,21 @@ def mart_told(model: Model) -> dict[str, Any]:
 
 
 @cache
-def marts_told() -> list[dict[str, Any]]:
-    """Every mart, as `mart_told`."""
-    return [mart_told(model) for model in load_catalog().public]
+def mart_pages() -> list[dict[str, Any]]:
+    """Every mart, as `mart_page`."""
+    return [mart_page(model) for model in load_catalog().public]
 
 
 @cache
-def lineage_told() -> list[dict[str, Any]]:
+def lineage_layers() -> list[dict[str, Any]]:
     """Each layer, its meaning and its tables: what each is made by, reads, and rests on in the end."""
     return [
-        {"layer": layer, "meaning": meaning, "tables": [_table_told(model) for model in load_catalog().layer(layer)]}
+        {"layer": layer, "meaning": meaning, "tables": [_table_page(model) for model in load_catalog().layer(layer)]}
         for layer, meaning in _LAYERS.items()
     ]
 
 
-def _table_told(model: Model) -> dict[str, Any]:
+def _table_page(model: Model) -> dict[str, Any]:
     path = model.path.relative_to(resources.ROOT) if model.path.is_relative_to(resources.ROOT) else model.path.name
     return {
         "name": model.name,
@@ -94,11 +94,11 @@ def _lineage() -> str:
     parts = [
         f"# Lineage\n\n{_MADE}",
         "Which table is made from which, by which file, and what deliveries it rests on in the end. A table in\n"
-        "italics is computed where it is read and kept nowhere. The same graph, live, is the asset graph of Dagster.",
+        "italics is a view, computed where it is read. The same graph, live, is the asset graph of Dagster.",
         *(
-            f"## {told['layer'].capitalize()}\n\n{told['meaning']}\n\n"
-            f"{_table(_LINEAGE, map(_made_from, told['tables']))}"
-            for told in lineage_told()
+            f"## {layer['layer'].capitalize()}\n\n{layer['meaning']}\n\n"
+            f"{_table(_LINEAGE, map(_made_from, layer['tables']))}"
+            for layer in lineage_layers()
         ),
     ]
     return _page(parts)
@@ -107,9 +107,9 @@ def _lineage() -> str:
 _LINEAGE = ("table", "one row per", "made by", "reads", "rests on, in the end")
 
 
-def _made_from(told: dict[str, Any]) -> tuple[str, ...]:
-    name = f"`{told['name']}`" if told["is_stored"] else f"*`{told['name']}`*"
-    return name, told["grain"], f"`{told['made_by']}`", _names(told["reads"]), _names(told["rests_on"])
+def _made_from(table: dict[str, Any]) -> tuple[str, ...]:
+    name = f"`{table['name']}`" if table["is_stored"] else f"*`{table['name']}`*"
+    return name, table["grain"], f"`{table['made_by']}`", _names(table["reads"]), _names(table["rests_on"])
 
 
 def _sources(model: Model) -> set[str]:

@@ -71,7 +71,7 @@ def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
         engine.view("charge", [exact])
         engine.write(f"select {', '.join(map(_in_parquet, columns))} from charge", parquet)
         engine.write_csv(f"select {', '.join(map(_in_csv, columns))} from charge", csv)
-        exported = _told(engine, period, folder)
+        exported = _exported(engine, period, folder)
         parquet.replace(folder / f"{NAME}.parquet")
         csv.replace(folder / f"{NAME}.csv")
     return exported
@@ -96,7 +96,7 @@ def _refuse_file(out: Path) -> None:
     for place in (out / FOLDER, out, *out.parents):
         if place.exists():
             if not place.is_dir():
-                raise UsageError(f"{place} is a file; give --out a folder.")
+                raise UsageError(f"{place} is a file; choose a folder with --out.")
             return
 
 
@@ -136,7 +136,7 @@ def _in_csv(column: Column) -> str:
     return f'"{column.name}"'
 
 
-def _told(engine: DuckDBEngine, period: str, folder: Path) -> Exported:
+def _exported(engine: DuckDBEngine, period: str, folder: Path) -> Exported:
     rows = engine.query(
         'select "BillingCurrency", count(*), sum("BilledCost"), sum("EffectiveCost") from charge group by 1 order by 1'
     ).rows()

@@ -27,11 +27,11 @@ def say_three_figures(engine: Engine, console: Console) -> None:
         console.say(f"Training runs cost      {run:>13}   effective, all delivered months")
         console.say(f"Paid for and not used   {unused:>13}   effective: idle, unattributed, unused capacity")
     for row in pair:
-        cheaper = "cheaper" if row["saving_ratio"] > 0 else "dearer"
+        cheaper = "cheaper" if row["saving_ratio"] > 0 else "more expensive"
         model = row["workload_id"].split(" / ")[0]
         runs = f"{row['gpu_run_count']} against {row['trainium_run_count']} runs"
         console.say(
-            f"Trainium beside GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {model}, {runs}, "
+            f"Trainium versus GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {model}, {runs}, "
             f"effective: {row['verdict']}"
         )
     console.say("")

@@ -1,1 +1,1 @@
-"""The price book, and comparisons priced again by it."""
+"""The price book, and comparisons repriced with it."""

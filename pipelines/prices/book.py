@@ -1,4 +1,4 @@
-"""Prices of instance-hours by the day they hold from: the reviewed list, or as a publication refreshed it."""
+"""Prices of instance-hours with effective dates: the reviewed list, or the list as refreshed by a publication."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipelines.base.errors import UsageError
 from pipelines.engine import Engine
 
 OFFERS = ("on_demand", "capacity_block", "reserved")
-# Pages that tell the rate of a block or of a reservation do not tell the region.
+# Pages with the rate of a Capacity Block or a reservation do not name the region.
 UNSTATED = "unstated"
 # NeuronCores of one accelerator (facts aws-billing 5).
 CORES = {"Trainium": 2, "Inferentia2": 2, "Trainium2": 8, "Trainium3": 8}
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Price:
-    """USD an hour of the whole instance, the day it holds from and who says so."""
+    """USD per hour of the whole instance, its effective date and its source."""
 
     instance_type: str
     offer: str
@@ -39,14 +39,14 @@ class Price:
 
     @property
     def since(self) -> str:
-        """The day as told to people."""
+        """The effective date as text."""
         if self.from_date is None:
-            return "as given"
+            return "as entered"
         return f"{'from' if self.is_from_date_exact else 'by'} {self.from_date}"
 
 
 class PriceBook:
-    """Looks prices up; a type, day or region it lacks is a UsageError that says what it has."""
+    """Looks prices up; a type, day or region it lacks is a UsageError that lists what it has."""
 
     def __init__(self, rows: pl.DataFrame):
         self._rows = rows.select(_COLUMNS)
@@ -66,7 +66,7 @@ class PriceBook:
         if held.is_empty():
             first = offered["from_date"].min()
             raise UsageError(
-                f"The price book has no {offer} price of {instance_type} in {region_id} before {first}; ask for that "
+                f"The price book has no {offer} price of {instance_type} in {region_id} before {first}; choose that "
                 "day or a later one."
             )
         row = held.row(-1, named=True)
@@ -75,8 +75,8 @@ class PriceBook:
             row["is_from_date_exact"],
         )  # fmt: skip
 
-    def given(self, instance_type: str, usd_per_hour: Decimal, option: str) -> Price:
-        """A price somebody states; UsageError where it is plainly that of an accelerator or of a core."""
+    def entered(self, instance_type: str, usd_per_hour: Decimal, option: str) -> Price:
+        """A price from the command line; UsageError where it is clearly that of an accelerator or a core."""
         for row in self._known(instance_type, None).iter_rows(named=True):
             chips, cores = row["accelerator_count"] or 1, CORES.get(row["accelerator_name"], 1)
             of = price_of_what(usd_per_hour, row["price_per_hour_usd"], chips, cores)
@@ -84,9 +84,9 @@ class PriceBook:
                 raise UsageError(
                     f"{option} {usd_per_hour} is the price of one {of} of {instance_type} (the book: "
                     f"{row['price_per_hour_usd'].normalize():f} an hour of the whole instance, {chips} × "
-                    f"{row['accelerator_name']}); give that of one whole instance."
+                    f"{row['accelerator_name']}); enter the price of the whole instance."
                 )
-        return Price(instance_type, "as stated", usd_per_hour, None, "given", "given on the command line")
+        return Price(instance_type, "as entered", usd_per_hour, None, "entered", "entered on the command line")
 
     def family(self, instance_type: str) -> str:
         """gpu, trainium or another accelerator family."""
@@ -102,7 +102,7 @@ class PriceBook:
         return sorted(set(self._known(instance_type, None)["region_id"]) - {UNSTATED})
 
     def _unknown(self, name: str) -> str:
-        """Why there is no such type: another word for it, the chip's name, or nothing near."""
+        """Why a type is unknown: an accelerator name, a SageMaker type, or a misspelling."""
         rows = self._rows.drop_nulls("accelerator_name")
         chips = {chip.lower().replace(" ", ""): chip for chip in rows["accelerator_name"]}
         chip = chips.get(name.lower().replace(" ", ""))
@@ -122,7 +122,7 @@ class PriceBook:
 
 
 def reviewed_book() -> PriceBook:
-    """The reviewed list alone, as it comes with this installation."""
+    """The reviewed list of this installation."""
     listed = pl.read_csv(resources.REFERENCE / "ref_list_price.csv", infer_schema=False)
     machines = pl.read_csv(resources.REFERENCE / "ref_instance_type.csv", infer_schema=False)
     return PriceBook(

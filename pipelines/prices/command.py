@@ -15,56 +15,56 @@ from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.options import Config, Csv, Form, Json, form_of, settings_of
 
-Number = Annotated[str | None, typer.Option(help="USD an hour of the whole instance the claim was made with.")]
+Number = Annotated[str | None, typer.Option(help="Price of the claim: USD per hour of the whole instance.")]
 
 
 def reprice(
-    workload: Annotated[str | None, typer.Argument(help="A workload of ours, or a part of its name.")] = None,
-    at: Annotated[str | None, typer.Option("--at", help="Day whose prices are taken, as 2026-08-01.")] = None,
-    claim: Annotated[str | None, typer.Option("--claim", help="A stated saving instead: 46.3% or 0.463.")] = None,
+    workload: Annotated[str | None, typer.Argument(help="A workload_id, or a part of it.")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Reprice to this date, such as 2026-08-01.")] = None,
+    claim: Annotated[str | None, typer.Option("--claim", help="A published saving instead: 46.3% or 0.463.")] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="GPU instance type of the claim.")] = None,
     trainium: Annotated[str | None, typer.Option("--trainium", help="Trainium instance type of the claim.")] = None,
-    then: Annotated[str | None, typer.Option("--then", help="Day whose prices the claim was made with.")] = None,
+    then: Annotated[str | None, typer.Option("--then", help="Price date of the claim.")] = None,
     gpu_price: Number = None,
     trainium_price: Number = None,
     table: Annotated[
-        Path | None, typer.Option("--table", help="CSV of stated prices per million: do they follow from their inputs?")
+        Path | None, typer.Option("--table", help="CSV of published prices per million, checked against their inputs.")
     ] = None,
     offer: Annotated[str, typer.Option("--offer", help="on_demand, capacity_block or reserved.")] = "on_demand",
-    region: Annotated[str, typer.Option("--region", help="Region whose prices are taken.")] = "us-east-1",
+    region: Annotated[str, typer.Option("--region", help="Region of the prices.")] = "us-east-1",
     config: Config = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """What a comparison saves at the prices of another day: ours by its hours, a stated claim by its prices."""
+    """Reprice a comparison to another date: a workload by its hours, a published claim by its prices."""
     form = form_of(as_json, as_csv)
     if table is not None:
         if workload is not None or claim is not None or at is not None:
-            raise UsageError("--table is checked alone; ask for a workload or a --claim apart from it.")
+            raise UsageError("--table cannot be combined with a workload, --claim or --at; run them separately.")
         from pipelines.prices.table import check_table
 
         Console().say(check_table(table))
         return
     if at is None:
-        raise UsageError("Give --at the day whose prices are taken, such as 2026-08-01.")
+        raise UsageError("--at is required: the price date, such as 2026-08-01.")
     if (workload is None) == (claim is None):
-        raise UsageError("Give either a workload of ours or --claim, such as 46.3%.")
+        raise UsageError("Give either a workload or --claim, such as 46.3%.")
     from pipelines.prices.book import OFFERS
 
     if offer not in OFFERS:
-        raise UsageError(f"--offer {offer} is none; choose one of {', '.join(OFFERS)}.")
+        raise UsageError(f"--offer {offer} is not an offer; choose one of {', '.join(OFFERS)}.")
     day = _day("--at", at)
     if workload is not None:
-        stated = {
+        claim_options = {
             "--gpu": gpu,
             "--trainium": trainium,
             "--then": then,
             "--gpu-price": gpu_price,
             "--trainium-price": trainium_price,
         }
-        for option, value in stated.items():
+        for option, value in claim_options.items():
             if value is not None:
-                raise UsageError(f"{option} belongs to --claim; what {workload} ran on, its bill says.")
+                raise UsageError(f"{option} requires --claim; the types and prices of {workload} come from its bill.")
         found = _own(config, workload, day, offer, region)
     else:
         found = [_claimed(claim or "", (gpu, trainium), then, (gpu_price, trainium_price), day, offer, region)]
@@ -92,7 +92,7 @@ def _claimed(  # type: ignore[no-untyped-def]
     offer: str,
     region: str,
 ):
-    """A claim is somebody else's: priced by the reviewed list, which everybody has, not by our own bill."""
+    """A published claim is repriced with the reviewed list, not with the prices of our own bill."""
     from pipelines.prices.book import reviewed_book
     from pipelines.prices.reprice import parse_saving, reprice_claim
 
@@ -102,14 +102,14 @@ def _claimed(  # type: ignore[no-untyped-def]
     now = []
     for option, instance_type, price in zip(options, types, prices, strict=True):
         if instance_type is None:
-            raise UsageError(f"Give {option} the instance type the claim is about.")
+            raise UsageError(f"{option} is required: the instance type of the claim.")
         now.append(book.at(instance_type, at, offer, region))
         if price is not None:
-            before.append(book.given(instance_type, _usd(f"{option}-price", price), f"{option}-price"))
+            before.append(book.entered(instance_type, _usd(f"{option}-price", price), f"{option}-price"))
         elif then is not None:
             before.append(book.at(instance_type, _day("--then", then), offer, region))
         else:
-            raise UsageError(f"Give --then the day whose prices the claim was made with, or {option}-price.")
+            raise UsageError(f"--then is required: the price date of the claim; or give {option}-price.")
     _refuse_sides(book, now)
     return reprice_claim(saving, (before[0], before[1]), (now[0], now[1]), at, region)
 
@@ -119,7 +119,7 @@ def _refuse_sides(book, now) -> None:  # type: ignore[no-untyped-def]
         family = book.family(price.instance_type)
         if family != wanted:
             raise UsageError(
-                f"{option} {price.instance_type} is of the family {family}; swap the two, or name another type."
+                f"{option} {price.instance_type} belongs to family {family}; swap the two or choose another type."
             )
 
 
@@ -127,7 +127,7 @@ def _day(option: str, text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{option} {text} is no day; write one such as 2026-08-01.") from None
+        raise UsageError(f"{option} {text} is not a date; expected YYYY-MM-DD, such as 2026-08-01.") from None
 
 
 def _usd(option: str, text: str) -> Decimal:
@@ -136,7 +136,7 @@ def _usd(option: str, text: str) -> Decimal:
     except InvalidOperation:
         price = Decimal(0)
     if not price.is_finite() or price <= 0:
-        raise UsageError(f"{option} {text} is no price; write USD an hour of the whole instance, such as 21.50.")
+        raise UsageError(f"{option} {text} is not a price; expected USD per hour of the whole instance, such as 21.50.")
     return price
 
 

@@ -1,4 +1,4 @@
-"""A comparison at the prices of another day: our own by the hours its runs took, a stated one by its prices' ratios."""
+"""A comparison repriced to another date: a workload by the hours of its runs, a published claim by price ratios."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Repriced:
 
 
 def parse_saving(text: str) -> Decimal:
-    """A stated saving, `46.3%` or `0.463`; UsageError for what could be either."""
+    """A saving as a ratio, from `46.3%` or `0.463`; UsageError where the unit is unclear."""
     found = re.fullmatch(r"\s*([+-]?[0-9]*\.?[0-9]+)\s*(%?)\s*", text)
     if not found:
-        raise UsageError(f"--claim {text} is no saving; write it as 46.3% or 0.463.")
+        raise UsageError(f"--claim {text} is not a saving; expected 46.3% or 0.463.")
     saving = Decimal(found[1]) / (100 if found[2] else 1)
     if not found[2] and abs(saving) > 1:
-        raise UsageError(f"--claim {text} is no ratio; write {text.strip()}% if it is a percentage.")
+        raise UsageError(f"--claim {text} is not a ratio; write {text.strip()}% if it is a percentage.")
     if saving >= 1:
         raise UsageError(f"--claim {text} would make Trainium free; a saving is below 100%.")
     return saving
@@ -63,7 +63,7 @@ def parse_saving(text: str) -> Decimal:
 def reprice_claim(
     saving: Decimal, then: tuple[Price, Price], now: tuple[Price, Price], at: date, region: str
 ) -> Repriced:
-    """A stated saving at other prices of the same two instance types."""
+    """A published saving at other prices of the same two instance types."""
     (gpu_then, trainium_then), (gpu, trainium) = then, now
     return Repriced(
         subject=f"{gpu.instance_type} and {trainium.instance_type}",
@@ -95,7 +95,7 @@ def reprice_workload(
         "group by all having max(saving_ratio) is not null order by all"
     )
     if pairs.is_empty():
-        raise CheckError(f"{workload_id} cannot be priced again: {_one_sided(marts, workload_id)}.")
+        raise CheckError(f"{workload_id} cannot be repriced: {_one_sided(marts, workload_id)}.")
     return [_pair(marts, book, pair, at, offer, region) for pair in pairs.iter_rows(named=True)]
 
 
@@ -141,34 +141,32 @@ def _hours(marts: Engine, pair: dict[str, Any], instance_type: str) -> tuple[Dec
     """Geometric mean of the instance-hours a unit took, and the runs it is of: the very ones compared."""
     pair_is = " and ".join(f"{name} = {quoted(pair[name])}" for name in _PAIR)
     row = marts.query(
-        "select count(*) as runs, count(unit_instance_hours) filter (where unit_instance_hours > 0) as told, "
+        "select count(*) as runs, count(unit_instance_hours) filter (where unit_instance_hours > 0) as known, "
         "exp(avg(ln(unit_instance_hours) order by run_id) filter (where unit_instance_hours > 0)) "
         "as hours "
         f"from detail_run_unit_cost where instance_type = {quoted(instance_type)} "
         f"and unit_measure = {quoted(pair['unit_measure'])} and run_id in (select run_id from detail_compared_run "
         f"where comparison_part = 'compared' and cost_basis = 'effective' and {pair_is})"
     ).row(0, named=True)
-    if row["told"] == 0 or row["told"] != row["runs"]:
+    if row["known"] == 0 or row["known"] != row["runs"]:
         raise CheckError(
-            f"{pair['workload_id']} cannot be priced again: the bill tells the instance-hours of {row['told']} of its "
+            f"{pair['workload_id']} cannot be repriced: the bill has the instance-hours of {row['known']} of its "
             f"{row['runs']} completed runs on {instance_type}."
         )
     return Decimal(repr(row["hours"])).quantize(Decimal("1e-15")), row["runs"]
 
 
-def _workload(marts: Engine, asked: str) -> str:
+def _workload(marts: Engine, name: str) -> str:
     """The workload named, whole or by a part that only it has."""
     known: list[str] = marts.query("select distinct workload_id from mart_run_cost order by 1")["workload_id"].to_list()
-    if asked in known:
-        return asked
-    found = [name for name in known if asked.lower() in name.lower()]
+    if name in known:
+        return name
+    found = [workload for workload in known if name.lower() in workload.lower()]
     if len(found) == 1:
         return found[0]
     if found:
-        raise UsageError(f"{asked} names {len(found)} workloads, such as {found[0]} and {found[1]}; write more of it.")
-    raise UsageError(
-        f"There is no workload {asked}; `trainledger query` of mart_silicon_comparison lists those compared."
-    )
+        raise UsageError(f"{name} matches {len(found)} workloads, such as {found[0]} and {found[1]}; write more of it.")
+    raise UsageError(f"Workload {name} not found; `trainledger compare` lists the compared workloads.")
 
 
 def _one_sided(marts: Engine, workload_id: str) -> str:
@@ -177,7 +175,7 @@ def _one_sided(marts: Engine, workload_id: str) -> str:
         f"from mart_run_cost where workload_id = {quoted(workload_id)} group by all order by all"
     )
     counts = dict(runs.group_by("accelerator_family").agg(pl.col("runs").sum()).iter_rows())
-    told = " and ".join(
+    counted = " and ".join(
         f"{counts.get(family) or 'no'} on {name}" for family, name in (("gpu", "GPU"), ("trainium", "Trainium"))
     )
     if all(counts.get(family) for family in SIDES):
@@ -186,5 +184,5 @@ def _one_sided(marts: Engine, workload_id: str) -> str:
         )["verdict_reason"]
         if len(reasons):
             return f"its comparison claims nothing: {reasons[0]}"
-        return f"it has {told}, but no unit of work that every run of both sides measured"
-    return f"of its completed runs the bill has {told}"
+        return f"it has {counted}, but no unit of work that every run of both sides measured"
+    return f"of its completed runs the bill has {counted}"

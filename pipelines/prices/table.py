@@ -1,4 +1,4 @@
-"""A stated table of prices per million, held against the throughputs and hourly rates printed beside them."""
+"""A published table of prices per million, checked against its own throughputs and hourly rates."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ COLUMNS = ("name", "units_per_second", "price_per_hour_usd", "printed_usd_per_mi
 
 
 def check_table(path: Path) -> str:
-    """That a table follows from its inputs, in words.
+    """The sentence that a table follows from its inputs.
 
-    CheckError with a sentence a row that does not; UsageError for a file that is no such table.
+    CheckError with a sentence for each row that does not; UsageError for a file that is not such a table.
     """
     rows = _read(path)
-    if said := reconcile(rows):
-        raise CheckError(f"{path.name} is not priced again. " + " ".join(said))
+    if differences := reconcile(rows):
+        raise CheckError(f"{path.name} does not follow from its inputs. " + " ".join(differences))
     return f"All {len(rows)} prices of {path.name} follow from their inputs."
 
 
@@ -34,7 +34,7 @@ def _read(path: Path) -> list[PublishedPrice]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path} cannot be read as CSV ({error}); give a UTF-8 file.") from None
     if not rows:
-        raise UsageError(f"{path} has no row below its header; write one a price.")
+        raise UsageError(f"{path} has no row below its header; add one row per price.")
     return rows
 
 
@@ -47,7 +47,7 @@ def _row(path: Path, line: int, row: dict[str, str]) -> PublishedPrice:
             amount = Decimal(0)
         if not amount.is_finite() or amount <= 0:
             raise UsageError(
-                f"{path} line {line}: {name} {row[name] or 'is empty and'} is no number above zero; mend it."
+                f"{path} line {line}: {name} {row[name] or 'is empty and'} is not a positive number; correct it."
             )
         amounts.append(amount)
     return PublishedPrice(row["name"], *amounts)

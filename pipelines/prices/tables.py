@@ -1,4 +1,4 @@
-"""A repriced comparison as people read it, and as programs do."""
+"""A repriced comparison as a table for people and as rows for programs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def frame_of(found: Sequence[Repriced]) -> pl.DataFrame:
 
 
 def show(found: Sequence[Repriced], console: Console) -> None:
-    """Print each comparison: both sides, then what it saves in words."""
+    """Print each comparison: both instance types, then the saving in sentences."""
     for number, one in enumerate(found):
         if number:
             console.say("")
@@ -92,20 +92,20 @@ def _page(one: Repriced, width: int) -> list[str]:
         ]
         lines += grid(head, rows, 2, width)
     interval = f" ({_percent(one.low)} to {_percent(one.high)})" if one.low is not None and one.high is not None else ""
-    cheaper = f"Trainium is {_percent(abs(one.saving))} {'cheaper' if one.saving >= 0 else 'dearer'}"
-    said = [
+    cheaper = f"Trainium is {_percent(abs(one.saving))} {'cheaper' if one.saving >= 0 else 'more expensive'}"
+    sentences = [
         f"At these prices {cheaper}{interval}; {one.before} it was {_percent(one.saving_before)}.",
-        f"The two cost the same at {_usd(one.break_even_gpu_usd)} USD an hour of {one.gpu.instance_type}.",
+        f"The two cost the same at {_usd(one.break_even_gpu_usd)} USD per hour of {one.gpu.instance_type}.",
         *(f"{note[0].upper()}{note[1:]}." for note in one.notes),
         *_sources(one),
-        "Basis: list, machines alone; commitments, credits and what is not instance time are left out.",
+        "Basis: list price of instances only; commitments, credits, storage and network are excluded.",
     ]
-    return lines + [line for sentence in said for line in folded(sentence, width, indent="")]
+    return lines + [line for sentence in sentences for line in folded(sentence, width, indent="")]
 
 
 def _sources(one: Repriced) -> list[str]:
-    told = [f"{price.instance_type}: {price.source}." for price in (*(one.then or ()), one.gpu, one.trainium)]
-    return list(dict.fromkeys(told))
+    sources = [f"{price.instance_type}: {price.source}." for price in (*(one.then or ()), one.gpu, one.trainium)]
+    return list(dict.fromkeys(sources))
 
 
 def _percent(ratio: Decimal | None) -> str:

@@ -128,7 +128,7 @@ def test_explain_says_what_the_command_says(site: Site, capsys: pytest.CaptureFi
 
 def test_explain_of_what_is_not_there_is_not_found(site: Site) -> None:
     status, page = site.get("/explain?kind=run&word=trn-9")
-    assert status == 404 and "There is no run 'trn-9'; the nearest is trn-1." in text_of(page)
+    assert status == 404 and "'trn-9' is not a known run; did you mean trn-1?" in text_of(page)
 
 
 def test_a_month_of_the_ledger_is_explained(site: Site) -> None:

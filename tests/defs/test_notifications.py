@@ -92,7 +92,10 @@ def test_a_publication_is_told_once_on_every_channel(config: Path, mailbox: Mail
         "trainledger: 2 budgets reached a threshold",
     ]
     report, anomaly, budgets = posted(webhook)
-    assert "July 2026 is closed: $156.00 effective, of it $156.00 in runs and $0.00 idle; $156.00 billed." in report
+    assert (
+        "July 2026 is closed: $156.00 effective cost, including $156.00 in runs and $0.00 idle; $156.00 billed."
+        in report
+    )
     assert "run nightly-10, 2026-07-14: 30.00 USD per run is 3.0 times the median of its 9 earlier runs" in anomaly
     assert "nlp spent $134.50 of $200.00 for July 2026, 67.3%: past 50.0%, on day 14 of 31." in budgets
     assert "ocr spent $21.50 of $21.50 for July 2026, 100.0%: past 100.0%, on day 14 of 31." in budgets

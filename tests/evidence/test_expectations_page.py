@@ -77,7 +77,7 @@ def test_a_forged_page_is_named_and_so_are_forged_records(gated: Path, capsys: C
         unique["expectation"] = "expect_column_values_to_be_unique"
         checks[:] = [c for c in checks if (c["table"], c["check"]) != ("marts/mart_run_cost", "status_not_null")]
 
-    assert "is not what its inputs give" in str(refused(rewritten(gated, change, sealed=True)))
+    assert "differs from what its inputs give" in str(refused(rewritten(gated, change, sealed=True)))
     shown = " ".join(capsys.readouterr().out.split())
     for part_ in (PAGE, PAPER, "key_unique", "expect_column_values_to_be_unique", "status_not_null", "no result"):
         assert part_ in shown

@@ -109,7 +109,7 @@ def test_a_drawing_that_was_added_to_a_report_is_named(pack: Path, capsys: Captu
     def change(held: dict[str, bytes]) -> None:
         held["reports/savings.html"] = held["reports/savings.html"].replace(b"</h1>", b"</h1>" + inserted.encode(), 1)
 
-    assert "is not what its inputs give" in str(refused(rewritten(pack, change, sealed=True)))
+    assert "differs from what its inputs give" in str(refused(rewritten(pack, change, sealed=True)))
     assert "cost $1.00" in capsys.readouterr().out
 
 
@@ -153,7 +153,7 @@ def test_the_digests_of_bills_are_those_of_the_bills_in_the_pack(pack: Path, cap
         inputs["deliveries"][0]["files"][0]["kept_sha256"] = "0" * 64
         held["inputs.json"] = json.dumps(inputs).encode()
 
-    assert "is not what its inputs give: 1 difference" in str(refused(rewritten(pack, change, sealed=True)))
+    assert "differs from what its inputs give: 1 difference" in str(refused(rewritten(pack, change, sealed=True)))
     assert "kept_sha256" in capsys.readouterr().out
 
 

@@ -130,7 +130,7 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
     old = pack_of(copied, "old.zip", as_of=first)
     error = refused(old)
     assert (error.exit_code, str(error).startswith("Delivery 21.50 (payer, 2026-08)")) == (3, True)
-    with pytest.raises(SourceError, match=r"kept no more, so they cannot be bundled"):
+    with pytest.raises(SourceError, match=r"no longer stored, so they cannot be bundled"):
         pack_of(copied, "old.zip", as_of=first, bundle=True)
     # Without what was published before, the restatement and what rests on it are left out, and told.
     shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_figure_cost")

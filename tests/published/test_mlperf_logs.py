@@ -105,6 +105,5 @@ def test_no_trainium_entry_no_verdict(built: Builder, capsys: pytest.CaptureFixt
     said = run_command(capsys, "reprice", workload, "--at", "2026-08-01", "--config", str(config))
     assert said.code == 1
     assert (
-        said.error
-        == f"{workload} cannot be priced again: of its completed runs the bill has 2 on GPU and no on Trainium."
+        said.error == f"{workload} cannot be repriced: of its completed runs the bill has 2 on GPU and no on Trainium."
     )

@@ -115,7 +115,7 @@ def test_s8_by_blocks_is_an_offer_of_its_own(pretraining: Path, capsys: pytest.C
 
 def test_it_says_which_is_dearer_in_words_and_as_a_table(pretraining: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = run_command(capsys, "reprice", "llama-3.1-8b", "--at", "2026-08-01", "--config", str(pretraining))
-    assert "Trainium is 65.8 % dearer; measured on the bill, list it was 7.2 %" in said.out
+    assert "Trainium is 65.8 % more expensive; measured on the bill, list it was 7.2 %" in said.out
     table = run_command(capsys, "reprice", "llama", "--at", "2026-08-01", "--csv", "--config", str(pretraining))
     (row,) = csv.DictReader(io.StringIO(table.out))
     assert row["gpu_price_per_hour_usd"] == "55.040000"

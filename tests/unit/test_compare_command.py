@@ -114,11 +114,11 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        pytest.param(["alone / corp-v3 / seq 8192"], "runs completed on GPU are 1 and on Trainium 0", id="one-sided"),
-        pytest.param(["nobody"], "No run is of a workload 'nobody'", id="unknown"),
+        pytest.param(["alone / corp-v3 / seq 8192"], "it has 1 completed runs on GPU and 0 on", id="one-sided"),
+        pytest.param(["nobody"], "Workload 'nobody' not found", id="unknown"),
         pytest.param(["corp-v3"], "part of several workloads: free / corp-v3", id="ambiguous"),
         pytest.param(
-            ["win", "--basis", "net"], "--basis net is none; write one of effective, list, billed", id="basis"
+            ["win", "--basis", "net"], "--basis net is not a basis; choose one of effective, list, billed", id="basis"
         ),
         pytest.param(["win", "--json", "--csv"], "not both", id="two forms"),
     ],
@@ -130,10 +130,10 @@ def test_what_cannot_be_compared_is_said(built: tuple[Builder, Path], words: lis
 def test_it_says_where_the_workload_leans_and_what_a_spike_would_cost(built: tuple[Builder, Path]) -> None:
     """Figures as the story's README derives them."""
     lose, worse = " ".join(told(built[1], "lose").split()), " ".join(told(built[1], "worse").split())
-    assert "Lean: GPU; arithmetic: disproven" in lose
+    assert "Advice: GPU; arithmetic: disproven" in lose
     assert "At stake: $33.10 a month on GPU, measured" in lose
-    assert "Spike:" not in lose
-    assert "Lean: run a spike; arithmetic: not comparable: final eval_loss" in worse
+    assert "Pilot:" not in lose
+    assert "Advice: run a pilot; arithmetic: not comparable: final eval_loss" in worse
     assert "At stake: at most all of $49.65 a month" in worse
-    assert "Spike: 0 runs on p5.48xlarge and 3 on trn1.32xlarge for $16.55" in worse
+    assert "Pilot: 0 runs on p5.48xlarge and 3 on trn1.32xlarge for $16.55" in worse
     assert "above 29.3%, which pays the port back" in worse

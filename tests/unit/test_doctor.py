@@ -41,14 +41,14 @@ def test_a_good_ledger_has_nothing_wrong(tmp_path: Path) -> None:
     findings = by_check(tmp_path / "trainledger.toml")
     assert {finding.status for finding in findings.values()} <= {"ok", "warn", "not checked"}
     assert exit_code(findings.values()) == 0
-    bill = {check: finding.said for (subject, check), finding in findings.items() if subject == "billing payer"}
-    assert bill["kind"] == "CUR 2.0, as its manifest says."
+    bill = {check: finding.message for (subject, check), finding in findings.items() if subject == "billing payer"}
+    assert bill["kind"] == "CUR 2.0, according to its manifest."
     assert bill["months"] == "2026-07, 1 month without a gap."
     assert bill["hourly"] == "usage comes by the hour (2026-07)."
     assert bill["resource ids"] == "100% of usage lines name one."
     # From 11:00 on the 3rd to noon of the 4th.
     assert bill["newest usage"] == "2026-07-03 11:00 UTC, 25 hours ago."
-    assert findings["warehouse", "publication"].said.endswith("1 billing months.")
+    assert findings["warehouse", "publication"].message.endswith("1 billing months.")
 
 
 def test_a_daily_export_fails(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_daily_export_fails(tmp_path: Path) -> None:
     )
     findings = found(tmp_path, {"2026-07": [day]})
     assert findings["billing payer", "hourly"].status == "fail"
-    assert "the lines are daily" in findings["billing payer", "hourly"].said
+    assert "the lines are daily" in findings["billing payer", "hourly"].message
     assert exit_code(findings.values()) == 1
 
 
@@ -77,7 +77,7 @@ def test_a_month_without_usage_says_what_it_cannot_tell(tmp_path: Path) -> None:
 def test_a_month_nobody_delivered_is_named(tmp_path: Path) -> None:
     lines = {"2026-04": [hour("2026-04-03T10")], "2026-07": [hour()]}
     finding = found(tmp_path, lines)["billing payer", "months"]
-    assert (finding.status, "without 2026-05, 2026-06" in finding.said) == ("warn", True)
+    assert (finding.status, "without 2026-05, 2026-06" in finding.message) == ("warn", True)
 
 
 def test_a_fee_dated_into_the_future_is_no_usage(tmp_path: Path) -> None:
@@ -85,12 +85,12 @@ def test_a_fee_dated_into_the_future_is_no_usage(tmp_path: Path) -> None:
     fee = hour("2026-07-30T10", line_item_line_item_type="SavingsPlanRecurringFee", line_item_resource_id="")
     ahead = hour("2026-07-30T11")
     finding = found(tmp_path, {"2026-07": [hour(), fee, ahead]})["billing payer", "newest usage"]
-    assert finding.said == "2026-07-03 10:00 UTC, 26 hours ago."
+    assert finding.message == "2026-07-03 10:00 UTC, 26 hours ago."
 
 
 def test_old_usage_is_a_warning(tmp_path: Path) -> None:
     finding = found(tmp_path, {"2026-06": [hour("2026-06-30T10")]})["billing payer", "newest usage"]
-    assert (finding.status, finding.said) == ("warn", "2026-06-30 10:00 UTC, 4 days ago.")
+    assert (finding.status, finding.message) == ("warn", "2026-06-30 10:00 UTC, 4 days ago.")
 
 
 def test_tags_are_told_with_the_dollars_they_cover(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_tags_are_told_with_the_dollars_they_cover(tmp_path: Path) -> None:
         "found as user_run_id; on 55.04 of 110.08 USD of usage, before commitments.",
     )
     assert findings["billing payer", "tag team"].status == "warn"
-    assert "none of team, Team is in the bill" in findings["billing payer", "tag team"].said
+    assert "none of team, Team is in the bill" in findings["billing payer", "tag team"].message
 
 
 def test_a_delivery_that_is_not_whole_is_a_warning(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_delivery_that_is_not_whole_is_a_warning(tmp_path: Path) -> None:
     add_file(export, None)
     finding = by_check(write_config(tmp_path, billing=export))["billing payer", "newest delivery"]
     assert finding.status == "warn"
-    assert "1 file its manifest names are not there" in finding.said
+    assert "1 file its manifest lists are missing" in finding.message
 
 
 def test_an_unread_delivery_is_judged_by_one_file_and_says_so(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_an_unread_delivery_is_judged_by_one_file_and_says_so(tmp_path: Path) ->
     whole = next(export.rglob("*.csv.gz"))
     add_file(export, gzip.decompress(whole.read_bytes()))
     findings = by_check(write_config(tmp_path, billing=export))
-    assert "seen in 1 of 2 files" in findings["billing payer", "hourly"].said
+    assert "seen in 1 of 2 files" in findings["billing payer", "hourly"].message
     assert not (tmp_path / "warehouse").exists(), "a question has written something"
 
 
@@ -138,8 +138,8 @@ def add_file(export: Path, text: bytes | None) -> None:
 
 def test_split_and_capacity_columns_show_what_the_export_was_asked_for(tmp_path: Path) -> None:
     findings = found(tmp_path, {"2026-07": [hour(split_line_item_split_cost="", resource_tags="")]})
-    assert findings["billing payer", "split cost data"].said == "on."
-    assert findings["billing payer", "capacity data"].said == "off; needed only to tell reserved hours apart."
+    assert findings["billing payer", "split cost data"].message == "on."
+    assert findings["billing payer", "capacity data"].message == "off; needed only to separate reserved hours."
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_cannot_be_read_gives_the_exit_code(tmp_path: Path, billing: str, k
     config.write_text(config.read_text().replace('kind = "events"', f'kind = "{kind}"'))
     findings = list(examine(load_settings(config), NOW))
     assert exit_code(findings) == code
-    assert any(said in finding.said for finding in findings if finding.status == "fail")
+    assert any(said in finding.message for finding in findings if finding.status == "fail")
 
 
 def test_a_configuration_without_a_bill_is_a_mistake(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_configuration_without_a_bill_is_a_mistake(tmp_path: Path) -> None:
     config.write_text('[warehouse]\nlocation = "warehouse"\n')
     findings = list(examine(load_settings(config), NOW))
     assert exit_code(findings) == 2
-    assert findings[0].said == "no bill is named; add a [[billing]] source."
+    assert findings[0].message == "no bill is configured; add a [[billing]] source."
 
 
 def test_the_page_fits_80_columns_and_json_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,8 +204,8 @@ def test_reservations_are_read_from_a_folder_or_one_file(tmp_path: Path, locatio
     findings = by_check(with_reservations(tmp_path, RESERVED + BLOCK, location=location))
     subject = "reservations held.csv"
     place = tmp_path / location
-    assert findings[subject, "reachable"].said == f"{place} holds 1 file of reservations."
-    assert findings[subject, "readable"] == Finding(subject, "readable", "ok", "1 reservation told.")
+    assert findings[subject, "reachable"].message == f"{place} holds 1 file of reservations."
+    assert findings[subject, "readable"] == Finding(subject, "readable", "ok", "1 reservation found.")
 
 
 def test_registrations_are_read_as_a_build_reads_them(tmp_path: Path) -> None:
@@ -213,24 +213,24 @@ def test_registrations_are_read_as_a_build_reads_them(tmp_path: Path) -> None:
     folder = tmp_path / "registered"
     folder.mkdir()
     config.write_text(f'{config.read_text()}\n[proof]\nregistrations = "{folder}"\n')
-    assert by_check(config)["proof", "readable"].said == f"{folder} holds 0 registrations."
+    assert by_check(config)["proof", "readable"].message == f"{folder} holds 0 registrations."
     (folder / "july.toml").write_text('[[registration]]\nname = "july"\n')
     finding = by_check(config)["proof", "readable"]
     assert (finding.status, finding.exit_code) == ("fail", 3)
-    assert "key 'workload_id' is missing" in finding.said
+    assert "key 'workload_id' is missing" in finding.message
 
 
 def test_reservations_a_build_would_refuse_fail(tmp_path: Path) -> None:
     findings = by_check(with_reservations(tmp_path, "reservation_id,started_at\ncr-1,soon\n"))
     finding = findings["reservations held.csv", "readable"]
     assert (finding.status, finding.exit_code) == ("fail", 3)
-    assert "has no columns reservation_kind, ended_at;" in finding.said
+    assert "has no columns reservation_kind, ended_at;" in finding.message
 
 
 def test_a_doubt_about_reservations_is_a_warning(tmp_path: Path) -> None:
     findings = by_check(with_reservations(tmp_path, RESERVED + "cr-1,capacity_block,,\n"))
-    finding = findings["reservations held.csv", "doubt"]
-    assert (finding.status, "cr-1 has no window" in finding.said) == ("warn", True)
+    finding = findings["reservations held.csv", "warning"]
+    assert (finding.status, "cr-1 has no window" in finding.message) == ("warn", True)
 
 
 def test_reservations_of_two_sources_that_disagree_fail(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_reservations_of_two_sources_that_disagree_fail(tmp_path: Path) -> None:
     text = config.read_text()
     config.write_text(text + '\n[[reservations]]\nname = "other"\nlocation = "held/other.csv"\n')
     finding = by_check(config)["reservations", "agree"]
-    assert (finding.status, "cr-1 runs " in finding.said) == ("fail", True)
+    assert (finding.status, "cr-1 runs " in finding.message) == ("fail", True)
 
 
 def test_a_legacy_report_and_focus_are_called_alike(tmp_path: Path) -> None:

@@ -131,8 +131,8 @@ def test_a_missing_permission_is_named(
     act_as("reader", judged, less, monkeypatch)
     findings = found(config)
     assert findings[where].status == "fail"
-    assert findings[where].said.startswith(said)
-    assert findings[where].said.endswith("add it with deploy/iam-policy.json.")
+    assert findings[where].message.startswith(said)
+    assert findings[where].message.endswith("add it with deploy/iam-policy.json.")
     assert exit_code(findings.values()) == 3
 
 
@@ -145,14 +145,14 @@ def test_a_bucket_that_is_not_there_or_does_not_answer_ends_soon(s3: Any, s3_end
     text = config.read_text()
     config.write_text(text.replace("acme-billing", "acme-nothing"))
     findings = found(config)
-    assert "there is no such bucket" in findings["billing payer", "reachable"].said
+    assert "there is no such bucket" in findings["billing payer", "reachable"].message
     # Nothing listens on port 9.
     config.write_text(text.replace(s3_endpoint, "http://127.0.0.1:9"))
     started = time.monotonic()
     findings = found(config)
     assert time.monotonic() - started < 30
-    assert findings["billing payer", "reachable"].said.startswith("s3://acme-billing/cur2/ml-cur2")
-    assert "did not answer" in findings["warehouse", "reachable"].said
+    assert findings["billing payer", "reachable"].message.startswith("s3://acme-billing/cur2/ml-cur2")
+    assert "did not answer" in findings["warehouse", "reachable"].message
     assert exit_code(findings.values()) == 3
 
 
@@ -194,7 +194,7 @@ def exports(bucket: str = "acme-billing", status: str = "HEALTHY", **table: str)
         (exports(), "ok", "TIME_GRANULARITY HOURLY, INCLUDE_RESOURCES TRUE, INCLUDE_SPLIT_COST_ALLOCATION_DATA unset"),
         (exports(TIME_GRANULARITY="DAILY"), "warn", "TIME_GRANULARITY is not HOURLY"),
         (exports(INCLUDE_RESOURCES="FALSE"), "warn", "INCLUDE_RESOURCES is not TRUE"),
-        (exports(status="UNHEALTHY"), "warn", "AWS calls it unhealthy: INSUFFICIENT_PERMISSION"),
+        (exports(status="UNHEALTHY"), "warn", "AWS reports it as unhealthy: INSUFFICIENT_PERMISSION"),
         (exports(bucket="elsewhere"), "not checked", "has no export called ml-cur2 into bucket acme-billing"),
         ({}, "warn", "bcm-data-exports:ListExports on * is denied: add it with deploy/iam-policy.json."),
         ({"ListExports": exports()["ListExports"]}, "warn", f"bcm-data-exports:GetExport on {EXPORT} is denied"),
@@ -206,7 +206,7 @@ def test_the_export_is_held_against_what_the_ledger_needs(
     config = deliver(s3, tmp_path, s3_endpoint)
     api.answers = answers
     finding = found(config, ask_aws=True)["billing payer", "export definition"]
-    assert (finding.status, said in finding.said) == (status, True), finding.said
+    assert (finding.status, said in finding.message) == (status, True), finding.message
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ def test_the_export_is_held_against_what_the_ledger_needs(
     [
         ({}, "ok", "HOURLY, RESOURCES, closed months refreshed."),
         ({"TimeUnit": "DAILY"}, "warn", "its time unit is not HOURLY"),
-        ({"AdditionalSchemaElements": []}, "warn", "it leaves out RESOURCES"),
-        ({"RefreshClosedReports": False}, "warn", "late refunds and credits of closed months will not come"),
+        ({"AdditionalSchemaElements": []}, "warn", "it does not include RESOURCES"),
+        ({"RefreshClosedReports": False}, "warn", "late refunds and credits of closed months are not delivered"),
         ({"S3Bucket": "elsewhere"}, "not checked", "has no report called ml-cur2 into bucket acme-billing"),
     ],
 )
@@ -234,7 +234,7 @@ def test_a_legacy_report_is_held_against_what_the_ledger_needs(
     }
     api.answers = {"DescribeReportDefinitions": {"ReportDefinitions": [report]}}
     finding = found(config, ask_aws=True)["billing payer", "export definition"]
-    assert (finding.status, said in finding.said) == (status, True), finding.said
+    assert (finding.status, said in finding.message) == (status, True), finding.message
 
 
 def test_tags_are_told_by_their_activation(s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path) -> None:
@@ -244,12 +244,12 @@ def test_tags_are_told_by_their_activation(s3: Any, s3_endpoint: str, api: Billi
     api.answers = {"ListCostAllocationTags": [{"CostAllocationTags": known}, {"CostAllocationTags": later}]}
     findings = found(config, ask_aws=True)
     told = {name: findings["billing payer", f"activated {name}"] for name in ("run_id", "owner", "team")}
-    assert (told["run_id"].status, told["run_id"].said) == ("ok", "run-id.")
-    assert (told["owner"].status, told["owner"].said.startswith("Owner is not active")) == ("warn", True)
-    assert (told["team"].status, told["team"].said.startswith("AWS knows none of team, Team")) == ("warn", True)
+    assert (told["run_id"].status, told["run_id"].message) == ("ok", "run-id.")
+    assert (told["owner"].status, told["owner"].message.startswith("Owner is not active")) == ("warn", True)
+    assert (told["team"].status, told["team"].message.startswith("AWS lists none of team, Team")) == ("warn", True)
     api.answers = {}
     denied = found(config, ask_aws=True)["billing payer", "tags activated"]
-    assert denied.said == "ce:ListCostAllocationTags on * is denied: add it with deploy/iam-policy.json."
+    assert denied.message == "ce:ListCostAllocationTags on * is denied: add it with deploy/iam-policy.json."
 
 
 def test_aws_is_not_asked_about_another_store_unless_told_to(
@@ -260,7 +260,7 @@ def test_aws_is_not_asked_about_another_store_unless_told_to(
     assert api.asked == []
     for check in ("export definition", "tags activated"):
         assert findings["billing payer", check].status == "not checked"
-        assert findings["billing payer", check].said.startswith("because endpoint_url names another store")
+        assert findings["billing payer", check].message.startswith("because endpoint_url points to another store")
 
 
 def test_reserved_capacity_is_asked_for_by_a_dry_run(api: BillingApi) -> None:

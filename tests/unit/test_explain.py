@@ -23,7 +23,7 @@ from pipelines.config.settings import load_settings
 from pipelines.engine import Engine
 from pipelines.explain.command import app
 from pipelines.explain.lines import Explanation, behind
-from pipelines.explain.query import Asked, ask_day, ask_invoice, ask_run
+from pipelines.explain.query import Question, for_day, for_invoice, for_run
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 
@@ -32,7 +32,7 @@ Answer = TypeVar("Answer")
 TEN = datetime(2026, 7, 3, 10)
 
 
-def explained(config: Path, ask: Callable[[Engine], Asked], read: Callable[[Explanation], Answer]) -> Answer:
+def explained(config: Path, ask: Callable[[Engine], Question], read: Callable[[Explanation], Answer]) -> Answer:
     """What `read` finds in the checked explanation of what `ask` asks."""
     warehouse = Warehouse(load_settings(config))
     published = published_of(warehouse)
@@ -77,7 +77,7 @@ def shared_hour(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_is_explained_line_by_line(shared_hour: Path) -> None:
-    lines = explained(shared_hour, lambda marts: ask_run(marts, "b"), lambda found: found.lines().to_dicts())
+    lines = explained(shared_hour, lambda marts: for_run(marts, "b"), lambda found: found.lines().to_dicts())
     # The larger part first: half of $55.04 on demand, then half of the plan's $30; the plan's hour is billed at 0,
     # for its negation cancels it (design 3.1).
     assert [[line[basis] for basis in BASES] for line in lines] == [
@@ -106,12 +106,12 @@ def test_what_is_not_shown_is_summed_so_that_every_level_still_adds_up(shared_ho
     def parts(found: Explanation) -> tuple[Decimal, Decimal]:
         return found.lines(1)["effective_cost_usd"].sum(), found.rest(1)["effective_cost_usd"]
 
-    assert explained(shared_hour, lambda marts: ask_run(marts, "b"), parts) == (Decimal("27.52"), Decimal("15"))
+    assert explained(shared_hour, lambda marts: for_run(marts, "b"), parts) == (Decimal("27.52"), Decimal("15"))
 
 
 def test_idle_time_of_a_day_is_explained(shared_hour: Path) -> None:
     chosen = {"bucket": "idle", "account_id": "000033334444"}
-    lines = explained(shared_hour, lambda marts: ask_day(marts, "2026-07-03", chosen), lambda f: f.lines().to_dicts())
+    lines = explained(shared_hour, lambda marts: for_day(marts, "2026-07-03", chosen), lambda f: f.lines().to_dicts())
     # In the second hour nobody held 4 of the 8 GPUs: half of $55.04.
     assert [(line["effective_cost_usd"], line["share_rule"]) for line in lines] == [
         (Decimal("27.52"), "no run used 14400 of 28800 accelerator-seconds")
@@ -120,7 +120,9 @@ def test_idle_time_of_a_day_is_explained(shared_hour: Path) -> None:
 
 def test_an_invoice_is_explained_by_charge_type(shared_hour: Path) -> None:
     types = explained(
-        shared_hour, lambda marts: ask_invoice(marts, "INV-1", JULY, None), lambda found: found.by_charge_type().rows()
+        shared_hour,
+        lambda marts: for_invoice(marts, "INV-1", JULY, None),
+        lambda found: found.by_charge_type().rows(),
     )
     # Charge type, lines, invoiced, ledger, difference: usage and negation of a plan cancel and are billed at 0.
     assert types == [
@@ -133,7 +135,7 @@ def test_an_invoice_is_explained_by_charge_type(shared_hour: Path) -> None:
 def test_what_cancels_on_an_invoice_is_said(shared_hour: Path) -> None:
     page = told_by(["invoice", "INV-1", "--config", str(shared_hour)])
     # Covered use at 55.04 and its negation at -55.04 (the bill above); the hour on demand differs by nothing.
-    assert "What SavingsPlanCoveredUsage and SavingsPlanNegation differ by cancels" in page
+    assert "The differences of SavingsPlanCoveredUsage and SavingsPlanNegation cancel" in page
 
 
 def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(shared_hour: Path) -> None:
@@ -141,11 +143,14 @@ def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(shared_
 
     def counts(found: Explanation) -> list[tuple[int, int]]:
         total = found.total()
-        levels = [found.level(level) for level in found.asked.levels]
+        levels = [found.level(level) for level in found.question.levels]
         summed = [(total["line_count"], sum(level["piece_count"].to_list())) for level in levels]
         return [(total["line_count"], total["piece_count"]), *summed]
 
-    assert explained(shared_hour, lambda marts: ask_invoice(marts, "INV-1", JULY, None), counts) == [(3, 5), (3, 5)]
+    assert explained(shared_hour, lambda marts: for_invoice(marts, "INV-1", JULY, None), counts) == [
+        (3, 5),
+        (3, 5),
+    ]
     page = told_by(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
     assert "all 5 pieces of 3 lines " in page
     assert "and 4 more pieces " in page
@@ -155,20 +160,20 @@ def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(shared_
 
 def test_the_rule_of_every_charge_type_is_told_also_of_lines_that_are_not_shown(shared_hour: Path) -> None:
     page = told_by(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
-    rules = page[page.index("What of a line counts") : page.index("What the buckets hold")]
+    rules = page[page.index("How each charge type") : page.index("Buckets\n")]
     assert [rule.strip().partition(":")[0] for rule in rules.splitlines()[1:] if rule.startswith("  ")] == [
         "SavingsPlanCoveredUsage",
         "SavingsPlanNegation",
         "Usage",
     ]
-    buckets = page[page.index("What the buckets hold") : page.index("Files, their rows")].splitlines()
+    buckets = page[page.index("Buckets\n") : page.index("Files (rows count")].splitlines()
     # a and b run, half an hour is idle; what a negation takes away belongs to nothing else.
     assert [line.strip().partition(":")[0] for line in buckets[1:] if line] == ["run", "idle", "other"]
 
 
 def test_a_figure_that_its_lines_do_not_come_to_is_an_error_with_both_amounts(shared_hour: Path) -> None:
-    def ask(marts: Engine) -> Asked:
-        asked = ask_run(marts, "b")
+    def ask(marts: Engine) -> Question:
+        asked = for_run(marts, "b")
         return replace(asked, rows=asked.rows.with_columns(pl.col("effective_cost_usd") + Decimal("0.0000000001")))
 
     with pytest.raises(CheckError, match=r"is 42\.5200000001, its bill lines sum to 42\.5200000000"):
@@ -180,35 +185,41 @@ def test_a_run_without_bill_lines_says_so(shared_hour: Path, tmp_path: Path) -> 
     told = one_attempt("paper", ["i-0b"], "p5.48xlarge", TEN, timedelta(hours=1))
     config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", told))
     build_warehouse(config)
-    assert explained(config, lambda marts: ask_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
-    assert "No line of the bill is behind it." in told_by(["run", "paper", "--config", str(config)])
+    assert explained(config, lambda marts: for_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
+    assert "No bill lines found." in told_by(["run", "paper", "--config", str(config)])
 
 
 @pytest.mark.parametrize(
     ("ask", "sentence"),
     [
-        (lambda marts: ask_run(marts, "bb"), "There is no run 'bb'; the nearest is b."),
-        (lambda marts: ask_run(marts, "zzzz"), "There is no run 'zzzz'; the run ids are a, b."),
+        (lambda marts: for_run(marts, "bb"), "'bb' is not a known run; did you mean b?"),
+        (lambda marts: for_run(marts, "zzzz"), "'zzzz' is not a known run; the run ids are a, b."),
         (
-            lambda marts: ask_day(marts, "2026-07-04", {}),
-            "There is no day in the ledger '2026-07-04'; the nearest is 2026-07-03.",
+            lambda marts: for_day(marts, "2026-07-04", {}),
+            "'2026-07-04' is not a known day in the ledger; did you mean 2026-07-03?",
         ),
-        (lambda marts: ask_day(marts, "3 July", {}), "'3 July' is no day; write it as 2026-07-03."),
-        (lambda marts: ask_day(marts, "2026-07-03", {"bucket": "idel"}), "'idel'; the nearest is idle."),
-        (lambda marts: ask_invoice(marts, "INV-2", None, None), "There is no invoice 'INV-2'; the nearest is INV-1."),
+        (lambda marts: for_day(marts, "3 July", {}), "'3 July' is not a date; expected YYYY-MM-DD."),
         (
-            lambda marts: ask_invoice(marts, None, "2026-13", None),
-            "--month '2026-13' is no month; write it as 2026-07.",
+            lambda marts: for_day(marts, "2026-07-03", {"bucket": "idel"}),
+            "'idel' is not a known bucket on 2026-07-03; did you mean idle?",
         ),
         (
-            lambda marts: ask_invoice(marts, None, "2025-07", None),
-            "There is no billing month '2025-07'; the nearest is 2026-07.",
+            lambda marts: for_invoice(marts, "INV-2", None, None),
+            "'INV-2' is not a known invoice; did you mean INV-1?",
         ),
-        (lambda marts: ask_invoice(marts, None, None, None), "Name an invoice, or a month with --month"),
+        (
+            lambda marts: for_invoice(marts, None, "2026-13", None),
+            "--month '2026-13' is not a month; expected YYYY-MM.",
+        ),
+        (
+            lambda marts: for_invoice(marts, None, "2025-07", None),
+            "'2025-07' is not a known billing month; did you mean 2026-07?",
+        ),
+        (lambda marts: for_invoice(marts, None, None, None), "Name an invoice, or a month with --month"),
     ],
 )
 def test_what_is_not_there_is_refused_with_the_nearest_names(
-    shared_hour: Path, ask: Callable[[Engine], Asked], sentence: str
+    shared_hour: Path, ask: Callable[[Engine], Question], sentence: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
         explained(shared_hour, ask, lambda found: None)
@@ -241,13 +252,13 @@ def two_currencies(published_story: Callable[[str], Path]) -> Path:
 
 
 def test_currencies_are_told_apart_and_never_added(two_currencies: Path) -> None:
-    with pytest.raises(UsageError, match=r"billed in NOK and USD, never added; choose with --currency NOK\."):
-        explained(two_currencies, lambda marts: ask_day(marts, "2026-07-14", {}), lambda found: None)
+    with pytest.raises(UsageError, match=r"billed in NOK and USD, never added; choose one with --currency NOK\."):
+        explained(two_currencies, lambda marts: for_day(marts, "2026-07-14", {}), lambda found: None)
 
     def ledger(currency: str) -> tuple[str, Decimal]:
         return explained(
             two_currencies,
-            lambda marts: ask_day(marts, "2026-07-14", {"billing_currency": currency}),
+            lambda marts: for_day(marts, "2026-07-14", {"billing_currency": currency}),
             lambda found: (found.currency, found.total()["effective_cost_usd"]),
         )
 
@@ -268,7 +279,7 @@ def told_by(words: list[str]) -> str:
 
 
 def total(config: Path, run_id: str) -> Decimal:
-    return explained(config, lambda marts: ask_run(marts, run_id), lambda found: found.total()["effective_cost_usd"])
+    return explained(config, lambda marts: for_run(marts, run_id), lambda found: found.total()["effective_cost_usd"])
 
 
 @pytest.fixture

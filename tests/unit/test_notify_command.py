@@ -48,7 +48,7 @@ def test_a_dry_run_says_what_would_be_told_and_tells_nobody(
             assert dry.code == 0
             assert "Would send to slack: trainledger: training cost of July 2026" in dry.out
             assert "$110.08 effective cost, including $110.08 in runs" in dry.out
-            assert "$86.00 effective, of it $86.00 in runs" in dry.out
+            assert "$86.00 effective cost, including $86.00 in runs" in dry.out
         assert webhook.posts == []
         told = run_command(capsys, "notify", "--config", str(company.config))
         assert told.out == dry.out.replace("Would send to", "Sent to")

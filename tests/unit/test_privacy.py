@@ -201,9 +201,12 @@ def test_a_publication_that_shows_what_is_to_be_hidden_is_not_read(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["explain", "run", "llama-1"], "`explain` goes down to bill lines as they were delivered, where [privacy] "),
+        (["explain", "run", "llama-1"], "`explain` shows bill lines as delivered, and [privacy] "),
         (["report", "--out", "{}/a.html", "--pack", "{}/a.zip", "--bundle"], "--bundle puts bill lines and logs into "),
-        (["verify", "{}/pack.zip"], "{}/pack.zip is whole and its models are those of this version, but it has pseudo"),
+        (
+            ["verify", "{}/pack.zip"],
+            "{}/pack.zip is intact and its models are those of this version, but it has",
+        ),
     ],
     ids=lambda words: words[0] if isinstance(words, list) else "",
 )

@@ -63,13 +63,13 @@ def test_a_price_is_told_what_it_is_of(given_usd: str, of: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
-        ({"--claim": "46.3"}, "--claim 46.3 is no ratio; write 46.3% if it is a percentage."),
-        ({"--claim": "half"}, "--claim half is no saving; write it as 46.3% or 0.463."),
+        ({"--claim": "46.3"}, "--claim 46.3 is not a ratio; write 46.3% if it is a percentage."),
+        ({"--claim": "half"}, "--claim half is not a saving; expected 46.3% or 0.463."),
         ({"--claim": "100%"}, "--claim 100% would make Trainium free; a saving is below 100%."),
-        ({"--gpu": None}, "Give --gpu the instance type the claim is about."),
-        ({"--then": None}, "Give --then the day whose prices the claim was made with, or --gpu-price."),
-        ({"--at": "August"}, "--at August is no day; write one such as 2026-08-01."),
-        ({"--offer": "spot"}, "--offer spot is none; choose one of on_demand, capacity_block, reserved."),
+        ({"--gpu": None}, "--gpu is required: the instance type of the claim."),
+        ({"--then": None}, "--then is required: the price date of the claim; or give --gpu-price."),
+        ({"--at": "August"}, "--at August is not a date; expected YYYY-MM-DD, such as 2026-08-01."),
+        ({"--offer": "spot"}, "--offer spot is not an offer; choose one of on_demand, capacity_block, reserved."),
         (
             {"--gpu": "H100"},
             "H100 is an accelerator, not an instance type; name one of p5.48xlarge, p5.4xlarge.",
@@ -85,11 +85,11 @@ def test_a_price_is_told_what_it_is_of(given_usd: str, of: str) -> None:
         ),
         (
             {"--gpu": "trn1.32xlarge", "--trainium": "p4d.24xlarge"},
-            "--gpu trn1.32xlarge is of the family trainium; swap the two, or name another type.",
+            "--gpu trn1.32xlarge belongs to family trainium; swap the two or choose another type.",
         ),
         (
             {"--then": "2022-01-01"},
-            "The price book has no on_demand price of p4d.24xlarge in us-east-1 before 2022-10-01; ask for that day "
+            "The price book has no on_demand price of p4d.24xlarge in us-east-1 before 2022-10-01; choose that day "
             "or a later one.",
         ),
         (
@@ -103,16 +103,16 @@ def test_a_price_is_told_what_it_is_of(given_usd: str, of: str) -> None:
         (
             {"--gpu-price": "4.0966"},
             "--gpu-price 4.0966 is the price of one accelerator of p4d.24xlarge (the book: 32.7726 an hour of the "
-            "whole instance, 8 × A100); give that of one whole instance.",
+            "whole instance, 8 × A100); enter the price of the whole instance.",
         ),
         (
             {"--trainium-price": "0.67"},
             "--trainium-price 0.67 is the price of one core of trn1.32xlarge (the book: 21.5 an hour of the whole "
-            "instance, 16 × Trainium); give that of one whole instance.",
+            "instance, 16 × Trainium); enter the price of the whole instance.",
         ),
         (
             {"--gpu-price": "free"},
-            "--gpu-price free is no price; write USD an hour of the whole instance, such as 21.50.",
+            "--gpu-price free is not a price; expected USD per hour of the whole instance, such as 21.50.",
         ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
@@ -126,11 +126,11 @@ def test_what_cannot_be_priced_is_one_sentence(changed: dict[str, str | None], e
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["--at", "2026-08-01"], "Give either a workload of ours or --claim, such as 46.3%."),
-        (["llama"], "Give --at the day whose prices are taken, such as 2026-08-01."),
+        (["--at", "2026-08-01"], "Give either a workload or --claim, such as 46.3%."),
+        (["llama"], "--at is required: the price date, such as 2026-08-01."),
         (
             ["llama", "--at", "2026-08-01", "--gpu", "p5.48xlarge"],
-            "--gpu belongs to --claim; what llama ran on, its bill says.",
+            "--gpu requires --claim; the types and prices of llama come from its bill.",
         ),
     ],
 )
@@ -151,11 +151,9 @@ def test_a_workload_of_one_side_or_of_none(tmp_path: Path, capsys: Captured) -> 
     own = ("--at", "2026-08-01", "--config", str(config))
     said = run_command(capsys, "reprice", "llama", *own)
     assert said.code == 1
-    assert said.error.endswith(
-        "cannot be priced again: of its completed runs the bill has 1 on GPU and no on Trainium."
-    )
+    assert said.error.endswith("cannot be repriced: of its completed runs the bill has 1 on GPU and no on Trainium.")
     said = run_command(capsys, "reprice", "bert", *own)
     assert (said.code, said.error) == (
         2,
-        "There is no workload bert; `trainledger query` of mart_silicon_comparison lists those compared.",
+        "Workload bert not found; `trainledger compare` lists the compared workloads.",
     )

@@ -1,4 +1,4 @@
-"""Where runs are recorded, where reserved capacity is told, and where we write: reachable, and permitted?"""
+"""Checks of run sources, reservations, commitments, registrations and the warehouse."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def examine_runs(source: RunSource) -> Iterator[Finding]:
         return
     yield Finding(subject, "kind", "ok", f"{source.kind}.")
     if not found:
-        yield Finding(subject, "newest file", "warn", "no run is recorded there yet.")
+        yield Finding(subject, "newest file", "warn", "no run is recorded yet.")
         return
     newest = max(found, key=lambda item: item.modified_at)
     yield Finding(subject, "newest file", "ok", f"{newest.key}, written {newest.modified_at:%Y-%m-%d %H:%M} UTC.")
@@ -66,7 +66,7 @@ def examine_reservations(sources: Sequence[ReservationSource]) -> Iterator[Findi
 
 
 def examine_commitments(sources: Sequence[CommitmentSource]) -> Iterator[Finding]:
-    """Sources of commitments, read, or asked of AWS, as a build does."""
+    """Sources of commitments, read as a build reads them."""
     for source in sources:
         subject = f"commitments {source.name}"
         try:
@@ -74,54 +74,54 @@ def examine_commitments(sources: Sequence[CommitmentSource]) -> Iterator[Finding
         except TrainledgerError as error:
             yield failed(subject, "readable", error)
         else:
-            yield Finding(subject, "readable", "ok", f"{held:,} commitment{'' if held == 1 else 's'} told.")
+            yield Finding(subject, "readable", "ok", f"{held:,} commitment{'' if held == 1 else 's'} found.")
 
 
 def _saved(source: ReservationSource) -> Iterator[Finding]:
-    subject, place = f"reservations {source.name}", str(source.location)
+    subject, location = f"reservations {source.name}", str(source.location)
     try:
         _, files, _ = reservation_files(source, hurried=True)
     except TrainledgerError as error:
-        yield failed(subject, "reachable", error, ("s3:ListBucket", bucket_arn(place)))
+        yield failed(subject, "reachable", error, ("s3:ListBucket", bucket_arn(location)))
         return
     count = f"{len(files):,} file{'' if len(files) == 1 else 's'} of reservations"
-    yield Finding(subject, "reachable", "ok" if files else "warn", f"{place} holds {count}.")
+    yield Finding(subject, "reachable", "ok" if files else "warn", f"{location} holds {count}.")
     try:
-        told = read_reservations([source])
+        read = read_reservations([source])
     except TrainledgerError as error:
-        yield failed(subject, "readable", error, ("s3:GetObject", object_arn(place)))
+        yield failed(subject, "readable", error, ("s3:GetObject", object_arn(location)))
         return
-    held = told.table["reservation_id"].n_unique()
-    yield Finding(subject, "readable", "ok", f"{held:,} reservation{'' if held == 1 else 's'} told.")
-    yield from (Finding(subject, "doubt", "warn", doubt) for doubt in told.warnings)
+    held = read.table["reservation_id"].n_unique()
+    yield Finding(subject, "readable", "ok", f"{held:,} reservation{'' if held == 1 else 's'} found.")
+    yield from (Finding(subject, "warning", "warn", warning) for warning in read.warnings)
 
 
 def examine_registrations(source: ProofSource) -> Iterator[Finding]:
-    """The folder of pre-registrations, read as a build reads it but for what was recorded before."""
+    """The folder of pre-registrations, read as a build reads it, without those recorded before."""
     if source.registrations is None:
         return
     try:
-        told = read_registrations(source, {})[REGISTRATION].height
+        found = read_registrations(source, {})[REGISTRATION].height
     except TrainledgerError as error:
         yield failed("proof", "readable", error, ("s3:GetObject", object_arn(source.registrations)))
         return
-    count = f"{told:,} registration{'' if told == 1 else 's'}"
-    yield Finding("proof", "readable", "ok" if told else "warn", f"{source.registrations} holds {count}.")
+    count = f"{found:,} registration{'' if found == 1 else 's'}"
+    yield Finding("proof", "readable", "ok" if found else "warn", f"{source.registrations} holds {count}.")
 
 
-def examine_warehouse(place: Warehouse, now: datetime) -> Iterator[Finding]:
-    """The warehouse: what it shows, and whether a build may write. On S3 a small object is written and removed."""
+def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
+    """The warehouse: its publication, and whether a build may write. On S3 a small object is written and removed."""
     try:
-        store = _open(place)
-        is_new = not place.location.startswith("s3://") and not Path(place.location).exists()
+        store = _open(warehouse)
+        is_new = not warehouse.location.startswith("s3://") and not Path(warehouse.location).exists()
         published = None if is_new else Publications(store).newest()
     except TrainledgerError as error:
-        action = ("s3:ListBucket", bucket_arn(place.location))
+        action = ("s3:ListBucket", bucket_arn(warehouse.location))
         yield failed("warehouse", "reachable", error, action)
         return
-    yield Finding("warehouse", "reachable", "ok", f"{place.location}.")
+    yield Finding("warehouse", "reachable", "ok", f"{warehouse.location}.")
     yield _publication(published, now)
-    yield from _writable(place, store)
+    yield from _writable(warehouse, store)
 
 
 def _publication(published: Any, now: datetime) -> Finding:
@@ -129,23 +129,23 @@ def _publication(published: Any, now: datetime) -> Finding:
         return Finding("warehouse", "publication", "warn", "none yet; run `trainledger build`.")
     age = now - published.published_at.replace(tzinfo=None)
     months = {delivery["billing_period"] for delivery in published.inputs.get("deliveries", ())}
-    told = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC, {age.days} days ago"
-    return Finding("warehouse", "publication", "ok", f"{told}, {len(months)} billing months.")
+    summary = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC, {age.days} days ago"
+    return Finding("warehouse", "publication", "ok", f"{summary}, {len(months)} billing months.")
 
 
-def _writable(place: Warehouse, store: Store) -> Iterator[Finding]:
-    if not place.location.startswith("s3://"):
-        # Nothing is made for a question: the nearest folder that is there says it.
-        folder = next(path for path in (Path(place.location), *Path(place.location).parents) if path.exists())
+def _writable(warehouse: Warehouse, store: Store) -> Iterator[Finding]:
+    if not warehouse.location.startswith("s3://"):
+        # Nothing is created by a check: the nearest existing folder decides.
+        folder = next(path for path in (Path(warehouse.location), *Path(warehouse.location).parents) if path.exists())
         if os.access(folder, os.W_OK | os.X_OK):
-            yield Finding("warehouse", "writable", "ok", f"files may be written below {folder}.")
+            yield Finding("warehouse", "writable", "ok", f"{folder} is writable.")
         else:
-            mend = "give yourself the right to, or choose another location"
-            yield Finding("warehouse", "writable", "fail", f"{folder} may not be written to: {mend}.", 2)
+            fix = "change its permissions, or choose another location"
+            yield Finding("warehouse", "writable", "fail", f"{folder} is not writable: {fix}.", 2)
         return
     probe = f"doctor-{secrets.token_hex(6)}.txt"
     steps: list[tuple[str, Callable[[], Any]]] = [
-        ("s3:PutObject", lambda: store.write(probe, b"trainledger doctor was here\n")),
+        ("s3:PutObject", lambda: store.write(probe, b"written by trainledger doctor\n")),
         ("s3:GetObject", lambda: store.read(probe)),
         ("s3:DeleteObject", lambda: store.delete(probe)),
     ]
@@ -153,7 +153,7 @@ def _writable(place: Warehouse, store: Store) -> Iterator[Finding]:
         try:
             step()
         except TrainledgerError as error:
-            yield failed("warehouse", "writable", error, (action, object_arn(place.location)))
+            yield failed("warehouse", "writable", error, (action, object_arn(warehouse.location)))
             if action == "s3:PutObject":
                 return
         else:
