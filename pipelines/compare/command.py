@@ -31,7 +31,7 @@ def compare(
     if as_json and as_csv:
         raise UsageError("Give --json or --csv, not both.")
     settings = settings_of(config)
-    from pipelines.compare.query import lean_of, rows_of
+    from pipelines.compare.query import recommendation_of, rows_of
     from pipelines.compare.tables import show
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
@@ -40,8 +40,11 @@ def compare(
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse, as_of)) as marts:
         rows = rows_of(marts, workload, basis)
-        leans = {key: lean_of(marts, *key) for key in rows.select("workload_id", "billing_currency").unique().rows()}
+        recommended = {
+            key: recommendation_of(marts, *key)
+            for key in rows.select("workload_id", "billing_currency").unique().rows()
+        }
     if as_json or as_csv:
         sys.stdout.write(rows.write_json() + "\n" if as_json else csv_text(rows))
     else:
-        show(rows, basis, leans, Console())
+        show(rows, basis, recommended, Console())

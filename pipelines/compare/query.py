@@ -30,11 +30,13 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
     if basis is not None:
         rows = rows.filter(pl.col("cost_basis") == basis)
     order = pl.col("cost_basis").replace_strict(BASES, range(len(BASES)), return_dtype=pl.Int64)
-    return rows.sort("workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type", order)
+    return rows.sort("workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type", order)
 
 
-def lean_of(marts: Engine, workload_id: str, currency: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The workload's row of the portfolio, and of the spike plan where nothing measured decides."""
+def recommendation_of(
+    marts: Engine, workload_id: str, currency: str
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """The workload's row of the portfolio, and of the pilot plan where no measurement decides."""
     found = []
     for mart in ("mart_portfolio", "detail_pilot_plan"):
         rows = marts.query(f"select * from {mart}").filter(workload_id=workload_id, billing_currency=currency)
@@ -59,11 +61,11 @@ def _named(marts: Engine, rows: pl.DataFrame, asked: str) -> str:
         raise UsageError(f"No run is of a workload {asked!r}; `trainledger compare` alone lists those compared.")
     workload = runs["workload_id"].min()
     sides = runs.filter(pl.col("workload_id") == workload)
-    gpu, trainium = (
+    baseline, candidate = (
         sides.filter((pl.col("accelerator_family") == family) & (pl.col("status") == "completed")).height
         for family in ("gpu", "trainium")
     )
     raise UsageError(
-        f"{workload} is not compared: runs completed on GPU are {gpu} and on Trainium {trainium}, and each side needs "
+        f"{workload} is not compared. Completed runs: {baseline} on GPU, {candidate} on Trainium; each side needs "
         "one on one kind of machine in one currency; detail_comparison_near_miss lists runs that almost match."
     )

@@ -41,7 +41,7 @@ def _ports(told: Decisions) -> Rows:
 
 def _port_runs(told: Decisions) -> Rows:
     for port in told.ports:
-        yield from ((port.name, run_id, "spike") for run_id in port.spike_run_ids)
+        yield from ((port.name, run_id, "pilot") for run_id in port.spike_run_ids)
         yield from ((port.name, run_id, "validation") for run_id in port.validation_run_ids)
         yield from ((port.name, run_id, "failed_pair") for run_id in port.failed_pair_run_ids)
 

@@ -43,8 +43,8 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
     """
     measure = f"{pair['unit_measure']}_usd"
     sides = {
-        ("gpu", pair["gpu_instance_type"]): pair["gpu_unit_cost_usd"],
-        ("trainium", pair["trainium_instance_type"]): pair["trainium_unit_cost_usd"],
+        ("gpu", pair["baseline_instance_type"]): pair["baseline_unit_cost_usd"],
+        ("trainium", pair["candidate_instance_type"]): pair["candidate_unit_cost_usd"],
     }
     marks = [
         {"side": run["instance_type"], "family": run["accelerator_family"], "usd": plain(run[measure])}

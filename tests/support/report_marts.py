@@ -13,6 +13,7 @@ import polars as pl
 
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.present.render import ReportFacts, render_report
 
@@ -128,15 +129,15 @@ def run(run_id: str, family: str, instance: str, cost: str, epochs: int = 4, **o
 def compared(basis: str, gpu: str, trainium: str, saving: str, **other: Any) -> dict[str, Any]:
     return {
         "workload_id": WORKLOAD,
-        "gpu_instance_type": "p5.48xlarge",
-        "trainium_instance_type": "trn1.32xlarge",
+        "baseline_instance_type": "p5.48xlarge",
+        "candidate_instance_type": "trn1.32xlarge",
         "cost_basis": basis,
         "billing_currency": "USD",
-        "gpu_run_count": 2,
-        "trainium_run_count": 2,
+        "baseline_run_count": 2,
+        "candidate_run_count": 2,
         "unit_measure": "cost_to_target",
-        "gpu_unit_cost_usd": Decimal(gpu),
-        "trainium_unit_cost_usd": Decimal(trainium),
+        "baseline_unit_cost_usd": Decimal(gpu),
+        "candidate_unit_cost_usd": Decimal(trainium),
         "saving_ratio": Decimal(saving),
         "verdict": "indicative",
         "verdict_reason": "geometric means side by side; no interval is computed, so nothing is proven",
@@ -274,7 +275,7 @@ def example() -> Marts:
 def frame(mart: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The rows typed as the mart's contract says."""
     schema = {}
-    for column in load_contract(f"marts/{mart}").columns:
+    for column in load_contract(load_catalog()[mart].key).columns:
         sized = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", column.type)
         schema[column.name] = pl.Decimal(int(sized[1]), int(sized[2])) if sized else TYPES[column.type]
     unknown = {name for row in rows for name in row} - set(schema)

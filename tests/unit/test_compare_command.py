@@ -62,7 +62,8 @@ def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path],
     builder, config = built
     rows = ask_published(
         builder,
-        "select verdict, verdict_reason, would_flip from mart_silicon_comparison where cost_basis = 'effective'",
+        "select verdict, verdict_reason, verdict_sensitivity from mart_silicon_comparison "
+        "where cost_basis = 'effective'",
     )
     page = tmp_path / "report.html"
     result = CliRunner().invoke(app, ["report", "--config", str(config), "--out", str(page)], catch_exceptions=False)
@@ -115,7 +116,7 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        pytest.param(["alone / corp-v3 / seq 8192"], "runs completed on GPU are 1 and on Trainium 0", id="one-sided"),
+        pytest.param(["alone / corp-v3 / seq 8192"], "Completed runs: 1 on GPU, 0 on Trainium", id="one-sided"),
         pytest.param(["nobody"], "No run is of a workload 'nobody'", id="unknown"),
         pytest.param(["corp-v3"], "part of several workloads: free / corp-v3", id="ambiguous"),
         pytest.param(
@@ -128,13 +129,13 @@ def test_what_cannot_be_compared_is_said(built: tuple[Builder, Path], words: lis
     assert sentence in refused(built[1], *words)
 
 
-def test_it_says_where_the_workload_leans_and_what_a_spike_would_cost(built: tuple[Builder, Path]) -> None:
+def test_it_shows_the_recommendation_and_the_cost_of_a_pilot(built: tuple[Builder, Path]) -> None:
     """Figures as the story's README derives them."""
     lose, worse = " ".join(told(built[1], "lose").split()), " ".join(told(built[1], "worse").split())
-    assert "Lean: GPU; arithmetic: disproven" in lose
+    assert "Recommendation: GPU; arithmetic: disproven" in lose
     assert "At stake: $33.10 a month on GPU, measured" in lose
-    assert "Spike:" not in lose
-    assert "Lean: run a spike; arithmetic: not comparable: final eval_loss" in worse
+    assert "Pilot:" not in lose
+    assert "Recommendation: run a pilot; arithmetic: not comparable: final eval_loss" in worse
     assert "At stake: at most all of $49.65 a month" in worse
-    assert "Spike: 0 runs on p5.48xlarge and 3 on trn1.32xlarge for $16.55" in worse
+    assert "Pilot: 0 runs on p5.48xlarge and 3 on trn1.32xlarge for $16.55" in worse
     assert "above 29.3%, which pays the port back" in worse
