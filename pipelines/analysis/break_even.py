@@ -165,7 +165,7 @@ def break_even_value(case: Case, name: str) -> float | None:
     """
     if name == "baseline_price_fall_ratio":
         return _fall(case)
-    # Every other input enters linearly, so two points tell the line.
+    # Every other input enters linearly, so two points define the line.
     at_zero, at_one = _SET[name](case, 0.0).expected, _SET[name](case, 1.0).expected
     if at_zero == at_one:
         return None
@@ -183,7 +183,7 @@ def _fall(case: Case) -> float | None:
     def brings(left: float) -> float:
         return replace(case, baseline_fall=1 - left**12).expected
 
-    # No price falls by more than 99.9 % a year; nearer to all of it a double no longer tells how much is left.
+    # No price falls by more than 99.9 % a year; nearer to all of it a double no longer resolves the remainder.
     least = 0.001 ** (1 / 12)
     if brings(1.0) < 0 or brings(least) > 0 or brings(least) == brings(1.0):
         return None

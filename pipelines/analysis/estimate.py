@@ -18,7 +18,7 @@ import numpy as np
 
 Method = Literal["welch", "paired", "bootstrap"]
 LEVEL = 0.95
-# How often runs that are planned shall tell what there is to tell.
+# How often the planned runs shall decide.
 POWER = 0.8
 # Below it a bootstrap interval is too narrow: its tail is made of too few different samples.
 BOOTSTRAP_FLOOR = 20
@@ -34,7 +34,7 @@ MOST_RUNS = 100_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A saving as a ratio, with its 95 % interval; no bounds where nothing tells how the costs vary.
+    """A saving as a ratio, with its 95 % interval; no bounds where nothing shows how the costs vary.
 
     `more_runs` are those each side lacks (GPU, Trainium) for an interval of ±5 points; None where that is unknown.
     """
@@ -73,7 +73,7 @@ def estimate(
 def runs_wanted(costs: Sequence[float]) -> int | None:
     """Runs a side for an interval of ±5 points about a saving of nothing, if both sides vary as these costs do.
 
-    None where they do not tell how costs vary. Where Trainium is cheaper fewer suffice.
+    None where they do not show how costs vary. Where Trainium is cheaper fewer suffice.
     """
     if len(costs) < 2 or min(costs) <= 0:
         return None
@@ -82,10 +82,10 @@ def runs_wanted(costs: Sequence[float]) -> int | None:
 
 
 def runs_to_decide(baseline: Sequence[float], candidate: Sequence[float], saving: float) -> int | None:
-    """Runs a side that tell whether more or less than `saving` is saved, or how much to ±5 points, whichever are fewer.
+    """Runs a side that show whether more or less than `saving` is saved, or how much to ±5 points, whichever are fewer.
 
     If the costs go on as they did, their interval then leaves `saving` out in four of five cases; None where they do
-    not tell how costs vary.
+    not show how costs vary.
     """
     if min(len(baseline), len(candidate)) < 2 or min(*baseline, *candidate) <= 0:
         return None
@@ -99,7 +99,7 @@ def clustered(by_workload: Mapping[str, float]) -> Estimate:
     """The saving of a portfolio from the saving of each of its workloads, which count alike.
 
     The workload is the cluster: its runs share a model, a port and mistakes, so only workloads are replicates and a
-    one-sample t over their logarithms tells how the saving varies (Cameron and Miller 2015, few clusters).
+    one-sample t over their logarithms shows how the saving varies (Cameron and Miller 2015, few clusters).
     """
     logs = np.log1p(-np.asarray(list(by_workload.values()), float))
     return _as_saving("paired", float(logs.mean()), _paired(logs), (None, None))
@@ -184,7 +184,7 @@ def _as_saving(
 ) -> Estimate:
     if bounds is None:
         return Estimate(method, 1 - exp(d), None, None, more)
-    # A wide interval of few runs has no upper end to speak of.
+    # A wide interval of few runs has no meaningful upper end.
     low, high = (1 - exp(min(bound, log(1e6))) for bound in (bounds[1], bounds[0]))
     return Estimate(method, 1 - exp(d), low, high, more)
 
@@ -195,7 +195,7 @@ def not_inferior(
     """How much worse Trainium's final quality may be (the upper 95 % bound), and whether that is within the margin.
 
     One-sided test of non-inferiority (CONSORT 2012; FDA 2016, the fixed-margin method) by Welch's t, in the metric's
-    own unit, positive is worse. None with fewer than two runs a side: one value tells nothing of how it varies.
+    own unit, positive is worse. None with fewer than two runs a side: one value does not show how it varies.
     """
     if min(len(baseline), len(candidate)) < 2:
         return None

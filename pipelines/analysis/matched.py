@@ -25,7 +25,7 @@ UNENDED = ("running", "unknown")
 
 @dataclass(frozen=True)
 class Side:
-    """One side by one measure: `runs` are compared, `failed` ended without, `open` are left out for want of an end."""
+    """One side by one measure: `runs` are compared, `failed` ended without a unit, `open` have no recorded end."""
 
     measure: str
     runs: tuple[Run, ...]

@@ -21,7 +21,7 @@ def runs_to_do(
     baseline: Sequence[float], candidate: Sequence[float], deciding: float | None, again: bool = False
 ) -> tuple[int, int, str]:
     """Runs GPU and Trainium still lack, three a side at the least, and how that is known: from the costs of the runs
-    there are and the saving that decides, which is any where no port is stated; `again` where those of Trainium may
+    there are and the saving that decides, which is any where no port is declared; `again` where those of Trainium may
     claim nothing and must be made anew."""
     wanted, basis = _wanted(baseline, candidate, deciding or 0.0)
     wanted = max(RUN_FLOOR, wanted)
@@ -39,7 +39,7 @@ def _wanted(baseline: Sequence[float], candidate: Sequence[float], deciding: flo
         found = runs_wanted(costs)
         if found is not None:
             return found, f"for an interval of ±5 points, both sides varying as the {name} runs do"
-    return RUN_FLOOR, f"{RUN_FLOOR} a side are the least; they then tell how many more are needed"
+    return RUN_FLOOR, f"{RUN_FLOOR} a side are the minimum; they then show how many more are needed"
 
 
 def costs_of_a_run(baseline: float | None, candidate: float | None) -> tuple[SideCost, SideCost]:

@@ -43,7 +43,7 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
     warnings = [*_too_few(evidence), *evidence.warnings]
     enough = min(evidence.baseline_runs, evidence.candidate_runs) >= RUN_FLOOR
     if enough and found.low is None:
-        warnings.append("all runs of a side cost the same, so nothing tells how costs vary")
+        warnings.append("all runs of a side cost the same, so nothing shows how costs vary")
     if warnings:
         return "indicative", "; ".join([*warnings, "the figures stand side by side and prove nothing"])
     assert found.low is not None and found.high is not None
@@ -83,7 +83,7 @@ def with_residual(found: Estimate, baseline_ratio: float, candidate_ratio: float
 
 
 def scaled(found: Estimate, factor: float) -> Estimate:
-    """The estimate if Trainium cost `factor` times as much beside the GPU."""
+    """The estimate if Trainium cost `factor` times as much compared with the GPU."""
 
     def moved(saving: float | None) -> float | None:
         return None if saving is None else 1 - (1 - saving) * factor

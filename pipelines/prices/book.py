@@ -15,7 +15,7 @@ from pipelines.base.errors import UsageError
 from pipelines.engine import Engine
 
 OFFERS = ("on_demand", "capacity_block", "reserved")
-# Pages that tell the rate of a block or of a reservation do not tell the region.
+# Pages that publish the rate of a block or of a reservation do not name the region.
 UNSTATED = "unstated"
 # NeuronCores of one accelerator (facts aws-billing 5).
 CORES = {"Trainium": 2, "Inferentia2": 2, "Trainium2": 8, "Trainium3": 8}
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Price:
-    """USD an hour of the whole instance, the day it holds from and who says so."""
+    """USD an hour of the whole instance, the day it holds from and its source."""
 
     instance_type: str
     offer: str
@@ -39,14 +39,14 @@ class Price:
 
     @property
     def since(self) -> str:
-        """The day as told to people."""
+        """The day as shown to people."""
         if self.from_date is None:
             return "as given"
         return f"{'from' if self.is_from_date_exact else 'by'} {self.from_date}"
 
 
 class PriceBook:
-    """Looks prices up; a type, day or region it lacks is a UsageError that says what it has."""
+    """Looks prices up; a type, day or region it lacks is a UsageError that lists what it has."""
 
     def __init__(self, rows: pl.DataFrame):
         self._rows = rows.select(_COLUMNS)

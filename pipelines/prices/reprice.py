@@ -1,4 +1,4 @@
-"""A comparison at the prices of another day: our own by the hours its runs took, a stated one by its prices' ratios."""
+"""A comparison at the prices of another day: our own by its runs' hours, a published one by its prices' ratios."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Repriced:
 
 
 def parse_saving(text: str) -> Decimal:
-    """A stated saving, `46.3%` or `0.463`; UsageError for what could be either."""
+    """A claimed saving, `46.3%` or `0.463`; UsageError for what could be either."""
     found = re.fullmatch(r"\s*([+-]?[0-9]*\.?[0-9]+)\s*(%?)\s*", text)
     if not found:
-        raise UsageError(f"--claim {text} is no saving; write it as 46.3% or 0.463.")
+        raise UsageError(f"--claim {text} is not a saving; write it as 46.3% or 0.463.")
     saving = Decimal(found[1]) / (100 if found[2] else 1)
     if not found[2] and abs(saving) > 1:
-        raise UsageError(f"--claim {text} is no ratio; write {text.strip()}% if it is a percentage.")
+        raise UsageError(f"--claim {text} is not a ratio; write {text.strip()}% if it is a percentage.")
     if saving >= 1:
         raise UsageError(f"--claim {text} would make Trainium free; a saving is below 100%.")
     return saving
@@ -63,7 +63,7 @@ def parse_saving(text: str) -> Decimal:
 def reprice_claim(
     saving: Decimal, then: tuple[Price, Price], now: tuple[Price, Price], at: date, region: str
 ) -> Repriced:
-    """A stated saving at other prices of the same two instance types."""
+    """A claimed saving at other prices of the same two instance types."""
     (baseline_then, candidate_then), (baseline, candidate) = then, now
     return Repriced(
         subject=f"{baseline.instance_type} and {candidate.instance_type}",
@@ -147,33 +147,33 @@ def _hours(marts: Engine, pair: dict[str, Any], instance_type: str) -> tuple[Dec
     """Geometric mean of the instance-hours a unit took, and the runs it is of: the very ones compared."""
     pair_is = " and ".join(f"{name} = {quoted(pair[name])}" for name in _PAIR)
     row = marts.query(
-        "select count(*) as runs, count(unit_instance_hours) filter (where unit_instance_hours > 0) as told, "
+        "select count(*) as runs, count(unit_instance_hours) filter (where unit_instance_hours > 0) as measured, "
         "exp(avg(ln(unit_instance_hours) order by run_id) filter (where unit_instance_hours > 0)) "
         "as hours "
         f"from detail_run_unit_cost where instance_type = {quoted(instance_type)} "
         f"and unit_measure = {quoted(pair['unit_measure'])} and run_id in (select run_id from detail_compared_run "
         f"where comparison_part = 'compared' and cost_basis = 'effective' and {pair_is})"
     ).row(0, named=True)
-    if row["told"] == 0 or row["told"] != row["runs"]:
+    if row["measured"] == 0 or row["measured"] != row["runs"]:
         raise CheckError(
-            f"{pair['workload_id']} cannot be priced again: the bill tells the instance-hours of {row['told']} of its "
+            f"{pair['workload_id']} cannot be priced again: the bill has instance-hours of {row['measured']} of its "
             f"{row['runs']} completed runs on {instance_type}."
         )
     return Decimal(repr(row["hours"])).quantize(Decimal("1e-15")), row["runs"]
 
 
-def _workload(marts: Engine, asked: str) -> str:
+def _workload(marts: Engine, wanted: str) -> str:
     """The workload named, whole or by a part that only it has."""
     known: list[str] = marts.query("select distinct workload_id from mart_run_cost order by 1")["workload_id"].to_list()
-    if asked in known:
-        return asked
-    found = [name for name in known if asked.lower() in name.lower()]
+    if wanted in known:
+        return wanted
+    found = [name for name in known if wanted.lower() in name.lower()]
     if len(found) == 1:
         return found[0]
     if found:
-        raise UsageError(f"{asked} names {len(found)} workloads, such as {found[0]} and {found[1]}; write more of it.")
+        raise UsageError(f"{wanted} names {len(found)} workloads, such as {found[0]} and {found[1]}; write more of it.")
     raise UsageError(
-        f"There is no workload {asked}; `trainledger query` of mart_silicon_comparison lists those compared."
+        f"There is no workload {wanted}; `trainledger query` of mart_silicon_comparison lists those compared."
     )
 
 
@@ -183,7 +183,7 @@ def _one_sided(marts: Engine, workload_id: str) -> str:
         f"from mart_run_cost where workload_id = {quoted(workload_id)} group by all order by all"
     )
     counts = dict(runs.group_by("accelerator_family").agg(pl.col("runs").sum()).iter_rows())
-    told = " and ".join(
+    counts_text = " and ".join(
         f"{counts.get(family) or 'no'} on {name}" for family, name in zip(FAMILIES, ("GPU", "Trainium"), strict=True)
     )
     if all(counts.get(family) for family in FAMILIES):
@@ -192,5 +192,5 @@ def _one_sided(marts: Engine, workload_id: str) -> str:
         )["verdict_reason"]
         if len(reasons):
             return f"its comparison claims nothing: {reasons[0]}"
-        return f"it has {told}, but no unit of work that every run of both sides measured"
-    return f"of its completed runs the bill has {told}"
+        return f"it has {counts_text}, but no unit of work that every run of both sides measured"
+    return f"of its completed runs the bill has {counts_text}"

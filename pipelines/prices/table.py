@@ -1,4 +1,4 @@
-"""A stated table of prices per million, held against the throughputs and hourly rates printed beside them."""
+"""A published table of prices per million, checked against the throughputs and hourly rates printed with them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def check_table(path: Path) -> str:
     CheckError with a sentence a row that does not; UsageError for a file that is no such table.
     """
     rows = _read(path)
-    if said := reconcile(rows):
-        raise CheckError(f"{path.name} is not priced again. " + " ".join(said))
+    if differences := reconcile(rows):
+        raise CheckError(f"{path.name} is not priced again. " + " ".join(differences))
     return f"All {len(rows)} prices of {path.name} follow from their inputs."
 
 
@@ -47,7 +47,7 @@ def _row(path: Path, line: int, row: dict[str, str]) -> PublishedPrice:
             amount = Decimal(0)
         if not amount.is_finite() or amount <= 0:
             raise UsageError(
-                f"{path} line {line}: {name} {row[name] or 'is empty and'} is no number above zero; mend it."
+                f"{path} line {line}: {name} {row[name] or 'is empty and'} is not a number above zero; fix it."
             )
         amounts.append(amount)
     return PublishedPrice(row["name"], *amounts)

@@ -92,20 +92,20 @@ def _page(one: Repriced, width: int) -> list[str]:
         ]
         lines += grid(head, rows, 2, width)
     interval = f" ({_percent(one.low)} to {_percent(one.high)})" if one.low is not None and one.high is not None else ""
-    cheaper = f"Trainium is {_percent(abs(one.saving))} {'cheaper' if one.saving >= 0 else 'dearer'}"
-    said = [
+    cheaper = f"Trainium is {_percent(abs(one.saving))} {'cheaper' if one.saving >= 0 else 'more expensive'}"
+    sentences = [
         f"At these prices {cheaper}{interval}; {one.before} it was {_percent(one.saving_before)}.",
         f"The two cost the same at {_usd(one.break_even_baseline_usd)} USD an hour of {one.baseline.instance_type}.",
         *(f"{note[0].upper()}{note[1:]}." for note in one.notes),
         *_sources(one),
         "Basis: list, machines alone; commitments, credits and what is not instance time are left out.",
     ]
-    return lines + [line for sentence in said for line in folded(sentence, width, indent="")]
+    return lines + [line for sentence in sentences for line in folded(sentence, width, indent="")]
 
 
 def _sources(one: Repriced) -> list[str]:
-    told = [f"{price.instance_type}: {price.source}." for price in (*(one.then or ()), one.baseline, one.candidate)]
-    return list(dict.fromkeys(told))
+    sources = [f"{price.instance_type}: {price.source}." for price in (*(one.then or ()), one.baseline, one.candidate)]
+    return list(dict.fromkeys(sources))
 
 
 def _percent(ratio: Decimal | None) -> str:

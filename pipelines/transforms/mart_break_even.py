@@ -33,14 +33,14 @@ _SCHEMA = {
     "payback_date": pl.Date,
     "payback_probability_ratio": pl.Float64,
     **dict.fromkeys(("npv_usd", "expected_npv_usd"), pl.Float64),
-    "realised_run_count": pl.Int64,
-    **dict.fromkeys(("realised_saving_usd", "planned_saving_usd", "realised_net_usd"), pl.Float64),
+    "realized_run_count": pl.Int64,
+    **dict.fromkeys(("realized_saving_usd", "planned_saving_usd", "realized_net_usd"), pl.Float64),
     "missing_evidence": pl.String,
 }
 
 
 def build(mart_savings_monthly: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
-    """Every stated port; null where nothing measures or plans what a figure needs."""
+    """Every declared port; null where nothing measures or plans what a figure needs."""
     rows = [_row(found, mart_savings_monthly) for found in port_cases(**inputs)]
     # Beyond six places a figure would only differ from machine to machine.
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
@@ -60,7 +60,7 @@ def _row(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
         "runs_per_month": found.runs_per_month,
         "cadence_evidence": found.cadence_evidence,
         "missing_evidence": "; ".join(found.missing) or None,
-        **_realised(found, savings),
+        **_realized(found, savings),
     }
     if found.pair:
         row |= {name: found.pair[name] for name in ("baseline_instance_type", "candidate_instance_type")}
@@ -105,7 +105,7 @@ def _after(start: date, months: float | None) -> date | None:
         return None
 
 
-def _realised(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
+def _realized(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
     """What was avoided since the port began, compared with the plan for as many runs."""
     port = found.port
     first = port["started_date"].replace(day=1)
@@ -114,12 +114,12 @@ def _realised(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
     if own.is_empty():
         return {}
     runs = int(own["run_count"].sum())
-    row: dict[str, Any] = {"realised_run_count": runs}
+    row: dict[str, Any] = {"realized_run_count": runs}
     if port["planned_baseline_cost_per_run_usd"] is not None and port["planned_saving_ratio"] is not None:
         row["planned_saving_usd"] = (
             runs * float(port["planned_baseline_cost_per_run_usd"]) * port["planned_saving_ratio"]
         )
     if not own["avoided_cost_usd"].null_count():
-        row["realised_saving_usd"] = float(own["avoided_cost_usd"].sum())
-        row["realised_net_usd"] = row["realised_saving_usd"] - found.port_cost
+        row["realized_saving_usd"] = float(own["avoided_cost_usd"].sum())
+        row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
     return row

@@ -19,7 +19,7 @@ from pipelines.transforms.run_pair import BASES, PAIR_KEY, pairs_of
 
 INPUTS = (
     "fct_run_unit_cost",
-    "fct_run_efficiency",
+    "detail_run_efficiency",
     "fct_residual_monthly",
     "dim_run",
     "stg_tracker__evaluation",
@@ -57,7 +57,7 @@ _SCHEMA = {
 
 def build(
     fct_run_unit_cost: pl.DataFrame,
-    fct_run_efficiency: pl.DataFrame,
+    detail_run_efficiency: pl.DataFrame,
     fct_residual_monthly: pl.DataFrame,
     dim_run: pl.DataFrame,
     stg_tracker__evaluation: pl.DataFrame,
@@ -68,7 +68,7 @@ def build(
     """Every pair of instance types on which a workload completed a run, on each basis."""
     context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation, dim_list_price)
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
-    impossible = fct_run_efficiency.select("run_id", "is_impossible")
+    impossible = detail_run_efficiency.select("run_id", "is_impossible")
     runs = fct_run_unit_cost.join(impossible, on="run_id", how="left")
     rows = []
     for key, sides in pairs_of(runs):

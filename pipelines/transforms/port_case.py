@@ -160,8 +160,8 @@ def _failed_pairs(
     failed = missed.join(met, on="run_id", how="anti").join(begun, on="run_id", how="semi")
     partners = named.drop_nulls("pair_no")
     of_failed = partners.join(failed, on="run_id", how="semi")
-    beside = partners.join(of_failed, on=["registration", "pair_no"], how="semi").select("run_id")
-    every = pl.concat([failed, beside]).unique().join(own, on="run_id", how="anti")
+    paired = partners.join(of_failed, on=["registration", "pair_no"], how="semi").select("run_id")
+    every = pl.concat([failed, paired]).unique().join(own, on="run_id", how="anti")
     return every.select("run_id", port_cost_kind=pl.lit("failed_pair"))
 
 

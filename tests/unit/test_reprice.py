@@ -63,8 +63,8 @@ def test_a_price_is_told_what_it_is_of(given_usd: str, of: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
-        ({"--claim": "46.3"}, "--claim 46.3 is no ratio; write 46.3% if it is a percentage."),
-        ({"--claim": "half"}, "--claim half is no saving; write it as 46.3% or 0.463."),
+        ({"--claim": "46.3"}, "--claim 46.3 is not a ratio; write 46.3% if it is a percentage."),
+        ({"--claim": "half"}, "--claim half is not a saving; write it as 46.3% or 0.463."),
         ({"--claim": "100%"}, "--claim 100% would make Trainium free; a saving is below 100%."),
         ({"--gpu": None}, "Give --gpu the instance type the claim is about."),
         ({"--then": None}, "Give --then the day whose prices the claim was made with, or --gpu-price."),
