@@ -14,8 +14,8 @@ described as (
         -- FP8 has no peak here: its published peak mixes precisions.
         case when run.precision is not null and lower(run.precision) not like '%fp8%' and lower(run.precision) not like '%float8%'
             then cost.bf16_peak_flops end as billed_peak_flops,
-        cast(training.accelerator_hours as double) / nullif(cast(cost.accelerator_hours as double), 0) as training_part,
-        cost.accelerator_hours > 0 as has_hours
+        cast(training.accelerator_hours as double) / nullif(cast(cost.machine_accelerator_hours as double), 0) as training_part,
+        cost.machine_accelerator_hours is not null as has_hours
     from dim_run as run
     join stg_tracker__run as described on described.run_id = run.run_id
     join fct_run_cost as cost on cost.run_id = run.run_id

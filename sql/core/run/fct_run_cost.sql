@@ -22,17 +22,17 @@ with ledger as (
     group by run_id, billing_currency
 ),
 
--- Unknown where one of its machines has no dense BF16 peak in the list.
 machine as (
     select run_id, billing_currency, instance_type, sum(accelerator_hours) as accelerator_hours
-    from fct_ledger_daily
-    where bucket = 'run' and accelerator_hours > 0
+    from fct_run_cost_hourly
     group by run_id, billing_currency, instance_type
+    having sum(accelerator_hours) > 0
 ),
 
+-- Unknown where one of its machines has no dense BF16 peak in the list.
 peak as (
     select
-        machine.run_id, machine.billing_currency,
+        machine.run_id, machine.billing_currency, sum(machine.accelerator_hours) as machine_accelerator_hours,
         known_sum(cast(machine.accelerator_hours as double) * 3600 * cast(chip.peak_bf16_tflops as double) * 1e12) as peak_flops
     from machine
     left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
@@ -96,7 +96,7 @@ select
         else run.accelerator_family end as accelerator_family,
     ledger.run_id is not null as is_billed,
     coalesce(ledger.accelerator_hours, 0) as accelerator_hours,
-    peak.peak_flops as bf16_peak_flops,
+    peak.machine_accelerator_hours, peak.peak_flops as bf16_peak_flops,
     ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
     coalesce(ledger.estimated_cost_usd, 0) as estimated_cost_usd,
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
