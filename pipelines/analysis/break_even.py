@@ -23,25 +23,28 @@ class Case:
     """A port: what it costs once, what a run costs on either side, how often it runs, and what is assumed."""
 
     port: float
-    gpu: float
-    trainium: float
+    baseline: float
+    candidate: float
     runs_per_month: float
     months: int
     upkeep: float = 0.0
     discount: float = 0.0
-    gpu_fall: float = 0.0
+    baseline_fall: float = 0.0
     success: float = 1.0
 
     @property
     def saving(self) -> float:
-        """USD a run saves today; below zero where Trainium is dearer."""
-        return self.gpu - self.trainium
+        """USD a run saves today; below zero where Trainium is more expensive."""
+        return self.baseline - self.candidate
 
     @property
     def benefit(self) -> float:
         """What the months bring after upkeep, discounted, if the port succeeds."""
         return sum(
-            (self.runs_per_month * (self.gpu * (1 - self.gpu_fall) ** (m / 12) - self.trainium) - self.upkeep)
+            (
+                self.runs_per_month * (self.baseline * (1 - self.baseline_fall) ** (m / 12) - self.candidate)
+                - self.upkeep
+            )
             * self._discount(m)
             for m in range(1, self.months + 1)
         )
@@ -61,7 +64,7 @@ class Case:
 
     def with_saving(self, saving: float) -> Case:
         """The same with another saving a run, the GPU's cost held."""
-        return replace(self, trainium=self.gpu - saving)
+        return replace(self, candidate=self.baseline - saving)
 
 
 def runs_to_break_even(port: float, saving: float) -> int | None:
@@ -101,7 +104,7 @@ _SET: Mapping[str, Callable[[Case, float], Case]] = {
     "saving_per_run": lambda case, value: case.with_saving(value),
     "runs_per_month": lambda case, value: replace(case, runs_per_month=value),
     "success_ratio": lambda case, value: replace(case, success=value),
-    "gpu_price_fall_ratio": lambda case, value: replace(case, gpu_fall=value),
+    "baseline_price_fall_ratio": lambda case, value: replace(case, baseline_fall=value),
 }
 INPUTS = tuple(_SET)
 
@@ -132,13 +135,13 @@ def tornado(case: Case, saving_low: float | None = None, saving_high: float | No
         "saving_per_run": case.saving,
         "runs_per_month": case.runs_per_month,
         "success_ratio": case.success,
-        "gpu_price_fall_ratio": case.gpu_fall,
+        "baseline_price_fall_ratio": case.baseline_fall,
     }
     ends = {name: (value - abs(value) / 4, value + abs(value) / 4) for name, value in base.items()}
     if saving_low is not None and saving_high is not None:
         ends["saving_per_run"] = saving_low, saving_high
     ends["success_ratio"] = max(0.0, case.success - 0.1), min(1.0, case.success + 0.1)
-    ends["gpu_price_fall_ratio"] = 0.0, min(1.0, 2 * case.gpu_fall)
+    ends["baseline_price_fall_ratio"] = 0.0, min(1.0, 2 * case.baseline_fall)
     bars = [
         Bar(
             name,
@@ -160,9 +163,9 @@ def break_even_value(case: Case, name: str) -> float | None:
 
     None where no value that the input can have does: a share or a fall between 0 and 1, runs and a cost from 0 up.
     """
-    if name == "gpu_price_fall_ratio":
+    if name == "baseline_price_fall_ratio":
         return _fall(case)
-    # Every other input enters linearly, so two points tell the line.
+    # Every other input enters linearly, so two points define the line.
     at_zero, at_one = _SET[name](case, 0.0).expected, _SET[name](case, 1.0).expected
     if at_zero == at_one:
         return None
@@ -178,9 +181,9 @@ def _fall(case: Case) -> float | None:
 
     # In what a month leaves of a price the curve has no steep end.
     def brings(left: float) -> float:
-        return replace(case, gpu_fall=1 - left**12).expected
+        return replace(case, baseline_fall=1 - left**12).expected
 
-    # No price falls by more than 99.9 % a year; nearer to all of it a double no longer tells how much is left.
+    # No price falls by more than 99.9 % a year; nearer to all of it a double no longer resolves the remainder.
     least = 0.001 ** (1 / 12)
     if brings(1.0) < 0 or brings(least) > 0 or brings(least) == brings(1.0):
         return None

@@ -29,7 +29,7 @@ def availability(save: float, between: float, restart: float) -> float:
 
 
 def dollar(save: float, between: float, rate: float, save_cost: float, noticed: float) -> float:
-    """The interval that costs least: `rate` USD a second of all nodes, `save_cost` USD a save beside its time.
+    """The interval that costs least: `rate` USD a second of all nodes, `save_cost` USD a save besides its time.
 
     `noticed` is the share of interruptions before which a save still succeeds, as after a Spot notice: those lose
     nothing, so saves by the clock matter less. Below 1; at 1 no save by the clock would pay.

@@ -17,12 +17,12 @@ from pipelines.analysis.verdict import RUN_FLOOR, Evidence, judge
 
 # Prices move within months: P5 fell by 44 % in June 2025 (facts training-runs 6).
 STALE_AFTER = timedelta(days=183)
-SIDES = ("gpu", "trainium")
+SIDES = ("baseline", "candidate")
 
 
 @dataclass(frozen=True)
 class Context:
-    """What is known beside the runs: the target and the final metric of each, and spend no run explains.
+    """What the comparison needs besides the runs: the target and the final metric of each, and spend no run explains.
 
     `final` gives the last value of a metric by run; `residual` the cost of an instance type in a month and currency
     on a basis that no run explains; `repriced` the first day after a side's last one, up to the last use, on which the
@@ -46,26 +46,26 @@ class Taken:
     notes: Sequence[str]
 
 
-def take(gpu: Sequence[Run], trainium: Sequence[Run], registration: Registration | None) -> Taken:
+def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Registration | None) -> Taken:
     """The one choice of runs that the comparison, and all that explains or rests on it, is made of."""
     notes: list[str] = []
-    if registration is not None and not registration.precedes(gpu, trainium):
+    if registration is not None and not registration.precedes(baseline, candidate):
         notes = [
             f"registration {registration.name} of {registration.registered_on} came after runs of both sides "
             "and counts for nothing"
         ]
         registration = None
     left_out = registration.excluded if registration else {}
-    kept = tuple([run for run in runs if run["run_id"] not in left_out] for runs in (gpu, trainium))
-    excluded = [run for run in (*gpu, *trainium) if run["run_id"] in left_out]
+    kept = tuple([run for run in runs if run["run_id"] not in left_out] for runs in (baseline, candidate))
+    excluded = [run for run in (*baseline, *candidate) if run["run_id"] in left_out]
     return Taken((kept[0], kept[1]), excluded, choose(*kept), registration, notes)
 
 
 def compare(
-    gpu: Sequence[Run], trainium: Sequence[Run], context: Context, registration: Registration | None
+    baseline: Sequence[Run], candidate: Sequence[Run], context: Context, registration: Registration | None
 ) -> dict[str, Any]:
-    """The row of one pair on one basis, by column; `would_flip` says nothing of other bases yet."""
-    told = [*gpu, *trainium]
+    """The row of one pair on one basis, by column; `verdict_sensitivity` does not cover other bases yet."""
+    runs = [*baseline, *candidate]
     registered: dict[str, Any] = {}
     if registration is not None:
         registered = {
@@ -74,23 +74,23 @@ def compare(
             "registration_seal": registration.seal,
             "registered_cost_basis": registration.cost_basis,
         }
-    taken = take(gpu, trainium, registration)
+    taken = take(baseline, candidate, registration)
     registration, sides = taken.registration, taken.sides
     compared = [run for runs in taken.kept for run in runs]
     row = registered | {
         "excluded_run_count": len(taken.excluded),
-        "price_date": max(run["ended_at"].date() for run in compared or told),
+        "price_date": max(run["ended_at"].date() for run in compared or runs),
         **shares_of_evidence(compared),
     }
     if sides is None:
         counts = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         return row | {
-            "gpu_run_count": counts[0],
-            "trainium_run_count": counts[1],
+            "baseline_run_count": counts[0],
+            "candidate_run_count": counts[1],
             "unit_measure": "none",
             "quality_status": "not shown",
             "verdict": "not comparable",
-            "verdict_reason": _nothing_shared(told) if all(counts) else "all completed runs of a side are excluded",
+            "verdict_reason": _nothing_shared(runs) if all(counts) else "all completed runs of a side are excluded",
         }
     quality = _quality(sides, context, registration)
     evidence = _weighed(sides, context, registration, quality, taken.notes, taken.excluded)
@@ -100,8 +100,8 @@ def compare(
         "verdict": verdict,
         "verdict_reason": reason,
         "quality_status": quality.status,
-        "gpu_final_quality": quality.gpu,
-        "trainium_final_quality": quality.trainium,
+        "baseline_final_quality": quality.baseline,
+        "candidate_final_quality": quality.candidate,
         "worst_quality_loss": quality.worst,
         "quality_metric": registration.margin.metric if registration else None,
         "quality_margin": registration.margin.margin if registration else None,
@@ -111,7 +111,7 @@ def compare(
             f"{name}_run_count": len(side.runs),
             f"{name}_failed_run_count": len(side.failed),
             f"{name}_failed_cost_usd": side.failed_cost,
-            f"{name}_cost_usd": spent(side),
+            f"{name}_run_cost_usd": spent(side),
             f"{name}_unit_cost_usd": None if evidence.estimate is None else side.mean,
         }
     unexplained = [_unexplained(side, context) for side in sides]
@@ -129,21 +129,21 @@ def _weighed(
     notes: Sequence[str],
     excluded: Sequence[Run],
 ) -> Evidence:
-    gpu, trainium = sides
+    baseline, candidate = sides
     ended = [run for side in sides for run in (*side.runs, *side.failed)]
     costless = [fault for side in sides for fault in side.faults]
     by_run = [dict(zip((run["run_id"] for run in side.runs), side.costs, strict=True)) for side in sides]
     pairs = registration.pairs if registration else ()
     paired = [(by_run[0][g], by_run[1][t]) for g, t in pairs if g in by_run[0] and t in by_run[1]]
-    doubts = [quality.said] if quality.status == "not shown" else []
-    failed = [quality.said] if quality.status in ("missed", "missing") else []
+    warnings = [quality.reason] if quality.status == "not shown" else []
+    failed = [quality.reason] if quality.status in ("missed", "missing") else []
     return Evidence(
-        gpu_runs=len(gpu.runs),
-        trainium_runs=len(trainium.runs),
-        estimate=None if costless else estimate(gpu.costs, trainium.costs, paired),
+        baseline_runs=len(baseline.runs),
+        candidate_runs=len(candidate.runs),
+        estimate=None if costless else estimate(baseline.costs, candidate.costs, paired),
         faults=[*costless, *_unlike(sides, context, registration), *_impossible(sides), *failed],
-        doubts=[*doubts, *_unsettled(ended), *_stale(sides, context), *notes],
-        support=[*([quality.said] if quality.status == "met" else []), *_beside(sides, registration, excluded)],
+        warnings=[*warnings, *_unsettled(ended), *_stale(sides, context), *notes],
+        support=[*([quality.reason] if quality.status == "met" else []), *_support(sides, registration, excluded)],
         floor=max(RUN_FLOOR, registration.planned_runs) if registration else RUN_FLOOR,
     )
 
@@ -152,8 +152,8 @@ def _quality(sides: tuple[Side, Side], context: Context, registration: Registrat
     runs = [[run["run_id"] for run in side.runs] for side in sides]
     if registration is not None:
         final = context.final(registration.margin.metric, [*runs[0], *runs[1]])
-        gpu, trainium = ({run: final.get(run) for run in side} for side in runs)
-        return judge_quality(gpu, trainium, registration.margin)
+        baseline, candidate = ({run: final.get(run) for run in side} for side in runs)
+        return judge_quality(baseline, candidate, registration.margin)
     target = context.target(runs[0][0])
     if sides[0].measure == "cost_to_target" and target is not None:
         reached, failed = sum(map(len, runs)), sum(len(side.failed) for side in sides)
@@ -181,7 +181,7 @@ def _target_words(target: tuple[str, str, float] | None) -> str:
 
 def _impossible(sides: tuple[Side, Side]) -> list[str]:
     return [
-        f"run {run['run_id']} tells more tokens than the peak of its chips allows: "
+        f"run {run['run_id']} records more tokens than the peak of its chips allows: "
         "they are counted of a core or device, or twice"
         for side in sides
         for run in side.runs
@@ -211,13 +211,13 @@ def _last_date(side: Side) -> date:
     return max(run["ended_at"].date() for run in side.runs)
 
 
-def _beside(sides: tuple[Side, Side], registration: Registration | None, excluded: Sequence[Run]) -> list[str]:
-    said = []
+def _support(sides: tuple[Side, Side], registration: Registration | None, excluded: Sequence[Run]) -> list[str]:
+    support = []
     if registration is not None:
-        said.append(f"registered as {registration.name} on {registration.registered_on}")
-        said += [f"run {run['run_id']} is excluded: {registration.excluded[run['run_id']]}" for run in excluded]
+        support.append(f"registered as {registration.name} on {registration.registered_on}")
+        support += [f"run {run['run_id']} is excluded: {registration.excluded[run['run_id']]}" for run in excluded]
     unended = sum(len(side.open) for side in sides)
-    return said + ([f"{unended} without a recorded end left out"] if unended else [])
+    return support + ([f"{unended} without a recorded end left out"] if unended else [])
 
 
 def _nothing_shared(runs: Sequence[Run]) -> str:

@@ -28,39 +28,42 @@ class Part:
     """What one factor did: its value a side, its share of ln(GPU / Trainium), its USD of the difference."""
 
     factor: str
-    gpu: float | None
-    trainium: float | None
+    baseline: float | None
+    candidate: float | None
     log_ratio: float | None
     usd: Decimal | None
 
 
 def decompose(
-    gpu_cost: Decimal, trainium_cost: Decimal, factors: Mapping[str, tuple[float | None, float | None]], remaining: str
+    baseline_cost: Decimal,
+    candidate_cost: Decimal,
+    factors: Mapping[str, tuple[float | None, float | None]],
+    remaining: str,
 ) -> list[Part]:
-    """The parts of `gpu_cost` - `trainium_cost`, in the order of `factors`, then `remaining`.
+    """The parts of `baseline_cost` - `candidate_cost`, in the order of `factors`, then `remaining`.
 
     ValueError for a cost below zero or not finite, and for a `remaining` that is also given.
     """
-    if not (gpu_cost.is_finite() and trainium_cost.is_finite() and gpu_cost >= 0 and trainium_cost >= 0):
-        raise ValueError(f"{gpu_cost} and {trainium_cost} are no costs to decompose; both must be zero or more")
+    if not (baseline_cost.is_finite() and candidate_cost.is_finite() and baseline_cost >= 0 and candidate_cost >= 0):
+        raise ValueError(f"{baseline_cost} and {candidate_cost} are no costs to decompose; both must be zero or more")
     if remaining in factors:
         raise ValueError(f"{remaining} is what remains, so it cannot be given")
-    difference = gpu_cost - trainium_cost
-    if not gpu_cost or not trainium_cost:
+    difference = baseline_cost - candidate_cost
+    if not baseline_cost or not candidate_cost:
         return _of_nothing(difference, factors, remaining)
-    costs = float(gpu_cost), float(trainium_cost)
+    costs = float(baseline_cost), float(candidate_cost)
     mean = _logarithmic_mean(*costs)
     parts, rest, rest_log = [], list(costs), _log_ratio(*costs)
-    for name, (gpu, trainium) in factors.items():
-        if not (_is_measured(gpu) and _is_measured(trainium)):
-            parts.append(Part(name, gpu, trainium, None, None))
+    for name, (baseline, candidate) in factors.items():
+        if not (_is_measured(baseline) and _is_measured(candidate)):
+            parts.append(Part(name, baseline, candidate, None, None))
             continue
-        assert gpu is not None and trainium is not None
-        ratio = _log_ratio(gpu, trainium)
-        rest, rest_log = [rest[0] / gpu, rest[1] / trainium], rest_log - ratio
-        parts.append(Part(name, gpu, trainium, ratio, Decimal(repr(mean * ratio)).quantize(PLACES)))
-    told = sum((part.usd for part in parts if part.usd is not None), Decimal(0))
-    return [*parts, Part(remaining, rest[0], rest[1], rest_log, difference - told)]
+        assert baseline is not None and candidate is not None
+        ratio = _log_ratio(baseline, candidate)
+        rest, rest_log = [rest[0] / baseline, rest[1] / candidate], rest_log - ratio
+        parts.append(Part(name, baseline, candidate, ratio, Decimal(repr(mean * ratio)).quantize(PLACES)))
+    measured_usd = sum((part.usd for part in parts if part.usd is not None), Decimal(0))
+    return [*parts, Part(remaining, rest[0], rest[1], rest_log, difference - measured_usd)]
 
 
 def _of_nothing(
@@ -73,15 +76,15 @@ def _of_nothing(
     parts = [
         Part(
             name,
-            gpu,
-            trainium,
+            baseline,
+            candidate,
             None,
-            None if gpu is None or trainium is None else share if name in zero else Decimal(0),
+            None if baseline is None or candidate is None else share if name in zero else Decimal(0),
         )
-        for name, (gpu, trainium) in factors.items()
+        for name, (baseline, candidate) in factors.items()
     ]
-    told = sum((part.usd for part in parts if part.usd is not None), Decimal(0))
-    return [*parts, Part(remaining, None, None, None, difference - told)]
+    measured_usd = sum((part.usd for part in parts if part.usd is not None), Decimal(0))
+    return [*parts, Part(remaining, None, None, None, difference - measured_usd)]
 
 
 def _is_measured(value: float | None) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 Method = Literal["welch", "paired", "bootstrap"]
 LEVEL = 0.95
-# How often runs that are planned shall tell what there is to tell.
+# How often the planned runs shall decide.
 POWER = 0.8
 # Below it a bootstrap interval is too narrow: its tail is made of too few different samples.
 BOOTSTRAP_FLOOR = 20
@@ -34,7 +34,7 @@ MOST_RUNS = 100_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A saving as a ratio, with its 95 % interval; no bounds where nothing tells how the costs vary.
+    """A saving as a ratio, with its 95 % interval; no bounds where nothing shows how the costs vary.
 
     `more_runs` are those each side lacks (GPU, Trainium) for an interval of ±5 points; None where that is unknown.
     """
@@ -46,16 +46,18 @@ class Estimate:
     more_runs: tuple[int | None, int | None] = (None, None)
 
 
-def estimate(gpu: Sequence[float], trainium: Sequence[float], pairs: Sequence[tuple[float, float]] = ()) -> Estimate:
+def estimate(
+    baseline: Sequence[float], candidate: Sequence[float], pairs: Sequence[tuple[float, float]] = ()
+) -> Estimate:
     """The saving of Trainium over GPU from one cost a run; `pairs` (GPU, Trainium) where runs were paired beforehand.
 
     Paired Student t when every run is in a pair, else Welch's t with the degrees of freedom of Welch and
     Satterthwaite (Welch 1947); BCa bootstrap (Efron 1987) from 20 to 200 runs a side. ValueError for a cost of nothing.
     """
-    if not gpu or not trainium or min(*gpu, *trainium) <= 0:
+    if not baseline or not candidate or min(*baseline, *candidate) <= 0:
         raise ValueError("a cost that is not above zero has no logarithm")
-    x, y = np.log(np.asarray(gpu, float)), np.log(np.asarray(trainium, float))
-    if pairs and len(pairs) == len(gpu) == len(trainium):
+    x, y = np.log(np.asarray(baseline, float)), np.log(np.asarray(candidate, float))
+    if pairs and len(pairs) == len(baseline) == len(candidate):
         difference = np.log(np.asarray([pair[1] / pair[0] for pair in pairs], float))
         d, bounds = float(difference.mean()), _paired(difference)
         more = None
@@ -71,7 +73,7 @@ def estimate(gpu: Sequence[float], trainium: Sequence[float], pairs: Sequence[tu
 def runs_wanted(costs: Sequence[float]) -> int | None:
     """Runs a side for an interval of ±5 points about a saving of nothing, if both sides vary as these costs do.
 
-    None where they do not tell how costs vary. Where Trainium is cheaper fewer suffice.
+    None where they do not show how costs vary. Where Trainium is cheaper fewer suffice.
     """
     if len(costs) < 2 or min(costs) <= 0:
         return None
@@ -79,15 +81,15 @@ def runs_wanted(costs: Sequence[float]) -> int | None:
     return _runs_wanted(0.0, [float(logs.var(ddof=1))] * 2) if _varies(logs) else None
 
 
-def runs_to_decide(gpu: Sequence[float], trainium: Sequence[float], saving: float) -> int | None:
-    """Runs a side that tell whether more or less than `saving` is saved, or how much to ±5 points, whichever are fewer.
+def runs_to_decide(baseline: Sequence[float], candidate: Sequence[float], saving: float) -> int | None:
+    """Runs a side that show whether more or less than `saving` is saved, or how much to ±5 points, whichever are fewer.
 
     If the costs go on as they did, their interval then leaves `saving` out in four of five cases; None where they do
-    not tell how costs vary.
+    not show how costs vary.
     """
-    if min(len(gpu), len(trainium)) < 2 or min(*gpu, *trainium) <= 0:
+    if min(len(baseline), len(candidate)) < 2 or min(*baseline, *candidate) <= 0:
         return None
-    x, y = np.log(np.asarray(gpu, float)), np.log(np.asarray(trainium, float))
+    x, y = np.log(np.asarray(baseline, float)), np.log(np.asarray(candidate, float))
     d = float(y.mean() - x.mean())
     variances = [float(x.var(ddof=1)), float(y.var(ddof=1))]
     return _runs_wanted(d, variances, abs(log(1 - saving) - d)) if _varies(x, y) else None
@@ -97,7 +99,7 @@ def clustered(by_workload: Mapping[str, float]) -> Estimate:
     """The saving of a portfolio from the saving of each of its workloads, which count alike.
 
     The workload is the cluster: its runs share a model, a port and mistakes, so only workloads are replicates and a
-    one-sample t over their logarithms tells how the saving varies (Cameron and Miller 2015, few clusters).
+    one-sample t over their logarithms shows how the saving varies (Cameron and Miller 2015, few clusters).
     """
     logs = np.log1p(-np.asarray(list(by_workload.values()), float))
     return _as_saving("paired", float(logs.mean()), _paired(logs), (None, None))
@@ -167,8 +169,8 @@ def _bootstrap(x: Any, y: Any) -> tuple[float, float] | None:
     if not _varies(x, y):
         return None
 
-    def difference(gpu: Any, trainium: Any, axis: int = -1) -> Any:
-        return trainium.mean(axis=axis) - gpu.mean(axis=axis)
+    def difference(baseline: Any, candidate: Any, axis: int = -1) -> Any:
+        return candidate.mean(axis=axis) - baseline.mean(axis=axis)
 
     with _statistics() as stats:
         found = stats.bootstrap(
@@ -182,23 +184,23 @@ def _as_saving(
 ) -> Estimate:
     if bounds is None:
         return Estimate(method, 1 - exp(d), None, None, more)
-    # A wide interval of few runs has no upper end to speak of.
+    # A wide interval of few runs has no meaningful upper end.
     low, high = (1 - exp(min(bound, log(1e6))) for bound in (bounds[1], bounds[0]))
     return Estimate(method, 1 - exp(d), low, high, more)
 
 
 def not_inferior(
-    gpu: Sequence[float], trainium: Sequence[float], margin: float, direction: Literal["min", "max"]
+    baseline: Sequence[float], candidate: Sequence[float], margin: float, direction: Literal["min", "max"]
 ) -> tuple[float, bool] | None:
     """How much worse Trainium's final quality may be (the upper 95 % bound), and whether that is within the margin.
 
     One-sided test of non-inferiority (CONSORT 2012; FDA 2016, the fixed-margin method) by Welch's t, in the metric's
-    own unit, positive is worse. None with fewer than two runs a side: one value tells nothing of how it varies.
+    own unit, positive is worse. None with fewer than two runs a side: one value does not show how it varies.
     """
-    if min(len(gpu), len(trainium)) < 2:
+    if min(len(baseline), len(candidate)) < 2:
         return None
     sign = 1.0 if direction == "min" else -1.0
-    x, y = sign * np.asarray(gpu, float), sign * np.asarray(trainium, float)
+    x, y = sign * np.asarray(baseline, float), sign * np.asarray(candidate, float)
     if _varies(x, y):
         with _statistics() as stats:
             found = stats.ttest_ind(y, x, equal_var=False, alternative="less").confidence_interval(LEVEL)

@@ -17,7 +17,7 @@ _MAD_TO_DEVIATION = 1.4826
 # Costs that never differed would make any difference infinitely far.
 _LEAST_DEVIATION = 0.02
 _BAR, _BAR_OF_FEW = 4.0, 15
-# Smaller changes are nobody's alarm, however steady the history, nor is what was met before.
+# Smaller changes raise no alarm, however steady the history; nor do costs seen before.
 LEAST_FACTOR = 1.5
 
 

@@ -25,7 +25,7 @@ UNENDED = ("running", "unknown")
 
 @dataclass(frozen=True)
 class Side:
-    """One side by one measure: `runs` are compared, `failed` ended without, `open` are left out for want of an end."""
+    """One side by one measure: `runs` are compared, `failed` ended without a unit, `open` have no recorded end."""
 
     measure: str
     runs: tuple[Run, ...]
@@ -56,17 +56,17 @@ class Side:
     @property
     def faults(self) -> list[str]:
         """Runs whose cost has no logarithm."""
-        said = [
+        faults = [
             f"run {run['run_id']} has a {self.measure.replace('_', ' ')} of {_cost(run, MEASURES[self.measure]):.2f} "
             f"on the {run['cost_basis']} basis, and only costs above zero can be compared"
             for run in self.runs
             if _cost(run, MEASURES[self.measure]) <= 0
         ]
-        if not said and self.loading <= 0:
-            said = [
+        if not faults and self.loading <= 0:
+            faults = [
                 f"the failed runs on {self.runs[0]['instance_type']} cost {self.failed_cost:.2f}, less than nothing"
             ]
-        return said
+        return faults
 
     @property
     def _spent(self) -> str:
@@ -74,10 +74,10 @@ class Side:
         return MEASURES[self.measure] if self.measure == "cost_to_target" else "whole_cost_usd"
 
 
-def choose(gpu: Sequence[Run], trainium: Sequence[Run]) -> tuple[Side, Side] | None:
+def choose(baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[Side, Side] | None:
     """Both sides by the strongest measure that each of them has; None where they share none."""
     for measure in MEASURES:
-        sides = _side(gpu, measure), _side(trainium, measure)
+        sides = _side(baseline, measure), _side(candidate, measure)
         if sides[0] and sides[1]:
             return sides[0], sides[1]
     return None

@@ -1,4 +1,4 @@
-"""What a spike must do before a workload can be decided: how many runs a side, at which cost, and what then decides."""
+"""What a pilot must do before a workload can be decided: how many runs a side, at which cost, and what then decides."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ class SideCost:
 
 
 def runs_to_do(
-    gpu: Sequence[float], trainium: Sequence[float], deciding: float | None, again: bool = False
+    baseline: Sequence[float], candidate: Sequence[float], deciding: float | None, again: bool = False
 ) -> tuple[int, int, str]:
     """Runs GPU and Trainium still lack, three a side at the least, and how that is known: from the costs of the runs
-    there are and the saving that decides, which is any where no port is stated; `again` where those of Trainium may
+    there are and the saving that decides, which is any where no port is declared; `again` where those of Trainium may
     claim nothing and must be made anew."""
-    wanted, said = _wanted(gpu, trainium, deciding or 0.0)
+    wanted, basis = _wanted(baseline, candidate, deciding or 0.0)
     wanted = max(RUN_FLOOR, wanted)
-    return max(0, wanted - len(gpu)), max(0, wanted - (0 if again else len(trainium))), said
+    return max(0, wanted - len(baseline)), max(0, wanted - (0 if again else len(candidate))), basis
 
 
-def _wanted(gpu: Sequence[float], trainium: Sequence[float], deciding: float) -> tuple[int, str]:
-    found = runs_to_decide(gpu, trainium, deciding) if deciding < 1 else None
+def _wanted(baseline: Sequence[float], candidate: Sequence[float], deciding: float) -> tuple[int, str]:
+    found = runs_to_decide(baseline, candidate, deciding) if deciding < 1 else None
     if found is not None:
         return (
             found,
             "enough to decide four times in five, or for ±5 points if those are fewer, costs going on as measured",
         )
-    for name, costs in (("GPU", gpu), ("Trainium", trainium)):
+    for name, costs in (("GPU", baseline), ("Trainium", candidate)):
         found = runs_wanted(costs)
         if found is not None:
             return found, f"for an interval of ±5 points, both sides varying as the {name} runs do"
-    return RUN_FLOOR, f"{RUN_FLOOR} a side are the least; they then tell how many more are needed"
+    return RUN_FLOOR, f"{RUN_FLOOR} a side are the minimum; they then show how many more are needed"
 
 
-def costs_of_a_run(gpu: float | None, trainium: float | None) -> tuple[SideCost, SideCost]:
-    """What a run costs on either side; where none was made, at most what it costs on the other: dearer, it has lost."""
-    sides = [SideCost(usd, "measured") for usd in (gpu, trainium)]
+def costs_of_a_run(baseline: float | None, candidate: float | None) -> tuple[SideCost, SideCost]:
+    """The cost of a run on either side; without a run, at most the other side's cost, since more has lost."""
+    sides = [SideCost(usd, "measured") for usd in (baseline, candidate)]
     for own, other in ((0, 1), (1, 0)):
         if sides[own].usd is None:
-            usd = (gpu, trainium)[other]
+            usd = (baseline, candidate)[other]
             sides[own] = SideCost(usd, "unknown" if usd is None else "at most what the other side costs")
     return sides[0], sides[1]
 
 
-def deciding_saving(port_cost: float | None, runs: float | None, gpu_cost: float | None) -> float | None:
+def deciding_saving(port_cost: float | None, runs: float | None, baseline_cost: float | None) -> float | None:
     """The share of a GPU run's cost that Trainium must save for the port to be paid back by `runs`."""
-    if port_cost is None or not runs or not gpu_cost:
+    if port_cost is None or not runs or not baseline_cost:
         return None
-    return port_cost / runs / gpu_cost
+    return port_cost / runs / baseline_cost

@@ -1,4 +1,4 @@
-"""Whether a published price per million follows from the throughput and the hourly rate printed beside it."""
+"""Whether a published price per million follows from the throughput and the hourly rate printed with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PublishedPrice:
 
 def reconcile(rows: Sequence[PublishedPrice]) -> list[str]:
     """One sentence a row that does not follow from its inputs, and one if the order changes; empty where all does."""
-    said = [
+    differences = [
         f"{row.name}: the inputs do not give the output: {row.per_second} a second at ${row.rate_usd_per_hour} an hour "
         f"are ${_cents(row.recomputed_usd)} per million, printed ${row.printed_usd} "
         f"({_factor(row)} times {'less' if row.printed_usd < row.recomputed_usd else 'more'})."
@@ -38,10 +38,10 @@ def reconcile(rows: Sequence[PublishedPrice]) -> list[str]:
         if not row.follows
     ]
     ranked = sorted(rows, key=lambda row: row.printed_usd)
-    if said and any(better.recomputed_usd > worse.recomputed_usd for better, worse in pairwise(ranked)):
+    if differences and any(better.recomputed_usd > worse.recomputed_usd for better, worse in pairwise(ranked)):
         order = " < ".join(row.name for row in sorted(rows, key=lambda row: row.recomputed_usd))
-        said.append(f"The ranking differs too: by the inputs it is {order}.")
-    return said
+        differences.append(f"The ranking differs too: by the inputs it is {order}.")
+    return differences
 
 
 def _places(printed: Decimal) -> int:

@@ -21,31 +21,35 @@ class Margin:
 
 @dataclass(frozen=True)
 class Quality:
-    """`status` is met, missed, missing, or not shown; `said` the clause that says so.
+    """`status` is met, missed, missing, or not shown; `reason` the clause that explains it.
 
     `worst` is how much worse Trainium's mean may be, the upper bound of a one-sided 95 % interval.
     """
 
     status: Literal["met", "missed", "missing", "not shown"]
-    said: str
-    gpu: float | None = None
-    trainium: float | None = None
+    reason: str
+    baseline: float | None = None
+    candidate: float | None = None
     worst: float | None = None
 
 
-def judge_quality(gpu: Mapping[str, float | None], trainium: Mapping[str, float | None], margin: Margin) -> Quality:
-    """The final metric of each run by its id, held against the margin; a run that tells none leaves it missing."""
-    missing = sorted(run for side in (gpu, trainium) for run, value in side.items() if value is None)
+def judge_quality(
+    baseline: Mapping[str, float | None], candidate: Mapping[str, float | None], margin: Margin
+) -> Quality:
+    """The final metric of each run by its id, held against the margin; a run without one leaves it missing."""
+    missing = sorted(run for side in (baseline, candidate) for run, value in side.items() if value is None)
     if missing:
         more = f" and {len(missing) - 1} more runs" if len(missing) > 1 else ""
         return Quality("missing", f"the final {margin.metric} of run {missing[0]}{more} is not recorded")
-    x, y = ([value for value in side.values() if value is not None] for side in (gpu, trainium))
+    x, y = ([value for value in side.values() if value is not None] for side in (baseline, candidate))
     means = fmean(x), fmean(y)
     found = not_inferior(x, y, margin.margin, margin.direction)
     if found is None:
         return Quality("not shown", f"one run a side does not show that {margin.metric} is equally good", *means)
     worst, is_within = found
     rule = f"more than the registered margin of {margin.margin:g}" if not is_within else "within the registered margin"
-    said = f"final {margin.metric} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium, at worst {worst:.3g} worse"
-    words = f"{said}, {rule}" + (f" of {margin.margin:g}" if is_within else "")
+    means_text = (
+        f"final {margin.metric} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium, at worst {worst:.3g} worse"
+    )
+    words = f"{means_text}, {rule}" + (f" of {margin.margin:g}" if is_within else "")
     return Quality("met" if is_within else "missed", words, *means, worst)

@@ -1,23 +1,24 @@
-"""Which way a workload leans, and why: rules given as data, weighed with what is known of it (facts training-runs 8).
+"""What is recommended for a workload, and why: rules from a list, applied to its inputs (facts training-runs 8).
 
 Hard stops come first, then the arithmetic of the measured comparison, then the scenarios; the first that holds decides.
-What is not known makes a rule unknown, never false, and an unknown rule that would have come first and leans otherwise
-leaves one answer: run a spike.
+If an input is missing, the rules that need it are undecided, never false. If an undecided rule has priority and could
+change the answer, the recommendation is `run a pilot`. The same applies when no rule matches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from math import inf, isinf
 from typing import Any
 
-SPIKE = "run a spike"
+PILOT = "run a pilot"
 Value = str | float | None
 Inputs = Mapping[str, Value]
-# Beside the rules that are data.
-ARITHMETIC, RESULT = "arithmetic", "result"
+# The comparison's own rule, which is not in the list.
+ARITHMETIC = "arithmetic"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Condition:
     value: str
 
     def holds(self, inputs: Inputs) -> bool | None:
-        """None where it needs what is not known."""
+        """None where an input it needs is missing."""
         left, right = inputs[self.name], self._other(inputs)
         if right == inf and left != inf:
             # Whatever it is, it is below never.
@@ -41,17 +42,17 @@ class Condition:
         one, other = float(left), float(right)
         return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}[self.comparison]
 
-    def lacks(self, inputs: Inputs) -> list[str]:
-        """The inputs it needs that are not known."""
+    def missing(self, inputs: Inputs) -> list[str]:
+        """The inputs it needs that are missing."""
         return [name for name in (self.name, self.value) if name in inputs and inputs[name] is None]
 
-    def said(self, inputs: Inputs) -> str:
-        """It with what is known, in words."""
+    def explanation(self, inputs: Inputs) -> str:
+        """The condition with its values, in words."""
         left, right = inputs[self.name], self._other(inputs)
         name, other = _words(self.name), _words(self.value) + " " if self.value in inputs else ""
         if self.comparison == "=":
-            return f"{name} is {_told(left)}" + (f", not {_told(right)}" if self.holds(inputs) is False else "")
-        return f"{name} {_told(left)} {'' if self.holds(inputs) else 'not '}{self.comparison} {other}{_told(right)}"
+            return f"{name} is {_shown(left)}" + (f", not {_shown(right)}" if self.holds(inputs) is False else "")
+        return f"{name} {_shown(left)} {'' if self.holds(inputs) else 'not '}{self.comparison} {other}{_shown(right)}"
 
     def _other(self, inputs: Inputs) -> Value:
         if self.value in inputs:
@@ -65,52 +66,52 @@ class Rule:
 
     name: str
     kind: str
-    lean: str
+    recommendation: str
     situation: str
     alternatives: Sequence[Sequence[Condition]]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one rule says of a workload: `holds` is None where what it `lacks` would tell."""
+    """One rule applied to a workload: `holds` is None where a missing input would decide it."""
 
     rule: str
     kind: str
-    lean: str
+    recommendation: str
     holds: bool | None
-    said: str
-    lacks: tuple[str, ...] = ()
+    explanation: str
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Decision:
-    """gpu, trainium, either or SPIKE; decided by the rule named, or by what is unknown."""
+    """A family, either or PILOT; decided by the rule named, or by missing inputs."""
 
-    lean: str
+    recommendation: str
     decided_by: str
     reason: str
-    lacks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
-# Where what is not known can be told.
-_TELL = {
+# Where missing inputs can be declared.
+_DECLARED_IN = {
     "a port in [[decisions.ports]]": ("break_even_runs", "payback_months", "port_cost_usd", "saving_per_run_usd"),
-    "lead times in [[decisions.offers]]": ("gpu_lead_days", "trainium_lead_days"),
+    "lead times in [[decisions.offers]]": ("baseline_lead_days", "candidate_lead_days"),
     "two whole months of bills": ("monthly_cost_trend_usd",),
 }
 
 
-def to_tell(lacks: Sequence[str]) -> str:
-    """What people or bills must tell for these inputs to be known."""
-    elsewhere = [place for place, names in _TELL.items() if set(names) & set(lacks)]
-    own = [name for name in lacks if not any(name in names for names in _TELL.values())]
+def where_to_declare(missing: Sequence[str]) -> str:
+    """Where people can declare the missing inputs, or which bills give them."""
+    elsewhere = [place for place, names in _DECLARED_IN.items() if set(names) & set(missing)]
+    own = [name for name in missing if not any(name in names for names in _DECLARED_IN.values())]
     own = ["architecture_changed_on" if name == "months_since_architecture_change" else name for name in own]
     of_workload = [f"{', '.join(own)} in [[decisions.workloads]]"] if own else []
-    return f"to be told: {'; '.join([*of_workload, *elsewhere])}"
+    return f"to declare: {'; '.join([*of_workload, *elsewhere])}"
 
 
-def rules_of(told: Iterable[Mapping[str, Any]], conditions: Iterable[Mapping[str, Any]]) -> list[Rule]:
-    """The rules as reviewed, hard stops first, then by their number: ref_lean_rule with ref_lean_condition."""
+def rules_of(rules: Iterable[Mapping[str, Any]], conditions: Iterable[Mapping[str, Any]]) -> list[Rule]:
+    """The rules as reviewed, hard stops first, then by their number: the lists ref_recommendation_*."""
     by_rule: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(conditions, key=lambda row: (row["alternative_no"], row["condition_no"])):
         by_rule.setdefault(row["rule"], []).append(row)
@@ -118,41 +119,44 @@ def rules_of(told: Iterable[Mapping[str, Any]], conditions: Iterable[Mapping[str
         Rule(
             row["rule"],
             row["rule_kind"],
-            row["lean"],
+            row["recommendation"],
             row["situation"],
             [
-                [Condition(one["lean_input"], one["comparison"], one["compared_value"]) for one in group]
+                [Condition(one["condition_input"], one["comparison"], one["compared_value"]) for one in group]
                 for _, group in groupby(by_rule[row["rule"]], key=lambda one: one["alternative_no"])
             ],
         )
-        for row in sorted(told, key=lambda row: (row["rule_kind"] != "hard_stop", row["rule_no"]))
+        for row in sorted(rules, key=lambda row: (row["rule_kind"] != "hard_stop", row["rule_no"]))
     ]
 
 
 def weigh(rule: Rule, inputs: Inputs) -> Finding:
-    """The rule with what is known of a workload (Kleene's three values)."""
+    """The rule with the inputs of a workload (Kleene's three values)."""
     met = [[condition.holds(inputs) for condition in conditions] for conditions in rule.alternatives]
     each = [False if False in values else None if None in values else True for values in met]
     holds = True if True in each else None if None in each else False
-    lacking = [
+    missing_names = [
         name
         for conditions, value in zip(rule.alternatives, each, strict=True)
         if holds is None and value is None
         for condition in conditions
-        for name in condition.lacks(inputs)
+        for name in condition.missing(inputs)
     ]
-    said = "; or ".join(
-        " and ".join(condition.said(inputs) for condition in conditions)
+    explanation = "; or ".join(
+        " and ".join(condition.explanation(inputs) for condition in conditions)
         for conditions, value in zip(rule.alternatives, each, strict=True)
         if value is holds
     )
-    return Finding(rule.name, rule.kind, rule.lean, holds, said, tuple(dict.fromkeys(lacking)))
+    return Finding(rule.name, rule.kind, rule.recommendation, holds, explanation, tuple(dict.fromkeys(missing_names)))
+
+
+_finding = partial(Finding, ARITHMETIC, ARITHMETIC)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the comparison of a workload's two sides says, on the effective basis; `npv` is what its port is expected
-    to bring, None where no port is stated; `more_runs` those that would make the interval ±5 points wide."""
+    """The comparison of a workload's two sides, on the effective basis; `npv` is the expected value of its port, None
+    where no port is declared; `more_runs` are those that would make the interval ±5 points wide."""
 
     verdict: str
     reason: str
@@ -164,68 +168,72 @@ class Measured:
 
 
 def arithmetic(measured: Measured | None, inputs: Inputs) -> Finding:
-    """What the measured comparison decides: it says nothing before it can prove anything, and overrides scenarios then.
+    """What the measured comparison decides: nothing before it can prove anything; then it overrides the scenarios.
 
-    Proven, it must pay the port back within the horizon, upkeep and falling prices counted; a tie goes to what can be
-    had sooner, and where the interval is too wide to tell, or a pair may claim nothing, only more runs tell.
+    A proven saving must pay the port back within the horizon, upkeep and falling prices included. A tie goes to what
+    is available sooner. Where the interval is too wide, or a pair may claim nothing, only more runs decide.
     """
     if measured is None:
-        return Finding(ARITHMETIC, ARITHMETIC, SPIKE, False, "no pair of runs is compared")
-    said = measured.verdict
+        return _finding(PILOT, False, "no pair of runs is compared")
+    explanation = measured.verdict
     if measured.saving is not None:
-        said += f", Trainium saves {measured.saving:.1%}"
+        explanation += f", Trainium saves {measured.saving:.1%}"
     if measured.low is not None and measured.high is not None:
-        said += f" ({measured.low:.1%} to {measured.high:.1%})"
+        explanation += f" ({measured.low:.1%} to {measured.high:.1%})"
     if measured.verdict == "indicative":
-        return Finding(ARITHMETIC, ARITHMETIC, SPIKE, False, f"{said}: {measured.reason}")
+        return _finding(PILOT, False, f"{explanation}: {measured.reason}")
     if measured.verdict == "not comparable":
-        return Finding(ARITHMETIC, ARITHMETIC, SPIKE, True, f"{said}: {measured.reason}")
+        return _finding(PILOT, True, f"{explanation}: {measured.reason}")
     if measured.verdict == "disproven":
-        return Finding(ARITHMETIC, ARITHMETIC, "gpu", True, said)
+        return _finding("gpu", True, explanation)
     if measured.verdict == "proven":
-        return _paid_back(said, measured, inputs)
+        return _paid_back(explanation, measured, inputs)
     if measured.more_runs:
-        return Finding(ARITHMETIC, ARITHMETIC, SPIKE, True, f"{said}: wider than ±5 points, too wide to call a tie")
-    leads = inputs["gpu_lead_days"], inputs["trainium_lead_days"]
+        return _finding(PILOT, True, f"{explanation}: wider than ±5 points, too wide to call a tie")
+    leads = inputs["baseline_lead_days"], inputs["candidate_lead_days"]
     if leads[0] == leads[1] or None in leads:
-        return Finding(ARITHMETIC, ARITHMETIC, "either", True, f"{said}: a tie, and neither can be had sooner")
+        return _finding("either", True, f"{explanation}: a tie, and neither can be had sooner")
     sooner = "gpu" if float(leads[0] or 0) < float(leads[1] or 0) else "trainium"
-    words = f"{said}: a tie, and {sooner} can be had in {min(map(float, filter(None, leads)), default=0):.0f} days"
-    return Finding(ARITHMETIC, ARITHMETIC, sooner, True, words)
+    words = (
+        f"{explanation}: a tie, and {sooner} can be had in {min(map(float, filter(None, leads)), default=0):.0f} days"
+    )
+    return _finding(sooner, True, words)
 
 
-def _paid_back(said: str, measured: Measured, inputs: Inputs) -> Finding:
+def _paid_back(explanation: str, measured: Measured, inputs: Inputs) -> Finding:
     needed, runs, port = inputs["break_even_runs"], inputs["runs_in_horizon"], inputs["port_cost_usd"]
     if port is None or needed is None or runs is None:
-        lacks = ("port_cost_usd",)
-        return Finding(ARITHMETIC, ARITHMETIC, "trainium", True, f"{said}; no port is stated that it must pay", lacks)
-    words = f"{said}; {needed:,.0f} runs pay the port back and {float(runs):,.1f} fit the horizon"
+        missing = ("port_cost_usd",)
+        return _finding("trainium", True, f"{explanation}; no port is declared that it must pay back", missing)
+    words = f"{explanation}; {needed:,.0f} runs pay the port back and {float(runs):,.1f} fit the horizon"
     if float(runs) < float(needed):
-        return Finding(ARITHMETIC, ARITHMETIC, "gpu", True, f"{words}: too few")
+        return _finding("gpu", True, f"{words}: too few")
     if measured.npv is not None and measured.npv < 0:
         words += f", but with upkeep, falling prices and its chance the port is expected to lose {-measured.npv:,.2f}"
-        return Finding(ARITHMETIC, ARITHMETIC, "gpu", True, words)
-    return Finding(ARITHMETIC, ARITHMETIC, "trainium", True, words)
+        return _finding("gpu", True, words)
+    return _finding("trainium", True, words)
 
 
 def decide(findings: Sequence[Finding], situations: Mapping[str, str]) -> Decision:
-    """The first finding that holds, in the order given, unless an unknown one before it leans otherwise."""
+    """The first finding that holds, in the order given, unless an undecided one before it recommends otherwise."""
     unknown: list[Finding] = []
     for found in findings:
         if found.holds is None:
             unknown.append(found)
         elif found.holds:
-            against = [one for one in unknown if found.lean not in (one.lean, SPIKE)]
+            against = [one for one in unknown if found.recommendation not in (one.recommendation, PILOT)]
             if against:
-                return _unknown(against, f"{_name(found, situations)} leans to {found.lean}, but ")
-            return Decision(found.lean, found.rule, f"{_name(found, situations)}: {found.said}", found.lacks)
-    return _unknown(unknown, "") if unknown else Decision(SPIKE, "nothing", "no rule applies to what is known")
+                return _unknown(against, f"{_name(found, situations)} recommends {found.recommendation}, but ")
+            return Decision(
+                found.recommendation, found.rule, f"{_name(found, situations)}: {found.explanation}", found.missing
+            )
+    return _unknown(unknown, "") if unknown else Decision(PILOT, "nothing", "no rule applies to the known inputs")
 
 
 def _unknown(rules: Sequence[Finding], but: str) -> Decision:
-    lacks = tuple(dict.fromkeys(name for found in rules for name in found.lacks))
+    missing = tuple(dict.fromkeys(name for found in rules for name in found.missing))
     return Decision(
-        SPIKE, "unknown inputs", f"{but}insufficient evidence: {', '.join(map(_words, lacks))} not known", lacks
+        PILOT, "missing inputs", f"{but}insufficient evidence: {', '.join(map(_words, missing))} not known", missing
     )
 
 
@@ -237,7 +245,7 @@ def _words(name: str) -> str:
     return name.removesuffix("_usd").replace("_", " ")
 
 
-def _told(value: Value) -> str:
+def _shown(value: Value) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, str):

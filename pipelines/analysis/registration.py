@@ -1,4 +1,4 @@
-"""What was said of a comparison before its runs: metric, margin, planned runs, basis (the pre-registration)."""
+"""What was registered of a comparison before its runs: metric, margin, planned runs, basis (the pre-registration)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ class Registration:
     excluded: Mapping[str, str]
     pairs: Sequence[tuple[str, str]]
 
-    def precedes(self, gpu: Sequence[Run], trainium: Sequence[Run]) -> bool:
-        """Whether it is of the day the later side began, or earlier: said with both in sight, it would fit the runs.
+    def precedes(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> bool:
+        """Whether it dates from the day the later side began, or earlier; a later one could fit the runs seen.
 
         The runs of the earlier side are often the baseline a port is measured by, and known when it is planned.
         """
-        return self.registered_on <= max(min(run["started_at"] for run in side).date() for side in (gpu, trainium))
+        return self.registered_on <= max(
+            min(run["started_at"] for run in side).date() for side in (baseline, candidate)
+        )
 
 
-def registrations_by_workload(told: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def registrations_by_workload(
+    registrations: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The Registration in force of each workload, from the rows of stg_proof__registration and stg_proof__run."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
@@ -54,7 +58,7 @@ def registrations_by_workload(told: Sequence[Mapping[str, Any]], runs: Sequence[
             },
             pairs=_pairs([run for run in by_name.get(row["registration"], ()) if run["pair_no"] is not None]),
         )
-        for row in told
+        for row in registrations
         if row["is_in_force"]
     }
 

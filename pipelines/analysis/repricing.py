@@ -10,19 +10,19 @@ from decimal import Decimal
 
 
 def repriced_saving(
-    saving: Decimal, gpu_then: Decimal, gpu_now: Decimal, trainium_then: Decimal, trainium_now: Decimal
+    saving: Decimal, baseline_then: Decimal, baseline_now: Decimal, candidate_then: Decimal, candidate_now: Decimal
 ) -> Decimal:
-    """The saving, below 1; negative where Trainium is dearer. ValueError for a saving of 1 or a price of 0."""
+    """The saving, below 1; negative where Trainium is more expensive. ValueError for a saving of 1 or a price of 0."""
     if saving >= 1:
         raise ValueError(f"a saving of {saving} would make Trainium free")
-    if min(gpu_then, gpu_now, trainium_then, trainium_now) <= 0:
+    if min(baseline_then, baseline_now, candidate_then, candidate_now) <= 0:
         raise ValueError("a price is not above zero")
-    return 1 - (1 - saving) * (gpu_then * trainium_now) / (gpu_now * trainium_then)
+    return 1 - (1 - saving) * (baseline_then * candidate_now) / (baseline_now * candidate_then)
 
 
-def break_even_gpu_price(saving: Decimal, gpu_now: Decimal) -> Decimal:
+def break_even_baseline_price(saving: Decimal, baseline_now: Decimal) -> Decimal:
     """The GPU's price at which the saving would be zero, all else equal."""
-    return (1 - saving) * gpu_now
+    return (1 - saving) * baseline_now
 
 
 def price_of_what(given: Decimal, instance: Decimal, accelerators: int, cores: int) -> str:

@@ -44,21 +44,21 @@ def claimed(
     change = price_change_to_flip(found, verdict)
     on = sides[1 if found.saving > 0 else 0].runs[0]["instance_type"]
     without = [f"{bare} if failed runs' cost were left out" for bare in _without_failed(evidence, verdict, sides)]
-    said = [f"{flipped} if all {on} time that no run explains were these runs'"] if flipped != verdict else []
-    said = [*without, *said]
+    changes = [f"{flipped} if all {on} time that no run explains were these runs'"] if flipped != verdict else []
+    changes = [*without, *changes]
     held = "both cost the same" if verdict not in ("proven", "disproven") else f"no longer {verdict}"
     if round(change, 3):
-        said.append(f"{held} if GPU prices were {abs(change):.1%} {'lower' if change < 0 else 'higher'}")
+        changes.append(f"{held} if GPU prices were {abs(change):.1%} {'lower' if change < 0 else 'higher'}")
     return {
         "saving_ratio": found.saving,
         "saving_low_ratio": found.low,
         "saving_high_ratio": found.high,
         "interval_method": found.method if found.low is not None else None,
-        "more_gpu_run_count": found.more_runs[0],
-        "more_trainium_run_count": found.more_runs[1],
+        "more_baseline_run_count": found.more_runs[0],
+        "more_candidate_run_count": found.more_runs[1],
         "worst_case_saving_ratio": worst.saving,
-        "gpu_price_change_to_flip_ratio": change,
-        "would_flip": "; ".join(said) or None,
+        "baseline_price_change_ratio": change,
+        "verdict_sensitivity": "; ".join(changes) or None,
     }
 
 

@@ -1,4 +1,4 @@
-"""What a comparison says: one of five verdicts, its reason in words, and what would make it another (design 5)."""
+"""The verdict of a comparison: one of five, its reason in words, and what would change it (design 5)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _METHODS: dict[Method, str] = {
 class Evidence:
     """What one pair has for a verdict, on one basis.
 
-    `faults` make it not comparable, `doubts` leave it indicative, `support` is said beside a verdict that stands; each
+    `faults` make it not comparable, `warnings` leave it indicative, `support` is added to a verdict that stands; each
     one a clause. `floor` is how many runs a side were planned, or the least that can prove anything.
     """
 
-    gpu_runs: int
-    trainium_runs: int
+    baseline_runs: int
+    candidate_runs: int
     estimate: Estimate | None = None
     faults: Sequence[str] = ()
-    doubts: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     support: Sequence[str] = ()
     floor: int = RUN_FLOOR
 
@@ -40,30 +40,30 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
     found = evidence.estimate
     if evidence.faults or found is None:
         return "not comparable", "; ".join(evidence.faults)
-    doubts = [*_too_few(evidence), *evidence.doubts]
-    enough = min(evidence.gpu_runs, evidence.trainium_runs) >= RUN_FLOOR
+    warnings = [*_too_few(evidence), *evidence.warnings]
+    enough = min(evidence.baseline_runs, evidence.candidate_runs) >= RUN_FLOOR
     if enough and found.low is None:
-        doubts.append("all runs of a side cost the same, so nothing tells how costs vary")
-    if doubts:
-        return "indicative", "; ".join([*doubts, "the figures stand side by side and prove nothing"])
+        warnings.append("all runs of a side cost the same, so nothing shows how costs vary")
+    if warnings:
+        return "indicative", "; ".join([*warnings, "the figures stand side by side and prove nothing"])
     assert found.low is not None and found.high is not None
-    said = [
+    clauses = [
         f"the 95% interval of the saving is {found.low:.1%} to {found.high:.1%} ({_METHODS[found.method]}, "
-        f"{evidence.gpu_runs} GPU and {evidence.trainium_runs} Trainium runs)",
+        f"{evidence.baseline_runs} GPU and {evidence.candidate_runs} Trainium runs)",
         *evidence.support,
     ]
     if found.low > 0:
-        return "proven", "; ".join(said)
+        return "proven", "; ".join(clauses)
     if found.high < 0:
-        return "disproven", "; ".join(said)
-    return "inconclusive", "; ".join([f"{said[0]}, which holds zero", *said[1:], *_more(found)])
+        return "disproven", "; ".join(clauses)
+    return "inconclusive", "; ".join([f"{clauses[0]}, which holds zero", *clauses[1:], *_more(found)])
 
 
 def _too_few(evidence: Evidence) -> list[str]:
-    if min(evidence.gpu_runs, evidence.trainium_runs) >= evidence.floor:
+    if min(evidence.baseline_runs, evidence.candidate_runs) >= evidence.floor:
         return []
     planned = f"{evidence.floor} a side are " + ("needed" if evidence.floor == RUN_FLOOR else "planned")
-    return [f"{_runs(evidence.gpu_runs)} on GPU and {_runs(evidence.trainium_runs)} on Trainium, where {planned}"]
+    return [f"{_runs(evidence.baseline_runs)} on GPU and {_runs(evidence.candidate_runs)} on Trainium, where {planned}"]
 
 
 def _runs(count: int) -> str:
@@ -71,19 +71,19 @@ def _runs(count: int) -> str:
 
 
 def _more(found: Estimate) -> list[str]:
-    gpu, trainium = found.more_runs
-    if gpu is None or trainium is None or not gpu + trainium:
+    baseline, candidate = found.more_runs
+    if baseline is None or candidate is None or not baseline + candidate:
         return []
-    return [f"about {gpu} more on GPU and {trainium} more on Trainium would make it ±5 points wide"]
+    return [f"about {baseline} more on GPU and {candidate} more on Trainium would make it ±5 points wide"]
 
 
-def with_residual(found: Estimate, gpu_ratio: float, trainium_ratio: float) -> Estimate:
+def with_residual(found: Estimate, baseline_ratio: float, candidate_ratio: float) -> Estimate:
     """The estimate if what no run explains were the runs' of the side that looks cheaper; ratios to what they cost."""
-    return scaled(found, 1 + trainium_ratio if found.saving > 0 else 1 / (1 + gpu_ratio))
+    return scaled(found, 1 + candidate_ratio if found.saving > 0 else 1 / (1 + baseline_ratio))
 
 
 def scaled(found: Estimate, factor: float) -> Estimate:
-    """The estimate if Trainium cost `factor` times as much beside the GPU."""
+    """The estimate if Trainium cost `factor` times as much compared with the GPU."""
 
     def moved(saving: float | None) -> float | None:
         return None if saving is None else 1 - (1 - saving) * factor

@@ -31,7 +31,7 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
     if basis is not None:
         rows = rows.filter(pl.col("cost_basis") == basis)
     order = pl.col("cost_basis").replace_strict(BASES, range(len(BASES)), return_dtype=pl.Int64)
-    return rows.sort("workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type", order)
+    return rows.sort("workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type", order)
 
 
 def recommendation_of(

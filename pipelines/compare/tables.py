@@ -18,8 +18,9 @@ MEASURES = {
     "cost_per_million_tokens": "cost per million tokens",
     "none": "no common unit of work",
 }
-RECOMMENDATIONS = {"gpu": "GPU", "trainium": "Trainium", "run a spike": "run a pilot"}
-_PAIR = ("workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type")
+RECOMMENDATIONS = {"gpu": "GPU", "trainium": "Trainium"}
+SIDES = ("baseline", "candidate")
+_PAIR = ("workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type")
 Row = Mapping[str, Any]
 
 
@@ -29,8 +30,8 @@ def show(
     recommendations: Mapping[tuple[str, str], tuple[Row | None, Row | None]],
     console: Console,
 ) -> None:
-    """One block per pair: both families, the verdict on `basis` (else the registered, else effective), the other bases,
-    and the recommendation, with the plan of a pilot where no measurement decides."""
+    """One block per pair: both families, the verdict on `basis` (else the registered, else effective), other bases, and
+    the recommendation, with the plan of a pilot where no measurement decides."""
     for number, (_, group) in enumerate(groupby(rows.iter_rows(named=True), key=lambda r: [r[k] for k in _PAIR])):
         pair = list(group)
         wanted = basis or pair[0]["registered_cost_basis"] or "effective"
@@ -53,19 +54,17 @@ def _sides(row: Row) -> pl.DataFrame:
     """One line per figure, GPU next to Trainium."""
     money_of = f"{MEASURES[row['unit_measure']]}, {row['cost_basis']}"
     lines = [
-        ("runs compared", *(_count(row[f"{side}_run_count"]) for side in ("gpu", "trainium"))),
-        ("failed, cost included", *(_failed(row, side) for side in ("gpu", "trainium"))),
-        (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in ("gpu", "trainium"))),
+        ("runs compared", *(_count(row[f"{side}_run_count"]) for side in SIDES)),
+        ("failed, cost included", *(_failed(row, side) for side in SIDES)),
+        (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in SIDES)),
         (
             "instance cost that no run explains",
-            *(_amount(row, f"{side}_residual_cost_usd", cents) for side in ("gpu", "trainium")),
+            *(_amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES),
         ),
     ]
     if row["quality_metric"]:
-        lines.append(
-            (f"final {row['quality_metric']}", *(_plain(row[f"{side}_final_quality"]) for side in ("gpu", "trainium")))
-        )
-    names = ["", row["gpu_instance_type"], row["trainium_instance_type"]]
+        lines.append((f"final {row['quality_metric']}", *(_plain(row[f"{side}_final_quality"]) for side in SIDES)))
+    names = ["", row["baseline_instance_type"], row["candidate_instance_type"]]
     return pl.DataFrame(lines, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
@@ -73,8 +72,8 @@ def _words(row: Row) -> Iterator[str]:
     if row["saving_ratio"] is not None:
         yield f"Saving:   {_saving(row)}"
     yield f"Verdict:  {row['verdict']}: {row['verdict_reason']}."
-    if row["would_flip"]:
-        yield f"Changes:  {row['would_flip']}."
+    if row["verdict_sensitivity"]:
+        yield f"Changes:  {row['verdict_sensitivity']}."
     if row["evidence_shares"]:
         yield f"Evidence: {row['evidence_shares']} of the dollars."
     yield f"Prices:   as the bill paid them, up to {day(row['price_date'])}."
@@ -89,8 +88,8 @@ def _bases(pair: Sequence[Row]) -> pl.DataFrame:
     lines = [
         (
             row["cost_basis"],
-            _amount(row, "gpu_unit_cost_usd", unit_usd),
-            _amount(row, "trainium_unit_cost_usd", unit_usd),
+            _amount(row, "baseline_unit_cost_usd", unit_usd),
+            _amount(row, "candidate_unit_cost_usd", unit_usd),
             _saving(row),
             row["verdict"],
         )
@@ -99,27 +98,28 @@ def _bases(pair: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(lines, schema=["basis", "GPU", "Trainium", "saving", "verdict"], orient="row")
 
 
-def _recommendation(portfolio: Row | None, spike: Row | None) -> Iterator[str]:
+def _recommendation(portfolio: Row | None, pilot: Row | None) -> Iterator[str]:
     if portfolio is None:
         return
     currency, stake = portfolio["billing_currency"], portfolio["monthly_at_stake_usd"]
-    yield f"Advice:   {RECOMMENDATIONS.get(portfolio['lean'], portfolio['lean'])}; {portfolio['lean_reason']}."
+    choice = portfolio["recommendation"]
+    yield f"Recommendation: {RECOMMENDATIONS.get(choice, choice)}; {portfolio['recommendation_reason']}."
     side = "Trainium" if stake >= 0 else "GPU"
-    sentence = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
+    stake_text = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
     if portfolio["at_stake_evidence"] == "at most all of it":
-        sentence = f"at most all of {hyphen(cents(stake, currency))} a month"
-    yield f"At stake: {sentence}; bought as {portfolio['purchase_shares'] or 'unknown'}."
-    if spike is None:
+        stake_text = f"at most all of {hyphen(cents(stake, currency))} a month"
+    yield f"At stake: {stake_text}; bought as {portfolio['purchase_shares'] or 'unknown'}."
+    if pilot is None:
         return
-    cost = _amount(spike, "spike_run_cost_usd", cents)
+    cost = _amount(pilot, "pilot_run_cost_usd", cents)
     yield (
-        f"Pilot:    {spike['spike_gpu_run_count']} runs on {spike['gpu_instance_type'] or 'a GPU'} and "
-        f"{spike['spike_trainium_run_count']} on {spike['trainium_instance_type'] or 'Trainium'} for {cost} "
-        f"({spike['run_count_basis']}); measure {spike['to_measure']}."
+        f"Pilot:    {pilot['pilot_baseline_run_count']} runs on {pilot['baseline_instance_type'] or 'a GPU'} and "
+        f"{pilot['pilot_candidate_run_count']} on {pilot['candidate_instance_type'] or 'Trainium'} for {cost} "
+        f"({pilot['run_count_basis']}); measure {pilot['to_measure']}."
     )
-    yield f"Decides:  {spike['deciding_result']}."
-    if spike["missing_evidence"]:
-        yield f"Unknown:  {spike['missing_evidence']}."
+    yield f"Decides:  {pilot['deciding_result']}."
+    if pilot["missing_evidence"]:
+        yield f"Unknown:  {pilot['missing_evidence']}."
 
 
 def _saving(row: Row) -> str:

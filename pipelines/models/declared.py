@@ -49,7 +49,7 @@ def _services(terms: Terms) -> Iterator[tuple[Any, ...]]:
 DECLARED_TABLES: Mapping[str, _Table] = {
     "declared_baseline": _table(
         "baseline_name varchar, baseline_version bigint, frozen_date date, baseline_sha256 varchar, "
-        "workload_id varchar, gpu_instance_type varchar, region_id varchar, unit_measure varchar, "
+        "workload_id varchar, baseline_instance_type varchar, region_id varchar, unit_measure varchar, "
         "hours_per_unit double, hours_low_per_unit double, hours_high_per_unit double, paid_ratio double",
         lambda decisions, _: (
             (one.name, one.version, one.frozen_on, one.sha256, one.workload_id, one.gpu_instance_type, one.region_id,
@@ -68,9 +68,9 @@ DECLARED_TABLES: Mapping[str, _Table] = {
     ),
     "declared_port": _table(
         "port_name varchar, workload_id varchar, started_date date, engineer_days double, day_rate_usd usd, "
-        "further_cost_usd usd, upkeep_usd_per_month usd, planned_gpu_cost_usd_per_run usd, "
+        "further_cost_usd usd, upkeep_usd_per_month usd, planned_baseline_cost_per_run_usd usd, "
         "planned_saving_ratio double, runs_per_month double, horizon_months bigint, discount_ratio double, "
-        "gpu_price_fall_ratio double, success_ratio double",
+        "baseline_price_fall_ratio double, success_ratio double",
         lambda decisions, _: (
             (one.name, one.workload_id, one.started_on, one.engineer_days, one.day_rate_usd, one.further_cost_usd,
              one.upkeep_usd_per_month, one.planned_gpu_cost_usd_per_run, one.planned_saving_ratio, one.runs_per_month,

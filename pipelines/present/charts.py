@@ -43,8 +43,8 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
     """
     measure = f"{pair['unit_measure']}_usd"
     sides = {
-        ("gpu", pair["gpu_instance_type"]): pair["gpu_unit_cost_usd"],
-        ("trainium", pair["trainium_instance_type"]): pair["trainium_unit_cost_usd"],
+        ("gpu", pair["baseline_instance_type"]): pair["baseline_unit_cost_usd"],
+        ("trainium", pair["candidate_instance_type"]): pair["candidate_unit_cost_usd"],
     }
     marks = [
         {"side": run["instance_type"], "family": run["accelerator_family"], "usd": plain(run[measure])}
@@ -156,14 +156,14 @@ def break_even_chart(port: Row, currency: str, label: str) -> Markup:
     The line crosses nothing where the port has paid for itself; a mark shows the runs there were and what they saved.
     """
     needed = port["break_even_run_count"] or 0
-    runs = max(2 * needed, 2 * (port["realised_run_count"] or 0), 10)
+    runs = max(2 * needed, 2 * (port["realized_run_count"] or 0), 10)
     cost = plain(port["port_cost_usd"]) or 0.0
     rows = [
         {"runs": at, **{name: at * (plain(port[f"{name}_per_run_usd"]) or 0.0) - cost for name in _SAVINGS}}
         for at in (0, runs)
     ]
     has_band = port["saving_low_per_run_usd"] is not None
-    done = [{"runs": port["realised_run_count"], "saving": plain(port["realised_net_usd"])}]
+    done = [{"runs": port["realized_run_count"], "saving": plain(port["realized_net_usd"])}]
 
     def draw(width: int) -> alt.TopLevelMixin:
         amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=5, minExtent=60)

@@ -17,9 +17,9 @@ def say_three_figures(engine: Engine, console: Console) -> None:
         "from mart_cost_ledger_daily group by 1 order by 1"
     ).rows(named=True)
     pair = engine.query(
-        "select workload_id, billing_currency, saving_ratio, gpu_run_count, trainium_run_count, verdict "
+        "select workload_id, billing_currency, saving_ratio, baseline_run_count, candidate_run_count, verdict "
         "from mart_silicon_comparison where cost_basis = 'effective' and saving_ratio is not null "
-        "order by gpu_run_count desc, workload_id, billing_currency limit 1"
+        "order by baseline_run_count desc, workload_id, billing_currency limit 1"
     ).rows(named=True)
     console.say("")
     for total in totals:
@@ -29,7 +29,7 @@ def say_three_figures(engine: Engine, console: Console) -> None:
     for row in pair:
         cheaper = "cheaper" if row["saving_ratio"] > 0 else "more expensive"
         model = row["workload_id"].split(" / ")[0]
-        runs = f"{row['gpu_run_count']} against {row['trainium_run_count']} runs"
+        runs = f"{row['baseline_run_count']} against {row['candidate_run_count']} runs"
         console.say(
             f"Trainium versus GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {model}, {runs}, "
             f"effective: {row['verdict']}"

@@ -182,9 +182,15 @@ def waterfall(
     pair: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], names: Mapping[str, str], currency: str
 ) -> list[dict[str, Any]]:
     """The steps from the GPU's unit cost to Trainium's; a factor not measured apart has none."""
-    at = pair["gpu_unit_cost_usd"]
+    at = pair["baseline_unit_cost_usd"]
     steps = [
-        {"name": pair["gpu_instance_type"], "from_usd": 0, "to_usd": at, "kind": "gpu", "told": unit_usd(at, currency)}
+        {
+            "name": pair["baseline_instance_type"],
+            "from_usd": 0,
+            "to_usd": at,
+            "kind": "gpu",
+            "told": unit_usd(at, currency),
+        }
     ]
     for part in parts:
         made = part["cost_part_usd"]
@@ -201,8 +207,8 @@ def waterfall(
             }
         )
         at -= made
-    end = pair["trainium_unit_cost_usd"]
-    name = pair["trainium_instance_type"]
+    end = pair["candidate_unit_cost_usd"]
+    name = pair["candidate_instance_type"]
     return [*steps, {"name": name, "from_usd": 0, "to_usd": end, "kind": "trainium", "told": unit_usd(end, currency)}]
 
 

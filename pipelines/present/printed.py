@@ -149,7 +149,7 @@ def _pair(row: Row, rows: dict[str, list[Row]], names: Any) -> list[str]:
     sides = [
         f"{_unit_money(row[f'{side}_unit_cost_usd'], currency)}, {row[f'{side}_instance_type']}, "
         f"{said.plural(row[f'{side}_run_count'], 'run')}"
-        for side in ("gpu", "trainium")
+        for side in ("baseline", "candidate")
     ]
     name = _short(models.get(row["workload_id"]) or row["workload_id"])
     return [f"{name}, {names.measure_names.get(row['unit_measure'], '')}", *sides, gap, row["verdict"]]

@@ -10,14 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.repricing import break_even_gpu_price, repriced_saving
+from pipelines.analysis.repricing import break_even_baseline_price, repriced_saving
 from pipelines.base.errors import CheckError, UsageError
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
 from pipelines.prices.book import Price, PriceBook
 
-SIDES = ("gpu", "trainium")
-_PAIR = ("workload_id", "gpu_instance_type", "trainium_instance_type", "billing_currency")
+SIDES, FAMILIES = ("baseline", "candidate"), ("gpu", "trainium")
+_PAIR = ("workload_id", "baseline_instance_type", "candidate_instance_type", "billing_currency")
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Repriced:
     subject: str
     at: date
     region_id: str
-    gpu: Price
-    trainium: Price
+    baseline: Price
+    candidate: Price
     saving_before: Decimal
     before: str
     saving: Decimal
@@ -42,9 +42,9 @@ class Repriced:
     notes: tuple[str, ...] = ()
 
     @property
-    def break_even_gpu_usd(self) -> Decimal:
+    def break_even_baseline_usd(self) -> Decimal:
         """USD an hour of the GPU instance at which neither is cheaper."""
-        return break_even_gpu_price(self.saving, self.gpu.usd_per_hour)
+        return break_even_baseline_price(self.saving, self.baseline.usd_per_hour)
 
 
 def parse_saving(text: str) -> Decimal:
@@ -64,17 +64,21 @@ def reprice_claim(
     saving: Decimal, then: tuple[Price, Price], now: tuple[Price, Price], at: date, region: str
 ) -> Repriced:
     """A published saving at other prices of the same two instance types."""
-    (gpu_then, trainium_then), (gpu, trainium) = then, now
+    (baseline_then, candidate_then), (baseline, candidate) = then, now
     return Repriced(
-        subject=f"{gpu.instance_type} and {trainium.instance_type}",
+        subject=f"{baseline.instance_type} and {candidate.instance_type}",
         at=at,
         region_id=region,
-        gpu=gpu,
-        trainium=trainium,
+        baseline=baseline,
+        candidate=candidate,
         saving_before=saving,
         before="as claimed",
         saving=repriced_saving(
-            saving, gpu_then.usd_per_hour, gpu.usd_per_hour, trainium_then.usd_per_hour, trainium.usd_per_hour
+            saving,
+            baseline_then.usd_per_hour,
+            baseline.usd_per_hour,
+            candidate_then.usd_per_hour,
+            candidate.usd_per_hour,
         ),
         then=then,
     )
@@ -86,7 +90,7 @@ def reprice_workload(
     """Every pair of a workload, by the instance-hours its runs took for a unit of work."""
     workload_id = _workload(marts, workload)
     pairs = marts.query(
-        "select workload_id, gpu_instance_type, trainium_instance_type, billing_currency, unit_measure, "
+        "select workload_id, baseline_instance_type, candidate_instance_type, billing_currency, unit_measure, "
         "max(saving_ratio) filter (where cost_basis = 'effective') as effective_saving, "
         "max(saving_ratio) filter (where cost_basis = 'list') as list_saving, "
         "max(saving_low_ratio) filter (where cost_basis = 'list') as low, "
@@ -100,10 +104,12 @@ def reprice_workload(
 
 
 def _pair(marts: Engine, book: PriceBook, pair: dict[str, Any], at: date, offer: str, region: str) -> Repriced:
-    gpu, trainium = (book.at(pair[f"{side}_instance_type"].removeprefix("ml."), at, offer, region) for side in SIDES)
+    baseline, candidate = (
+        book.at(pair[f"{side}_instance_type"].removeprefix("ml."), at, offer, region) for side in SIDES
+    )
     measured = [_hours(marts, pair, pair[f"{side}_instance_type"]) for side in SIDES]
     hours = measured[0][0], measured[1][0]
-    costs = hours[0] * gpu.usd_per_hour, hours[1] * trainium.usd_per_hour
+    costs = hours[0] * baseline.usd_per_hour, hours[1] * candidate.usd_per_hour
     saving = 1 - costs[1] / costs[0]
     before = pair["list_saving"]
     # Prices scale all runs of a side alike, so an interval moves with its saving.
@@ -111,7 +117,7 @@ def _pair(marts: Engine, book: PriceBook, pair: dict[str, Any], at: date, offer:
     low, high = (None if moved is None or pair[end] is None else 1 - (1 - pair[end]) * moved for end in ("low", "high"))
     notes = [
         f"{pair[f'{side}_instance_type']} is SageMaker's; it is priced as {price.instance_type} of EC2"
-        for side, price in zip(SIDES, (gpu, trainium), strict=True)
+        for side, price in zip(SIDES, (baseline, candidate), strict=True)
         if pair[f"{side}_instance_type"] != price.instance_type
     ]
     if before is None:
@@ -122,8 +128,8 @@ def _pair(marts: Engine, book: PriceBook, pair: dict[str, Any], at: date, offer:
         subject=pair["workload_id"],
         at=at,
         region_id=region,
-        gpu=gpu,
-        trainium=trainium,
+        baseline=baseline,
+        candidate=candidate,
         saving_before=pair["effective_saving"] if before is None else before,
         before="measured on the bill, effective" if before is None else "measured on the bill, list",
         saving=saving,
@@ -176,9 +182,9 @@ def _one_sided(marts: Engine, workload_id: str) -> str:
     )
     counts = dict(runs.group_by("accelerator_family").agg(pl.col("runs").sum()).iter_rows())
     counted = " and ".join(
-        f"{counts.get(family) or 'no'} on {name}" for family, name in (("gpu", "GPU"), ("trainium", "Trainium"))
+        f"{counts.get(family) or 'no'} on {name}" for family, name in zip(FAMILIES, ("GPU", "Trainium"), strict=True)
     )
-    if all(counts.get(family) for family in SIDES):
+    if all(counts.get(family) for family in FAMILIES):
         reasons = marts.query(
             f"select verdict_reason from mart_silicon_comparison where workload_id = {quoted(workload_id)} order by all"
         )["verdict_reason"]

@@ -22,11 +22,11 @@ def as_rows(found: Sequence[Repriced]) -> list[dict[str, Any]]:
         row: dict[str, Any] = {
             "subject": one.subject,
             "price_date": one.at.isoformat(),
-            "offer": one.gpu.offer,
+            "offer": one.baseline.offer,
             "region_id": one.region_id,
             "unit_measure": one.unit_measure,
         }
-        for at, (side, price) in enumerate((("gpu", one.gpu), ("trainium", one.trainium))):
+        for at, (side, price) in enumerate((("baseline", one.baseline), ("candidate", one.candidate))):
             then = before[at]
             row |= {
                 f"{side}_instance_type": price.instance_type,
@@ -45,7 +45,7 @@ def as_rows(found: Sequence[Repriced]) -> list[dict[str, Any]]:
             "saving_ratio": _six(one.saving),
             "saving_low_ratio": _six(one.low),
             "saving_high_ratio": _six(one.high),
-            "break_even_gpu_price_per_hour_usd": _six(one.break_even_gpu_usd),
+            "break_even_baseline_price_per_hour_usd": _six(one.break_even_baseline_usd),
             "notes": "; ".join(one.notes),
         }
         rows.append(row)
@@ -67,11 +67,11 @@ def show(found: Sequence[Repriced], console: Console) -> None:
 
 
 def _page(one: Repriced, width: int) -> list[str]:
-    lines = folded(f"{one.subject}, at {one.gpu.offer} prices of {one.at} in {one.region_id}", width, indent="")
+    lines = folded(f"{one.subject}, at {one.baseline.offer} prices of {one.at} in {one.region_id}", width, indent="")
     if one.unit_costs and one.hours and one.run_counts:
         unit = (one.unit_measure or "").removeprefix("cost_per_").removeprefix("cost_to_").replace("_", " ")
         head = ("instance type", "price held", "runs", f"hours/{unit}", "USD/hour", f"USD/{unit}")
-        sides = zip((one.gpu, one.trainium), one.run_counts, one.hours, one.unit_costs, strict=True)
+        sides = zip((one.baseline, one.candidate), one.run_counts, one.hours, one.unit_costs, strict=True)
         rows = [
             (
                 price.instance_type,
@@ -88,14 +88,14 @@ def _page(one: Repriced, width: int) -> list[str]:
         head = ("instance type", "price held", "USD/hour then", "USD/hour")
         rows = [
             (price.instance_type, f"{then.since}; {price.since}", _usd(then.usd_per_hour), _usd(price.usd_per_hour))
-            for price, then in zip((one.gpu, one.trainium), one.then, strict=True)
+            for price, then in zip((one.baseline, one.candidate), one.then, strict=True)
         ]
         lines += grid(head, rows, 2, width)
     interval = f" ({_percent(one.low)} to {_percent(one.high)})" if one.low is not None and one.high is not None else ""
     cheaper = f"Trainium is {_percent(abs(one.saving))} {'cheaper' if one.saving >= 0 else 'more expensive'}"
     sentences = [
         f"At these prices {cheaper}{interval}; {one.before} it was {_percent(one.saving_before)}.",
-        f"The two cost the same at {_usd(one.break_even_gpu_usd)} USD per hour of {one.gpu.instance_type}.",
+        f"The two cost the same at {_usd(one.break_even_baseline_usd)} USD per hour of {one.baseline.instance_type}.",
         *(f"{note[0].upper()}{note[1:]}." for note in one.notes),
         *_sources(one),
         "Basis: list price of instances only; commitments, credits, storage and network are excluded.",
@@ -104,7 +104,7 @@ def _page(one: Repriced, width: int) -> list[str]:
 
 
 def _sources(one: Repriced) -> list[str]:
-    sources = [f"{price.instance_type}: {price.source}." for price in (*(one.then or ()), one.gpu, one.trainium)]
+    sources = [f"{price.instance_type}: {price.source}." for price in (*(one.then or ()), one.baseline, one.candidate)]
     return list(dict.fromkeys(sources))
 
 

@@ -13,10 +13,10 @@ import polars as pl
 from pipelines.analysis.comparison import Taken, take
 from pipelines.analysis.matched import MEASURES, Run
 from pipelines.analysis.registration import registrations_by_workload
-from pipelines.transforms.run_pair import pairs_of
+from pipelines.transforms.run_pair import PAIR_KEY, pairs_of
 
 INPUTS = ("fct_run_unit_cost", "stg_proof__registration", "stg_proof__run")
-_KEY = ("workload_id", "gpu_instance_type", "trainium_instance_type", "cost_basis", "billing_currency")
+_KEY = (*PAIR_KEY[:-1], "cost_basis", PAIR_KEY[-1])
 _SCHEMA = {
     **dict.fromkeys((*_KEY, "run_id", "accelerator_family", "unit_measure", "comparison_part"), pl.String),
     "exclusion_reason": pl.String,

@@ -1,7 +1,7 @@
-"""One row per kind of GPU run × kind of Trainium run that differ in one field alone: which it is, and both values.
+"""One row per kind of baseline run × kind of candidate run that differ in one field: its name and both values.
 
-Runs of one declared workload are compared whatever else they say, and code is no part of what must be equal: a port
-has code of its own. Such pairs are listed with `is_compared`, for a reader to judge. Any two models differ in their
+Runs of one declared workload are compared whatever else they record. Code may differ: a port has
+code of its own. Such pairs are listed with `is_compared`, for a reader to judge. Any two models differ in their
 name: that alone is a near miss only of workloads that nothing of the other side matches.
 """
 
@@ -20,65 +20,69 @@ FIELDS = (
     "target_passes",
     "billing_currency",
 )
-UNTOLD = "not told"
-_KEY = ["gpu_workload_id", "trainium_workload_id", "differing_field", "gpu_value", "trainium_value"]
+UNRECORDED = "not recorded"
+_KEY = ["baseline_workload_id", "candidate_workload_id", "differing_field", "baseline_value", "candidate_value"]
 _SCHEMA = {
-    "gpu_workload_id": pl.String,
-    "trainium_workload_id": pl.String,
+    "baseline_workload_id": pl.String,
+    "candidate_workload_id": pl.String,
     "differing_field": pl.String,
-    "gpu_value": pl.String,
-    "trainium_value": pl.String,
-    "gpu_run_count": pl.Int64,
-    "trainium_run_count": pl.Int64,
+    "baseline_value": pl.String,
+    "candidate_value": pl.String,
+    "baseline_run_count": pl.Int64,
+    "candidate_run_count": pl.Int64,
     "is_compared": pl.Boolean,
 }
 
 
 def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
-    """Every such pair, by the workloads of both sides; a field that a side leaves out is `not told`."""
+    """Every such pair, by the workloads of both sides; a field that a side leaves out is `not recorded`."""
     target = pl.concat_str("target_metric", "target_direction", pl.col("target_value").cast(pl.String), separator=" ")
-    told = (
+    described = (
         dim_run.filter(pl.col("purpose") != "compile_only")
         .with_columns(target=target)
         .join(fct_run.select("run_id", "billing_currency"), on="run_id")
-        .with_columns(pl.col(name).cast(pl.String).fill_null(UNTOLD) for name in FIELDS)
+        .with_columns(pl.col(name).cast(pl.String).fill_null(UNRECORDED) for name in FIELDS)
         .group_by("workload_id", "accelerator_family", *FIELDS)
         .agg(run_count=pl.len().cast(pl.Int64), code=pl.col("code_revision").drop_nulls().unique().sort())
     )
-    gpu, trainium = (told.filter(pl.col("accelerator_family") == family) for family in ("gpu", "trainium"))
-    matched = gpu.join(trainium, on=FIELDS, how="semi").select(FIELDS)
-    found = [_differing(gpu, trainium, field) for field in FIELDS if field != "model"]
-    gpu_alone, trainium_alone = (side.join(matched, on=FIELDS, how="anti") for side in (gpu, trainium))
-    found.append(_differing(gpu_alone, trainium_alone, "model"))
-    other_code = gpu.join(trainium, on=FIELDS, suffix="_right").filter(
+    baseline, candidate = (described.filter(pl.col("accelerator_family") == family) for family in ("gpu", "trainium"))
+    matched = baseline.join(candidate, on=FIELDS, how="semi").select(FIELDS)
+    found = [_differing(baseline, candidate, field) for field in FIELDS if field != "model"]
+    baseline_alone, candidate_alone = (side.join(matched, on=FIELDS, how="anti") for side in (baseline, candidate))
+    found.append(_differing(baseline_alone, candidate_alone, "model"))
+    other_code = baseline.join(candidate, on=FIELDS, suffix="_right").filter(
         (pl.col("code").list.len() > 0)
         & (pl.col("code_right").list.len() > 0)
         & (pl.col("code").list.set_intersection("code_right").list.len() == 0)
     )
-    codes = [_code(name).alias(as_name) for name, as_name in (("code", "gpu_value"), ("code_right", "trainium_value"))]
+    codes = [
+        _code(name).alias(as_name) for name, as_name in (("code", "baseline_value"), ("code_right", "candidate_value"))
+    ]
     found.append(_rows(other_code.with_columns(*codes, differing_field=pl.lit("code_revision"))))
     # One declared workload may hold several kinds of run.
     return (
         pl.concat([pl.DataFrame(schema=_SCHEMA), *found])
         .group_by(_KEY)
-        .agg(pl.col("gpu_run_count", "trainium_run_count").sum(), pl.col("is_compared").any())
+        .agg(pl.col("baseline_run_count", "candidate_run_count").sum(), pl.col("is_compared").any())
         .sort(_KEY)
     )
 
 
-def _differing(gpu: pl.DataFrame, trainium: pl.DataFrame, field: str) -> pl.DataFrame:
+def _differing(baseline: pl.DataFrame, candidate: pl.DataFrame, field: str) -> pl.DataFrame:
     others = [name for name in FIELDS if name != field]
-    pair = gpu.join(trainium, on=others, suffix="_right").filter(pl.col(field) != pl.col(f"{field}_right"))
-    return _rows(pair.with_columns(gpu_value=field, trainium_value=f"{field}_right", differing_field=pl.lit(field)))
+    pair = baseline.join(candidate, on=others, suffix="_right").filter(pl.col(field) != pl.col(f"{field}_right"))
+    return _rows(
+        pair.with_columns(baseline_value=field, candidate_value=f"{field}_right", differing_field=pl.lit(field))
+    )
 
 
 def _rows(pair: pl.DataFrame) -> pl.DataFrame:
     same = (pl.col("workload_id") == pl.col("workload_id_right")) & (pl.col("differing_field") != "billing_currency")
     return pair.with_columns(
-        gpu_workload_id="workload_id",
-        trainium_workload_id="workload_id_right",
-        gpu_run_count="run_count",
-        trainium_run_count="run_count_right",
+        baseline_workload_id="workload_id",
+        candidate_workload_id="workload_id_right",
+        baseline_run_count="run_count",
+        candidate_run_count="run_count_right",
         is_compared=same,
     ).select(list(_SCHEMA))
 

@@ -1,4 +1,4 @@
-"""One row per workload and currency that nothing measured decides: what a spike measures, its runs, cost and result."""
+"""One row per workload and currency that no measurement decides: what a pilot measures, its runs, cost and result."""
 
 from __future__ import annotations
 
@@ -6,55 +6,50 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.matched import Side, one_side
 from pipelines.analysis.pilot import costs_of_a_run, deciding_saving, runs_to_do
-from pipelines.analysis.recommendation import SPIKE, to_tell
+from pipelines.analysis.recommendation import PILOT, where_to_declare
 from pipelines.transforms import workload_case
 from pipelines.transforms.port_case import BASIS, CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase, workload_cases
 
-INPUTS = (*workload_case.INPUTS, "fct_lean", "fct_run_unit_cost", "dim_list_price")
+INPUTS = (*workload_case.INPUTS, "fct_run_unit_cost", "dim_list_price")
 _SCHEMA = {
-    **dict.fromkeys(("workload_id", "billing_currency", "lean"), pl.String),
-    **dict.fromkeys(("gpu_instance_type", "trainium_instance_type"), pl.String),
+    **dict.fromkeys(("workload_id", "billing_currency", "recommendation"), pl.String),
+    **dict.fromkeys(("baseline_instance_type", "candidate_instance_type"), pl.String),
     **dict.fromkeys(
-        ("gpu_run_count", "trainium_run_count", "spike_gpu_run_count", "spike_trainium_run_count"), pl.Int64
+        ("baseline_run_count", "candidate_run_count", "pilot_baseline_run_count", "pilot_candidate_run_count"), pl.Int64
     ),
     "run_count_basis": pl.String,
-    **dict.fromkeys(("gpu_cost_per_run_usd", "trainium_cost_per_run_usd"), pl.Float64),
+    **dict.fromkeys(("baseline_cost_per_run_usd", "candidate_cost_per_run_usd"), pl.Float64),
     "cost_per_run_evidence": pl.String,
-    "trainium_hours_per_run": pl.Float64,
-    "spike_run_cost_usd": pl.Float64,
+    "candidate_hours_per_run": pl.Float64,
+    "pilot_run_cost_usd": pl.Float64,
     "deciding_saving_ratio": pl.Float64,
     **dict.fromkeys(("to_measure", "deciding_result", "missing_evidence"), pl.String),
 }
 
 
-def build(
-    fct_lean: pl.DataFrame, fct_run_unit_cost: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.DataFrame
-) -> pl.DataFrame:
-    """Every workload whose result is a spike, or a scenario's lean that no proof stands behind."""
-    results = {
-        (row["workload_id"], row["billing_currency"]): row
-        for row in fct_lean.filter(rule="result").iter_rows(named=True)
-    }
-    kinds = dict(fct_lean.select("rule", "rule_kind").unique().iter_rows())
+def build(fct_run_unit_cost: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
+    """Every workload for which a pilot, or a scenario without proof, is the recommendation."""
     rows = []
     for case in workload_cases(**inputs):
-        result = results[case.workload_id, case.currency]
-        if result["lean"] == SPIKE or kinds.get(result["decided_by"]) == "scenario":
+        kinds = {found.rule: found.kind for found in case.findings}
+        if case.decision.recommendation == PILOT or kinds.get(case.decision.decided_by) == "scenario":
             runs = fct_run_unit_cost.filter(
                 workload_id=case.workload_id, billing_currency=case.currency, cost_basis=BASIS
             )
-            rows.append(_row(case, result, runs, dim_list_price, inputs["declared_offer"]))
+            rows.append(_row(case, runs, dim_list_price, inputs["declared_offer"]))
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
 
 
-def _row(
-    case: WorkloadCase, result: dict[str, Any], runs: pl.DataFrame, prices: pl.DataFrame, offers: pl.DataFrame
-) -> dict[str, Any]:
+def _row(case: WorkloadCase, runs: pl.DataFrame, prices: pl.DataFrame, offers: pl.DataFrame) -> dict[str, Any]:
     pair = case.pair or {}
-    types = [pair.get(f"{family}_instance_type") or _usual(runs, offers, family) for family in FAMILIES]
+    types = [
+        pair.get(f"{side}_instance_type") or _usual(runs, offers, family)
+        for side, family in zip(SIDES, FAMILIES, strict=True)
+    ]
     sides = [_side(runs, name) for name in types]
     costs = [list(side.costs) if side else [] for side in sides]
     again = pair.get("verdict") == "not comparable"
@@ -67,21 +62,21 @@ def _row(
     return {
         "workload_id": case.workload_id,
         "billing_currency": case.currency,
-        "lean": result["lean"],
-        **{f"{family}_instance_type": name for family, name in zip(FAMILIES, types, strict=True)},
-        **{f"{family}_run_count": len(own) for family, own in zip(FAMILIES, costs, strict=True)},
-        **{f"spike_{family}_run_count": count for family, count in zip(FAMILIES, counts, strict=True)},
+        "recommendation": case.decision.recommendation,
+        **{f"{side}_instance_type": name for side, name in zip(SIDES, types, strict=True)},
+        **{f"{side}_run_count": len(own) for side, own in zip(SIDES, costs, strict=True)},
+        **{f"pilot_{side}_run_count": count for side, count in zip(SIDES, counts, strict=True)},
         "run_count_basis": basis,
-        **{f"{family}_cost_per_run_usd": cost.usd for family, cost in zip(FAMILIES, of_a_run, strict=True)},
+        **{f"{side}_cost_per_run_usd": cost.usd for side, cost in zip(SIDES, of_a_run, strict=True)},
         "cost_per_run_evidence": f"GPU {of_a_run[0].evidence}, Trainium {of_a_run[1].evidence}",
-        "trainium_hours_per_run": of_a_run[1].usd / price if price and of_a_run[1].usd and not costs[1] else None,
-        "spike_run_cost_usd": None
+        "candidate_hours_per_run": of_a_run[1].usd / price if price and of_a_run[1].usd and not costs[1] else None,
+        "pilot_run_cost_usd": None
         if None in (of_a_run[0].usd, of_a_run[1].usd)
         else sum(count * (cost.usd or 0.0) for count, cost in zip(counts, of_a_run, strict=True)),
         "deciding_saving_ratio": saving,
         "to_measure": _to_measure(case, sides, again),
         "deciding_result": _decides(saving),
-        "missing_evidence": to_tell(result["missing_inputs"].split(", ")) if result["missing_inputs"] else None,
+        "missing_evidence": where_to_declare(case.decision.missing) if case.decision.missing else None,
     }
 
 
@@ -120,13 +115,17 @@ def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame
 
 def _to_measure(case: WorkloadCase, sides: list[Side | None], again: bool) -> str:
     measure = next((side.measure for side in sides if side), "cost_to_target").replace("_", " ")
-    said = f"{measure} and the final quality of each run, the margin registered before"
-    return f"{said}; runs that may be compared, for now: {case.pair['verdict_reason']}" if again and case.pair else said
+    measured = f"{measure} and the final quality of each run, the margin registered before"
+    return (
+        f"{measured}; runs that may be compared, for now: {case.pair['verdict_reason']}"
+        if again and case.pair
+        else measured
+    )
 
 
 def _decides(saving: float | None) -> str:
     if saving is None:
-        wins = "the low end of the saving's interval is above zero (and, once a port is stated, pays it back)"
+        wins = "the low end of the saving's interval is above zero (and, once a port is declared, pays it back)"
     else:
         wins = f"the low end of the saving's interval is above {saving:.1%}, which pays the port back in the horizon"
     return f"Trainium if {wins}; GPU if its high end is below that, or quality is not within the margin"

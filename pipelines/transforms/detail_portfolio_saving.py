@@ -13,7 +13,7 @@ from pipelines.transforms.port_case import best_pair
 from pipelines.transforms.run_pair import BASES
 
 INPUTS = ("mart_silicon_comparison",)
-# Left out is what may claim nothing or shows too little, never what shows the wrong thing.
+# Left out is what may claim nothing or shows too little, never what contradicts the claim.
 _SHOWN = ("proven", "disproven", "inconclusive")
 _SCHEMA = {
     "cost_basis": pl.String,

@@ -12,10 +12,10 @@ INPUTS = ("stg_tracker__run", "stg_tracker__checkpoint")
 
 
 def build(stg_tracker__run: pl.DataFrame, stg_tracker__checkpoint: pl.DataFrame) -> pl.DataFrame:
-    """(run_id, ancestor_run_id, generation_count); a parent that nobody recorded is an ancestor all the same."""
+    """(run_id, ancestor_run_id, generation_count); an unrecorded parent is an ancestor too."""
     run = stg_tracker__run.select("run_id", "parent_run_id", "base_checkpoint_id", "purpose")
     named = [stg_tracker__checkpoint.select(pl.col(name).alias("base"), "run_id") for name in ("checkpoint_id", "uri")]
-    # Several runs may call a checkpoint `step-100`: a name that says no one run says none.
+    # Several runs may call a checkpoint `step-100`: a name shared by several runs names none.
     saved_by = (
         pl.concat(named)
         .drop_nulls()

@@ -28,7 +28,7 @@ INPUTS = (
 )
 FAILED_STATUSES = ("failed", "killed", "abandoned")
 COMPILE_PURPOSE = "compile_only"
-# Sources write short names beside ours (facts training-runs 2).
+# Sources also write short names (facts training-runs 2).
 ALIASES = {"eval": "evaluation", "ckpt_stall": "checkpoint_stall"}
 DECLARED = (
     "idle_hold",
@@ -71,14 +71,16 @@ def build(
     phase = timed_phases(stg_tracker__phase)
     durable = durable_checkpoints(stg_tracker__checkpoint)
     work = working_time(stg_tracker__attempt, phase, durable)
-    told = pl.concat(
+    reached = pl.concat(
         [
             stg_tracker__epoch.select(*ATTEMPT, "step", ms("completed_at", "at_ms")),
             stg_tracker__checkpoint.select(*ATTEMPT, "step", ms("durable_at", "at_ms")),
             stg_tracker__evaluation.select(*ATTEMPT, "step", ms("evaluated_at", "at_ms")),
         ]
     )
-    attempt = _spans(dim_run, work, stg_tracker__resource).join(_replayed(work, durable, told), on=ATTEMPT, how="left")
+    attempt = _spans(dim_run, work, stg_tracker__resource).join(
+        _replayed(work, durable, reached), on=ATTEMPT, how="left"
+    )
     claims = pl.concat(
         [*_own_claims(attempt), *_declared(phase.select(*ATTEMPT, "phase", "started_ms", "ended_ms")),
          _stalls(stg_tracker__checkpoint)]
@@ -122,7 +124,7 @@ def _spans(run: pl.DataFrame, work: pl.DataFrame, resource: pl.DataFrame) -> pl.
     )
 
 
-def _replayed(work: pl.DataFrame, durable: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
+def _replayed(work: pl.DataFrame, durable: pl.DataFrame, reached: pl.DataFrame) -> pl.DataFrame:
     """When each attempt was last at a step an earlier one had already saved: till then it repeats kept work."""
     saved = (
         work.select(*ATTEMPT)
@@ -131,7 +133,7 @@ def _replayed(work: pl.DataFrame, durable: pl.DataFrame, told: pl.DataFrame) -> 
         .with_columns(pl.col("step").cum_max().forward_fill().shift(1).over("run_id").alias("saved_step"))
     )
     return (
-        told.join(saved.select(*ATTEMPT, "saved_step"), on=ATTEMPT)
+        reached.join(saved.select(*ATTEMPT, "saved_step"), on=ATTEMPT)
         .filter(pl.col("step") <= pl.col("saved_step"))
         .group_by(ATTEMPT)
         .agg(pl.col("at_ms").max().alias("replayed_ms"))
@@ -173,7 +175,7 @@ def _declared(phase: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def _stalls(checkpoint: pl.DataFrame) -> pl.DataFrame:
-    """A save holds the training up from its start, or, where that is not told, until it is durable."""
+    """A save holds the training up from its start, or, where that is not recorded, until it is durable."""
     stall = (pl.col("stall_seconds") * 1000).round().cast(pl.Int64)
     begins = pl.coalesce(ms("save_started_at", "begun_ms"), ms("durable_at", "durable_ms") - stall)
     return _claim(checkpoint.filter(pl.col("stall_seconds") > 0), "declared_checkpoint_stall", begins, begins + stall)

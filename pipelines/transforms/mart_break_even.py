@@ -14,12 +14,12 @@ from pipelines.transforms.port_case import CURRENCY, KINDS, MONTH_DAYS, PortCase
 INPUTS = (*port_case.INPUTS, "mart_savings_monthly")
 _COSTS = ("engineering", *KINDS, "further", "port")
 _USD = (
-    *(f"{kind}_cost_usd" for kind in _COSTS), "gpu_cost_per_run_usd", "saving_per_run_usd", "saving_low_per_run_usd",
-    "saving_high_per_run_usd",
+    *(f"{kind}_cost_usd" for kind in _COSTS), "baseline_cost_per_run_usd", "saving_per_run_usd",
+    "saving_low_per_run_usd", "saving_high_per_run_usd",
 )  # fmt: skip
 _SCHEMA = {
     **dict.fromkeys(
-        ("port_name", "workload_id", "billing_currency", "gpu_instance_type", "trainium_instance_type"), pl.String
+        ("port_name", "workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type"), pl.String
     ),
     "started_date": pl.Date,
     **dict.fromkeys(_USD, pl.Float64),
@@ -33,14 +33,14 @@ _SCHEMA = {
     "payback_date": pl.Date,
     "payback_probability_ratio": pl.Float64,
     **dict.fromkeys(("npv_usd", "expected_npv_usd"), pl.Float64),
-    "realised_run_count": pl.Int64,
-    **dict.fromkeys(("realised_saving_usd", "planned_saving_usd", "realised_net_usd"), pl.Float64),
+    "realized_run_count": pl.Int64,
+    **dict.fromkeys(("realized_saving_usd", "planned_saving_usd", "realized_net_usd"), pl.Float64),
     "missing_evidence": pl.String,
 }
 
 
 def build(mart_savings_monthly: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
-    """Every stated port; null where nothing measures or plans what a figure needs."""
+    """Every declared port; null where nothing measures or plans what a figure needs."""
     rows = [_row(found, mart_savings_monthly) for found in port_cases(**inputs)]
     # Beyond six places a figure would only differ from machine to machine.
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
@@ -53,19 +53,19 @@ def _row(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
         "billing_currency": CURRENCY,
         **{f"{kind}_cost_usd": usd for kind, usd in found.costs.items()},
         "port_cost_usd": found.port_cost,
-        "gpu_cost_per_run_usd": found.gpu,
+        "baseline_cost_per_run_usd": found.baseline,
         "saving_low_per_run_usd": found.low,
         "saving_high_per_run_usd": found.high,
         "saving_evidence": found.saving_evidence,
         "runs_per_month": found.runs_per_month,
         "cadence_evidence": found.cadence_evidence,
         "missing_evidence": "; ".join(found.missing) or None,
-        **_realised(found, savings),
+        **_realized(found, savings),
     }
     if found.pair:
-        row |= {name: found.pair[name] for name in ("gpu_instance_type", "trainium_instance_type")}
-    if found.gpu is not None and found.trainium is not None:
-        row |= _runs(found, found.gpu - found.trainium)
+        row |= {name: found.pair[name] for name in ("baseline_instance_type", "candidate_instance_type")}
+    if found.baseline is not None and found.candidate is not None:
+        row |= _runs(found, found.baseline - found.candidate)
     if case is not None:
         needed = row["break_even_run_count"]
         months = None if needed is None else needed / case.runs_per_month
@@ -82,18 +82,18 @@ def _row(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
 def _runs(found: PortCase, saving: float) -> dict[str, Any]:
     """Runs to break even, fewest where a run saves most; null is never."""
     needed = runs_to_break_even(found.port_cost, saving)
-    row = {"saving_per_run_usd": saving, "break_even_run_count": needed, "break_even": _told(needed)}
+    row = {"saving_per_run_usd": saving, "break_even_run_count": needed, "break_even": _words(needed)}
     if found.low is None or found.high is None:
         return row
     fewest, most = (runs_to_break_even(found.port_cost, end) for end in (found.high, found.low))
     return row | {
         "break_even_low_run_count": fewest,
         "break_even_high_run_count": most,
-        "break_even": f"{_told(needed)} ({_told(fewest)} to {_told(most)})",
+        "break_even": f"{_words(needed)} ({_words(fewest)} to {_words(most)})",
     }
 
 
-def _told(runs: int | None) -> str:
+def _words(runs: int | None) -> str:
     return "never" if runs is None else f"{runs} run{'' if runs == 1 else 's'}"
 
 
@@ -105,8 +105,8 @@ def _after(start: date, months: float | None) -> date | None:
         return None
 
 
-def _realised(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
-    """What was avoided since the port began, beside the plan for as many runs."""
+def _realized(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
+    """What was avoided since the port began, compared with the plan for as many runs."""
     port = found.port
     first = port["started_date"].replace(day=1)
     own = savings.filter(pl.col("month_date") >= first, workload_id=port["workload_id"], billing_currency=CURRENCY)
@@ -114,10 +114,12 @@ def _realised(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
     if own.is_empty():
         return {}
     runs = int(own["run_count"].sum())
-    row: dict[str, Any] = {"realised_run_count": runs}
-    if port["planned_gpu_cost_usd_per_run"] is not None and port["planned_saving_ratio"] is not None:
-        row["planned_saving_usd"] = runs * float(port["planned_gpu_cost_usd_per_run"]) * port["planned_saving_ratio"]
+    row: dict[str, Any] = {"realized_run_count": runs}
+    if port["planned_baseline_cost_per_run_usd"] is not None and port["planned_saving_ratio"] is not None:
+        row["planned_saving_usd"] = (
+            runs * float(port["planned_baseline_cost_per_run_usd"]) * port["planned_saving_ratio"]
+        )
     if not own["avoided_cost_usd"].null_count():
-        row["realised_saving_usd"] = float(own["avoided_cost_usd"].sum())
-        row["realised_net_usd"] = row["realised_saving_usd"] - found.port_cost
+        row["realized_saving_usd"] = float(own["avoided_cost_usd"].sum())
+        row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
     return row

@@ -14,29 +14,31 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.decomposition import Part, decompose
+from pipelines.transforms.run_pair import PAIR_KEY
 
 INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "dim_list_price")
 OPERATIONS = "operations"
-# As they are told: the chip first, then what is not the chip's.
+# In the order shown: the chip first, then what is not the chip's.
 FACTORS = ("silicon_price", "silicon_hours", "rate", OPERATIONS, "convergence", "price_change")
-# Where runs do not tell one region of the book: its fullest one, on both days alike.
+# Where runs do not record one region of the book: its fullest one, on both days alike.
 REGION = "us-east-1"
-_KEY = ("workload_id", "gpu_instance_type", "trainium_instance_type", "cost_basis", "billing_currency")
+_KEY = (*PAIR_KEY[:-1], "cost_basis", PAIR_KEY[-1])
 _NO_HOURS = "not every run has instance-hours and a cost: it is in operations"
 _NO_PRICE = "the price book does not have the instance types of both sides: it is in rate"
 _MISSING = {
     "silicon_price": _NO_PRICE,
     "silicon_hours": _NO_HOURS,
     "rate": _NO_HOURS,
-    "convergence": "not every run tells the step at its target: it is in silicon_hours",
+    "convergence": "not every run records the step at its target: it is in silicon_hours",
     "price_change": _NO_PRICE,
 }
 _SCHEMA = {
     **dict.fromkeys((*_KEY, "unit_measure", "factor"), pl.String),
     "factor_no": pl.Int64,
-    "gpu_factor": pl.Float64,
-    "trainium_factor": pl.Float64,
+    "baseline_factor": pl.Float64,
+    "candidate_factor": pl.Float64,
     "log_part": pl.Float64,
     "cost_part_usd": pl.Decimal(20, 10),
     "missing_evidence": pl.String,
@@ -55,26 +57,26 @@ def build(
     compared = detail_compared_run.filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
     runs = compared.join(detail_run_unit_cost, on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.
-    both = pl.all_horizontal(pl.col("gpu_unit_cost_usd", "trainium_unit_cost_usd") >= 0)
+    both = pl.all_horizontal(pl.col("baseline_unit_cost_usd", "candidate_unit_cost_usd") >= 0)
     measured = mart_silicon_comparison.filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
     rows = [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
 def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[dict[str, Any]]:
-    sides = [_measured(pair, pair[f"{side}_instance_type"], runs, prices) for side in ("gpu", "trainium")]
+    sides = [_measured(pair, pair[f"{side}_instance_type"], runs, prices) for side in SIDES]
     # What one side lacks is divided out of neither.
     known = {name for name in sides[0] if all(side[name] is not None for side in sides)}
-    gpu, trainium = (_factors(side, known) for side in sides)
-    factors = {name: (gpu[name], trainium[name]) for name in gpu}
-    parts = decompose(pair["gpu_unit_cost_usd"], pair["trainium_unit_cost_usd"], factors, OPERATIONS)
+    baseline, candidate = (_factors(side, known) for side in sides)
+    factors = {name: (baseline[name], candidate[name]) for name in baseline}
+    parts = decompose(pair["baseline_unit_cost_usd"], pair["candidate_unit_cost_usd"], factors, OPERATIONS)
     for part in sorted(parts, key=lambda part: FACTORS.index(part.factor)):
         yield {
             **{name: pair[name] for name in (*_KEY, "unit_measure")},
             "factor": part.factor,
             "factor_no": FACTORS.index(part.factor) + 1,
-            "gpu_factor": _shown(part.gpu),
-            "trainium_factor": _shown(part.trainium),
+            "baseline_factor": _shown(part.baseline),
+            "candidate_factor": _shown(part.candidate),
             "log_part": _shown(part.log_ratio),
             "cost_part_usd": part.usd,
             "missing_evidence": _words(part, known),
@@ -82,7 +84,7 @@ def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[
 
 
 def _measured(pair: dict[str, Any], instance_type: str, runs: pl.DataFrame, prices: Prices) -> dict[str, float | None]:
-    """Geometric means over the compared runs of one side; None where one of them does not tell."""
+    """Geometric means over the compared runs of one side; None where one of them does not record it."""
     own = runs.filter(**{name: pair[name] for name in _KEY}, instance_type=instance_type).rows(named=True)
     return {
         "cost": _mean(_quotient(run[f"{pair['cost_basis']}_cost_usd"], run["unit_count"]) for run in own),

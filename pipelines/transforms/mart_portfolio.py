@@ -1,4 +1,4 @@
-"""One row per workload and currency: its lean, what is proven, money at stake, how it is bought, what is missing."""
+"""One row per workload and currency: recommendation, verdict, money at stake, how it is bought, what is missing."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.recommendation import to_tell
+from pipelines.analysis.comparison import SIDES
+from pipelines.analysis.recommendation import Finding, where_to_declare
 from pipelines.transforms import workload_case
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCase, monthly_cost, workload_cases
 
-INPUTS = (*workload_case.INPUTS, "fct_lean", "dim_list_price")
+INPUTS = (*workload_case.INPUTS, "dim_list_price")
 _SCHEMA = {
     **dict.fromkeys(("workload_id", "billing_currency"), pl.String),
     "portfolio_rank": pl.Int64,
-    **dict.fromkeys(("lean", "decided_by", "lean_reason", "verdict"), pl.String),
+    **dict.fromkeys(("recommendation", "decided_by", "recommendation_reason", "rule_findings", "verdict"), pl.String),
     **dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), pl.Float64),
-    **dict.fromkeys(("gpu_run_count", "trainium_run_count"), pl.Int64),
+    **dict.fromkeys(("baseline_run_count", "candidate_run_count"), pl.Int64),
     **dict.fromkeys(("monthly_cost_usd", "monthly_at_stake_usd"), pl.Float64),
     "at_stake_evidence": pl.String,
     **dict.fromkeys(("purchase_option", "purchase_shares", "cheapest_instance_type"), pl.String),
@@ -30,20 +31,14 @@ _SCHEMA = {
 }
 _UNDECIDED = ("indicative", "inconclusive", "not comparable")
 _NAMES = {"gpu": "GPU", "trainium": "Trainium"}
+_HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 
-def build(fct_lean: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
+def build(dim_list_price: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
     """Every workload with a billed run on GPU or Trainium, the most at stake first in each currency."""
-    results = {
-        (row["workload_id"], row["billing_currency"]): row
-        for row in fct_lean.filter(rule="result").iter_rows(named=True)
-    }
     newest: Any = inputs["fct_workload_spend_daily"]["usage_date"].max()
     counts = dict(dim_list_price.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
-    rows = [
-        _row(case, results[case.workload_id, case.currency], newest, inputs["declared_offer"], counts)
-        for case in workload_cases(**inputs)
-    ]
+    rows = [_row(case, newest, inputs["declared_offer"], counts) for case in workload_cases(**inputs)]
     rows.sort(key=lambda row: (row["billing_currency"], -abs(row["monthly_at_stake_usd"]), row["workload_id"]))
     ranked: dict[str, int] = {}
     for row in rows:
@@ -52,15 +47,13 @@ def build(fct_lean: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.Dat
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
 
 
-def _row(
-    case: WorkloadCase, result: dict[str, Any], newest: Any, offers: pl.DataFrame, counts: dict[str, int]
-) -> dict[str, Any]:
-    pair = case.pair
+def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str, int]) -> dict[str, Any]:
+    pair, decision = case.pair, case.decision
     done = {
-        family: pair[f"{family}_run_count"]
+        side: pair[f"{side}_run_count"]
         if pair
         else case.runs.filter(accelerator_family=family, status="completed").height
-        for family in FAMILIES
+        for side, family in zip(SIDES, FAMILIES, strict=True)
     }
     stake, evidence = _at_stake(case, newest)
     recent = case.spend.filter(
@@ -71,17 +64,25 @@ def _row(
     return {
         "workload_id": case.workload_id,
         "billing_currency": case.currency,
-        **{name: result[name] for name in ("lean", "decided_by", "lean_reason")},
+        "recommendation": decision.recommendation,
+        "decided_by": decision.decided_by,
+        "recommendation_reason": decision.reason,
+        "rule_findings": " | ".join(map(_words, case.findings)),
         "verdict": pair["verdict"] if pair else "not compared",
         **{name: pair[name] if pair else None for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")},
-        **{f"{family}_run_count": count for family, count in done.items()},
+        **{f"{side}_run_count": count for side, count in done.items()},
         "monthly_cost_usd": case.monthly_cost,
         "monthly_at_stake_usd": stake,
         "at_stake_evidence": evidence,
         **_bought(recent),
-        **_cheapest(case, result["lean"], recent, offers, counts),
-        "missing_evidence": "; ".join(_lacks(case, result, done)) or None,
+        **_cheapest(case, decision.recommendation, recent, offers, counts),
+        "missing_evidence": "; ".join(_missing(case, done)) or None,
     }
+
+
+def _words(found: Finding) -> str:
+    missing = f" (missing: {', '.join(found.missing)})" if found.missing else ""
+    return f"{found.rule} {_HOLDS[found.holds]}: {found.explanation}{missing}"
 
 
 def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float, str]:
@@ -92,12 +93,12 @@ def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float, str]:
     saving, evidence = None, "measured"
     if case.pair is not None and case.pair["claims"]:
         saving = float(case.pair["saving_ratio"])
-    elif case.port is not None and case.port.saving_evidence == "planned" and case.port.gpu:
-        saving, evidence = 1 - (case.port.trainium or 0.0) / case.port.gpu, "planned"
+    elif case.port is not None and case.port.saving_evidence == "planned" and case.port.baseline:
+        saving, evidence = 1 - (case.port.candidate or 0.0) / case.port.baseline, "planned"
     if saving is None or saving >= 1:
         return case.monthly_cost, "at most all of it"
-    gpu, trainium = (monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) for f in FAMILIES)
-    return (gpu + trainium / (1 - saving)) * saving, evidence
+    baseline, candidate = (monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) for f in FAMILIES)
+    return (baseline + candidate / (1 - saving)) * saving, evidence
 
 
 def _bought(recent: pl.DataFrame) -> dict[str, str | None]:
@@ -107,18 +108,18 @@ def _bought(recent: pl.DataFrame) -> dict[str, str | None]:
     whole = float(shares["effective_cost_usd"].sum())
     if not shares.height or whole <= 0:
         return {"purchase_option": shares["market"][0] if shares.height else None, "purchase_shares": None}
-    said = [f"{market.replace('_', ' ')} {float(usd) / whole:.1%}" for market, usd in shares.iter_rows() if usd]
-    return {"purchase_option": shares["market"][0], "purchase_shares": ", ".join(said)}
+    shown = [f"{market.replace('_', ' ')} {float(usd) / whole:.1%}" for market, usd in shares.iter_rows() if usd]
+    return {"purchase_option": shares["market"][0], "purchase_shares": ", ".join(shown)}
 
 
 def _cheapest(
-    case: WorkloadCase, lean: str, recent: pl.DataFrame, offers: pl.DataFrame, counts: dict[str, int]
+    case: WorkloadCase, recommendation: str, recent: pl.DataFrame, offers: pl.DataFrame, counts: dict[str, int]
 ) -> dict[str, Any]:
-    """The least price of an instance-hour of the side it leans to, else of the one it spends the most on: as billed, or
-    as offered in time. What interruptions of Spot take is not in it."""
+    """The lowest price of an instance-hour of the recommended family, else of the one it spends the most on: as billed,
+    or as offered in time. The cost of Spot interruptions is not included."""
     spent = recent.group_by("accelerator_family").agg(pl.col("effective_cost_usd").sum())
     most = spent.sort("effective_cost_usd", "accelerator_family")["accelerator_family"].to_list()[-1:]
-    families = [lean] if lean in FAMILIES else most
+    families = [recommendation] if recommendation in FAMILIES else most
     found: list[tuple[float, str, str, str]] = []
     billed = recent.filter(pl.col("accelerator_family").is_in(families)).group_by("instance_type", "market")
     for instance_type, market, usd, hours in billed.agg(
@@ -127,15 +128,15 @@ def _cheapest(
         if count := counts.get(instance_type.removeprefix("ml.")):
             found.append((float(usd) / hours * count, instance_type, market, "billed"))
     if case.currency == CURRENCY:
-        told = offers.filter(
+        in_time = offers.filter(
             pl.col("accelerator_family").is_in(families),
             pl.col("lead_days") <= case.inputs["need_within_days"],
             pl.col("price_per_hour_usd").is_not_null(),
-            pl.lit(True) if case.stated["region_id"] is None else pl.col("region_id") == case.stated["region_id"],
+            pl.lit(True) if case.declared["region_id"] is None else pl.col("region_id") == case.declared["region_id"],
         )
         found += [
             (float(row["price_per_hour_usd"]), row["instance_type"], row["purchase_option"], "offered")
-            for row in told.iter_rows(named=True)
+            for row in in_time.iter_rows(named=True)
         ]
     if not found:
         return {}
@@ -148,11 +149,11 @@ def _cheapest(
     }
 
 
-def _lacks(case: WorkloadCase, result: dict[str, Any], done: dict[str, int]) -> Iterable[str]:
+def _missing(case: WorkloadCase, done: dict[str, int]) -> Iterable[str]:
     if case.pair is None:
-        without = [_NAMES[family] for family, count in done.items() if not count]
+        without = [_NAMES[family] for family, count in zip(FAMILIES, done.values(), strict=True) if not count]
         yield f"no run completed on {' or '.join(without)}" if without else "no two sides on one kind of machine each"
     elif case.pair["verdict"] in _UNDECIDED:
         yield f"{case.pair['verdict']}: {case.pair['verdict_reason']}"
-    if result["missing_inputs"]:
-        yield to_tell(result["missing_inputs"].split(", "))
+    if case.decision.missing:
+        yield where_to_declare(case.decision.missing)

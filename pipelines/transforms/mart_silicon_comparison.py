@@ -1,4 +1,4 @@
-"""One row per workload × GPU and Trainium instance type × cost basis × currency: saving, interval, verdict.
+"""One row per workload × baseline and candidate instance type × cost basis × currency: saving, interval, verdict.
 
 Brings the runs of each pair together; the arithmetic and the words are in pipelines/analysis.
 """
@@ -15,11 +15,11 @@ import polars as pl
 from pipelines.analysis.comparison import Context, compare
 from pipelines.analysis.matched import Run
 from pipelines.analysis.registration import registrations_by_workload
-from pipelines.transforms.run_pair import BASES, pairs_of
+from pipelines.transforms.run_pair import BASES, PAIR_KEY, pairs_of
 
 INPUTS = (
     "fct_run_unit_cost",
-    "fct_run_efficiency",
+    "detail_run_efficiency",
     "fct_residual_monthly",
     "dim_run",
     "stg_tracker__evaluation",
@@ -27,29 +27,28 @@ INPUTS = (
     "stg_proof__run",
     "dim_list_price",
 )
-_TEXT = ("workload_id", "gpu_instance_type", "trainium_instance_type", "cost_basis", "billing_currency")
 _SCHEMA = {
-    **dict.fromkeys(_TEXT, pl.String),
-    **dict.fromkeys(("gpu_run_count", "trainium_run_count", "excluded_run_count"), pl.Int64),
-    **dict.fromkeys(("gpu_failed_run_count", "trainium_failed_run_count"), pl.Int64),
-    **dict.fromkeys(("gpu_failed_cost_usd", "trainium_failed_cost_usd"), pl.Float64),
-    **dict.fromkeys(("gpu_cost_usd", "trainium_cost_usd"), pl.Float64),
+    **dict.fromkeys((*PAIR_KEY[:-1], "cost_basis", PAIR_KEY[-1]), pl.String),
+    **dict.fromkeys(("baseline_run_count", "candidate_run_count", "excluded_run_count"), pl.Int64),
+    **dict.fromkeys(("baseline_failed_run_count", "candidate_failed_run_count"), pl.Int64),
+    **dict.fromkeys(("baseline_failed_cost_usd", "candidate_failed_cost_usd"), pl.Float64),
+    **dict.fromkeys(("baseline_run_cost_usd", "candidate_run_cost_usd"), pl.Float64),
     "unit_measure": pl.String,
-    **dict.fromkeys(("gpu_unit_cost_usd", "trainium_unit_cost_usd"), pl.Float64),
+    **dict.fromkeys(("baseline_unit_cost_usd", "candidate_unit_cost_usd"), pl.Float64),
     **dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), pl.Float64),
     "interval_method": pl.String,
-    **dict.fromkeys(("more_gpu_run_count", "more_trainium_run_count"), pl.Int64),
+    **dict.fromkeys(("more_baseline_run_count", "more_candidate_run_count"), pl.Int64),
     **dict.fromkeys(("quality_status", "quality_metric"), pl.String),
     **dict.fromkeys(
-        ("gpu_final_quality", "trainium_final_quality", "quality_margin", "worst_quality_loss"), pl.Float64
+        ("baseline_final_quality", "candidate_final_quality", "quality_margin", "worst_quality_loss"), pl.Float64
     ),
     **dict.fromkeys(("verdict", "verdict_reason"), pl.String),
     "price_date": pl.Date,
     "estimated_cost_ratio": pl.Float64,
     "evidence_shares": pl.String,
-    **dict.fromkeys(("gpu_residual_cost_usd", "trainium_residual_cost_usd"), pl.Float64),
-    **dict.fromkeys(("worst_case_saving_ratio", "gpu_price_change_to_flip_ratio"), pl.Float64),
-    "would_flip": pl.String,
+    **dict.fromkeys(("baseline_residual_cost_usd", "candidate_residual_cost_usd"), pl.Float64),
+    **dict.fromkeys(("worst_case_saving_ratio", "baseline_price_change_ratio"), pl.Float64),
+    "verdict_sensitivity": pl.String,
     "registration": pl.String,
     "registered_on": pl.Date,
     **dict.fromkeys(("registration_seal", "registered_cost_basis"), pl.String),
@@ -58,7 +57,7 @@ _SCHEMA = {
 
 def build(
     fct_run_unit_cost: pl.DataFrame,
-    fct_run_efficiency: pl.DataFrame,
+    detail_run_efficiency: pl.DataFrame,
     fct_residual_monthly: pl.DataFrame,
     dim_run: pl.DataFrame,
     stg_tracker__evaluation: pl.DataFrame,
@@ -69,7 +68,7 @@ def build(
     """Every pair of instance types on which a workload completed a run, on each basis."""
     context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation, dim_list_price)
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
-    impossible = fct_run_efficiency.select("run_id", "is_impossible")
+    impossible = detail_run_efficiency.select("run_id", "is_impossible")
     runs = fct_run_unit_cost.join(impossible, on="run_id", how="left")
     rows = []
     for key, sides in pairs_of(runs):
@@ -77,18 +76,18 @@ def build(
             key | {"cost_basis": basis} | compare(*sides[basis], context, registered.get(key["workload_id"]))
             for basis in BASES
         ]
-        rows += [row | {"would_flip": _flips(row, pair)} for row in pair]
+        rows += [row | {"verdict_sensitivity": _sensitivity(row, pair)} for row in pair]
     frame = pl.DataFrame(rows, schema=_SCHEMA)
     # More places than six would only differ from machine to machine.
     return frame.with_columns(pl.col(pl.Float64).round(6))
 
 
-def _flips(row: Mapping[str, Any], pair: Sequence[Mapping[str, Any]]) -> str | None:
-    """What is known to change the verdict, other bases first."""
+def _sensitivity(row: Mapping[str, Any], pair: Sequence[Mapping[str, Any]]) -> str | None:
+    """What would change the verdict, other bases first."""
     others = [
         f"{other['verdict']} on the {other['cost_basis']} basis" for other in pair if other["verdict"] != row["verdict"]
     ]
-    return "; ".join([*others, *filter(None, [row.get("would_flip")])]) or None
+    return "; ".join([*others, *filter(None, [row.get("verdict_sensitivity")])]) or None
 
 
 def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataFrame, prices: pl.DataFrame) -> Context:
@@ -113,7 +112,7 @@ def _context(residual: pl.DataFrame, dim_run: pl.DataFrame, evaluation: pl.DataF
             .agg(pl.col("value").last())
         )
         # The same split of every run, the first by name if several are.
-        shared = last.group_by("split").agg(told=pl.len()).sort("told", "split", descending=[True, False])
+        shared = last.group_by("split").agg(run_count=pl.len()).sort("run_count", "split", descending=[True, False])
         chosen = last.filter(pl.col("split") == (shared["split"][0] if shared.height else ""))
         return dict(chosen.select("run_id", "value").iter_rows())
 

@@ -1,4 +1,4 @@
-"""What the bill and the comparison say of each stated port: its costs so far, what a run saves, how often it runs."""
+"""Each declared port, measured by the bill and the comparison: costs so far, saving of a run, how often it runs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.break_even import Case
+from pipelines.transforms.run_pair import PAIR_KEY
 
-# Ports are stated in it, so only bills in it are held against them.
+# Ports are declared in USD, so only bills in USD are compared with them.
 CURRENCY = "USD"
 BASIS = "effective"
 INPUTS = (
     "declared_port", "declared_port_run", "mart_silicon_comparison", "detail_compared_run", "fct_run",
     "detail_run_unit_cost", "stg_proof__run",
 )  # fmt: skip
-_PAIR = ("workload_id", "gpu_instance_type", "trainium_instance_type", "billing_currency")
 KINDS = ("pilot", "validation", "failed_pair")
 MONTH_DAYS = 365.25 / 12
 # How far back runs are counted for the cadence, and the least time they are counted over.
@@ -27,13 +27,13 @@ _WINDOW, _LEAST = timedelta(days=90), timedelta(days=MONTH_DAYS)
 
 @dataclass
 class PortCase:
-    """A port as stated, and what is measured of it; no `case` where a saving or how often it runs is not known."""
+    """A port as declared and measured; `case` is None where its saving or cadence is unknown."""
 
     port: dict[str, Any]
     costs: dict[str, float]
     pair: dict[str, Any] | None = None
-    gpu: float | None = None
-    trainium: float | None = None
+    baseline: float | None = None
+    candidate: float | None = None
     low: float | None = None
     high: float | None = None
     saving_evidence: str | None = None
@@ -48,19 +48,19 @@ class PortCase:
 
     @property
     def case(self) -> Case | None:
-        """The port as proof/break_even.py takes it."""
-        if self.gpu is None or self.trainium is None or self.runs_per_month is None:
+        """The port as analysis/break_even.py takes it."""
+        if self.baseline is None or self.candidate is None or self.runs_per_month is None:
             return None
         port = self.port
         return Case(
             port=self.port_cost,
-            gpu=self.gpu,
-            trainium=self.trainium,
+            baseline=self.baseline,
+            candidate=self.candidate,
             runs_per_month=self.runs_per_month,
             months=port["horizon_months"],
             upkeep=float(port["upkeep_usd_per_month"]),
             discount=port["discount_ratio"],
-            gpu_fall=port["gpu_price_fall_ratio"],
+            baseline_fall=port["baseline_price_fall_ratio"],
             success=port["success_ratio"],
         )
 
@@ -100,10 +100,16 @@ def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: 
     pairs = (
         comparison.filter(workload_id=workload_id, cost_basis=basis, billing_currency=currency)
         .with_columns(
-            least=pl.min_horizontal("gpu_run_count", "trainium_run_count"),
+            least=pl.min_horizontal("baseline_run_count", "candidate_run_count"),
             claims=pl.col("saving_ratio").is_not_null() & (pl.col("verdict") != "not comparable"),
         )
-        .sort("claims", "least", "gpu_instance_type", "trainium_instance_type", descending=[True, True, False, False])
+        .sort(
+            "claims",
+            "least",
+            "baseline_instance_type",
+            "candidate_instance_type",
+            descending=[True, True, False, False],
+        )
     )
     return pairs.row(0, named=True) if pairs.height else None
 
@@ -111,7 +117,7 @@ def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: 
 def units_of(pair: dict[str, Any], done: pl.DataFrame) -> float | None:
     """Units of work a compared run of the pair does, on average; `done` has those runs with their units."""
     counts = [
-        float(count) for count in done.filter(**{name: pair[name] for name in _PAIR}).sort("run_id")["unit_count"]
+        float(count) for count in done.filter(**{name: pair[name] for name in PAIR_KEY}).sort("run_id")["unit_count"]
     ]
     return sum(counts) / len(counts) if counts else None
 
@@ -139,21 +145,23 @@ def _failed_pairs(
 ) -> pl.DataFrame:
     """Trainium runs since the port began of pairs that missed their quality, and GPU runs registered as their partners.
 
-    Other GPU runs made models that are used. A run with which another pair met its quality is no failure, and what is
-    stated of a run stands.
+    Other GPU runs made models that are used. A run with which another pair met its quality is no failure, and a
+    declared cost kind of a run stays.
     """
     pairs = comparison.filter(workload_id=port["workload_id"], billing_currency=CURRENCY, cost_basis=BASIS)
     runs = compared.filter(pl.col("comparison_part").is_in(["compared", "failed"]), accelerator_family="trainium")
     missed, met = (
-        runs.join(pairs.filter(quality_status=status), on=[*_PAIR, "cost_basis"], how="semi").select("run_id").unique()
+        runs.join(pairs.filter(quality_status=status), on=[*PAIR_KEY, "cost_basis"], how="semi")
+        .select("run_id")
+        .unique()
         for status in ("missed", "met")
     )
     begun = fct_run.filter(pl.col("started_at").dt.date() >= port["started_date"])
     failed = missed.join(met, on="run_id", how="anti").join(begun, on="run_id", how="semi")
     partners = named.drop_nulls("pair_no")
     of_failed = partners.join(failed, on="run_id", how="semi")
-    beside = partners.join(of_failed, on=["registration", "pair_no"], how="semi").select("run_id")
-    every = pl.concat([failed, beside]).unique().join(own, on="run_id", how="anti")
+    paired = partners.join(of_failed, on=["registration", "pair_no"], how="semi").select("run_id")
+    every = pl.concat([failed, paired]).unique().join(own, on="run_id", how="anti")
     return every.select("run_id", port_cost_kind=pl.lit("failed_pair"))
 
 
@@ -184,26 +192,26 @@ def _add_saving(found: PortCase, comparison: pl.DataFrame, done: pl.DataFrame) -
     units = units_of(pair, done) if pair and pair["claims"] else None
     if pair and units:
         found.pair = pair
-        found.gpu = float(pair["gpu_unit_cost_usd"]) * units
-        found.trainium = found.gpu * (1 - float(pair["saving_ratio"]))
+        found.baseline = float(pair["baseline_unit_cost_usd"]) * units
+        found.candidate = found.baseline * (1 - float(pair["saving_ratio"]))
         found.saving_evidence = "measured"
         if pair["saving_low_ratio"] is not None and pair["saving_high_ratio"] is not None:
-            found.low, found.high = (found.gpu * float(pair[f"saving_{end}_ratio"]) for end in ("low", "high"))
-    elif port["planned_gpu_cost_usd_per_run"] is not None and port["planned_saving_ratio"] is not None:
-        found.gpu = float(port["planned_gpu_cost_usd_per_run"])
-        found.trainium = found.gpu * (1 - port["planned_saving_ratio"])
+            found.low, found.high = (found.baseline * float(pair[f"saving_{end}_ratio"]) for end in ("low", "high"))
+    elif port["planned_baseline_cost_per_run_usd"] is not None and port["planned_saving_ratio"] is not None:
+        found.baseline = float(port["planned_baseline_cost_per_run_usd"])
+        found.candidate = found.baseline * (1 - port["planned_saving_ratio"])
         found.saving_evidence = "planned"
-        found.missing.append("what a run saves is planned, not measured: run a spike")
+        found.missing.append("what a run saves is planned, not measured: run a pilot")
     else:
-        found.missing.append("nothing compares the two sides of the workload, and nothing is planned: run a spike")
+        found.missing.append("nothing compares the two sides of the workload, and nothing is planned: run a pilot")
 
 
 def _add_cadence(found: PortCase, runs: pl.DataFrame) -> None:
-    """As measured, else as stated."""
+    """As measured, else as declared."""
     measured = runs_per_month(runs.filter(workload_id=found.port["workload_id"]))
     if measured is not None:
         found.runs_per_month, found.cadence_evidence = measured, "measured"
     elif found.port["runs_per_month"] is not None:
         found.runs_per_month, found.cadence_evidence = found.port["runs_per_month"], "planned"
     else:
-        found.missing.append("no completed run tells how often it runs, and nothing is planned")
+        found.missing.append("no completed run shows how often it runs, and nothing is planned")

@@ -1,17 +1,29 @@
-"""What bill, runs, comparison and people know of each workload: the inputs of the rules by which it leans."""
+"""The inputs of each workload's recommendation, from the bill, its runs, the comparison and declarations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from math import inf
 from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.break_even import runs_to_break_even
-from pipelines.analysis.recommendation import Decision, Finding, Inputs, Measured, Rule, arithmetic, decide, weigh
+from pipelines.analysis.comparison import SIDES
+from pipelines.analysis.recommendation import (
+    Decision,
+    Finding,
+    Inputs,
+    Measured,
+    Rule,
+    arithmetic,
+    decide,
+    rules_of,
+    weigh,
+)
 from pipelines.transforms import port_case
 from pipelines.transforms.port_case import (
     CURRENCY,
@@ -23,6 +35,7 @@ from pipelines.transforms.port_case import (
     runs_per_month,
     units_of,
 )
+from pipelines.transforms.run_pair import FAMILY_PAIRS
 
 INPUTS = (
     *port_case.INPUTS,
@@ -30,11 +43,13 @@ INPUTS = (
     "declared_offer",
     "declared_maturity",
     "fct_workload_spend_daily",
+    "ref_recommendation_rule",
+    "ref_recommendation_condition",
 )
-FAMILIES = ("gpu", "trainium")
-# A port's, where none is stated.
+FAMILIES = FAMILY_PAIRS[0]
+# A port's, where none is declared.
 _HORIZON_MONTHS = 12
-# Money of a month is that of so many days before the newest use, as the cadence is.
+# A month's money is measured over this many days before the newest use, as the cadence is.
 WINDOW_DAYS = 90
 _TRAINS = ("pretrain", "finetune")
 
@@ -48,18 +63,19 @@ class WorkloadCase:
     inputs: Inputs
     runs: pl.DataFrame
     spend: pl.DataFrame
-    stated: dict[str, Any]
+    declared: dict[str, Any]
     pair: dict[str, Any] | None
     port: PortCase | None
     monthly_cost: float
+    rules: list[Rule]
 
     @property
     def measured(self) -> Measured | None:
-        """What its comparison says."""
+        """Its comparison as the rules need it."""
         if self.pair is None:
             return None
         pair, case = self.pair, self.port and self.port.case
-        more = [pair[f"more_{family}_run_count"] for family in FAMILIES]
+        more = [pair[f"more_{side}_run_count"] for side in SIDES]
         return Measured(
             pair["verdict"],
             pair["verdict_reason"],
@@ -68,12 +84,17 @@ class WorkloadCase:
             npv=case.expected if case else None,
         )
 
-    def lean(self, rules: list[Rule]) -> tuple[list[Finding], Decision]:
-        """What every rule says in the order they are asked, and the decision."""
-        stops = [weigh(rule, self.inputs) for rule in rules if rule.kind == "hard_stop"]
-        scenarios = [weigh(rule, self.inputs) for rule in rules if rule.kind == "scenario"]
-        findings = [*stops, arithmetic(self.measured, self.inputs), *scenarios]
-        return findings, decide(findings, {rule.name: rule.situation for rule in rules})
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Every rule applied to it, in the order in which they decide."""
+        stops = [weigh(rule, self.inputs) for rule in self.rules if rule.kind == "hard_stop"]
+        scenarios = [weigh(rule, self.inputs) for rule in self.rules if rule.kind == "scenario"]
+        return [*stops, arithmetic(self.measured, self.inputs), *scenarios]
+
+    @property
+    def decision(self) -> Decision:
+        """The recommendation, and what decided it."""
+        return decide(self.findings, {rule.name: rule.situation for rule in self.rules})
 
 
 def workload_cases(
@@ -81,9 +102,18 @@ def workload_cases(
     declared_offer: pl.DataFrame,
     declared_maturity: pl.DataFrame,
     fct_workload_spend_daily: pl.DataFrame,
+    ref_recommendation_rule: pl.DataFrame,
+    ref_recommendation_condition: pl.DataFrame,
     **of_ports: pl.DataFrame,
 ) -> Iterator[WorkloadCase]:
     """Every workload with a billed run on GPU or Trainium, by name and currency."""
+    numbers = ("rule_no", "alternative_no", "condition_no")
+    rules = rules_of(
+        *(
+            listed.with_columns(pl.col(name).cast(pl.Int64) for name in numbers if name in listed.columns).to_dicts()
+            for listed in (ref_recommendation_rule, ref_recommendation_condition)
+        )
+    )
     runs = of_ports["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
     # A bill that names no currency leaves nothing to sum or to rank.
     runs = runs.drop_nulls("billing_currency")
@@ -98,64 +128,68 @@ def workload_cases(
     for (workload_id, currency), own in runs.sort("workload_id", "billing_currency", "run_id").group_by(
         ["workload_id", "billing_currency"], maintain_order=True
     ):
-        told = stated.get(str(workload_id), dict.fromkeys(declared_workload.columns))
+        declared = stated.get(str(workload_id), dict.fromkeys(declared_workload.columns))
         pair = best_pair(of_ports["mart_silicon_comparison"], str(workload_id), str(currency))
         port = ports.get(str(workload_id)) if currency == CURRENCY else None
         paid = spend.filter(workload_id=str(workload_id), billing_currency=str(currency))
         inputs = {
             **terms,
-            **_stated(told, own, spend["usage_date"].max()),
-            **_leads(declared_offer, told),
-            **_arithmetic(told, own, pair, port, units),
+            **_declared(declared, own, spend["usage_date"].max()),
+            **_leads(declared_offer, declared),
+            **_arithmetic(declared, own, pair, port, units),
             "monthly_cost_trend_usd": _trend(paid, spend["usage_date"].min(), spend["usage_date"].max()),
         }
         yield WorkloadCase(
-            str(workload_id), str(currency), inputs, own, paid, told, pair, port,
-            monthly_cost(paid, paid, spend["usage_date"].max()),
+            str(workload_id), str(currency), inputs, own, paid, declared, pair, port,
+            monthly_cost(paid, paid, spend["usage_date"].max()), rules,
         )  # fmt: skip
 
 
-def _stated(told: dict[str, Any], runs: pl.DataFrame, newest: Any) -> dict[str, Any]:
-    """What people say, where the runs themselves do not tell."""
+def _declared(declared: dict[str, Any], runs: pl.DataFrame, newest: Any) -> dict[str, Any]:
+    """Declared inputs, where the runs themselves do not show them."""
     purposes = set(runs["purpose"].drop_nulls()) & set(_TRAINS)
     # What completed on Trainium needs nothing that Neuron lacks.
     has_run = bool(runs.filter(accelerator_family="trainium", status="completed").height)
-    changed = told["architecture_changed_date"]
+    changed = declared["architecture_changed_date"]
     return {
-        "purpose": purposes.pop() if len(purposes) == 1 else told["purpose"],
-        "architecture": told["architecture"],
-        "custom_cuda": told["custom_cuda"] or ("some" if has_run else None),
-        "neuron_supported": told["neuron_supported"] or ("yes" if has_run else None),
+        "purpose": purposes.pop() if len(purposes) == 1 else declared["purpose"],
+        "architecture": declared["architecture"],
+        "custom_cuda": declared["custom_cuda"] or ("some" if has_run else None),
+        "neuron_supported": declared["neuron_supported"] or ("yes" if has_run else None),
         "months_since_architecture_change": (newest - changed).days / MONTH_DAYS if changed else None,
-        "team_is_cuda_native": told["team_is_cuda_native"],
-        "need_within_days": inf if told["need_within_days"] is None else told["need_within_days"],
+        "team_is_cuda_native": declared["team_is_cuda_native"],
+        "need_within_days": inf if declared["need_within_days"] is None else declared["need_within_days"],
     }
 
 
-def _leads(offers: pl.DataFrame, told: dict[str, Any]) -> dict[str, float | None]:
+def _leads(offers: pl.DataFrame, declared: dict[str, Any]) -> dict[str, float | None]:
     """Days until the soonest offer of either side, in the workload's region where it has one."""
-    here = offers.filter(region_id=told["region_id"]) if told["region_id"] else offers
-    soonest = {family: here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES}
-    return {f"{family}_lead_days": _number(days) for family, days in soonest.items()}
+    here = offers.filter(region_id=declared["region_id"]) if declared["region_id"] else offers
+    soonest = [here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES]
+    return {f"{side}_lead_days": _number(days) for side, days in zip(SIDES, soonest, strict=True)}
 
 
 def _arithmetic(
-    told: dict[str, Any], runs: pl.DataFrame, pair: dict[str, Any] | None, port: PortCase | None, units: pl.DataFrame
+    declared: dict[str, Any],
+    runs: pl.DataFrame,
+    pair: dict[str, Any] | None,
+    port: PortCase | None,
+    units: pl.DataFrame,
 ) -> dict[str, float | None]:
     months = port.port["horizon_months"] if port else _HORIZON_MONTHS
     cadence = port.runs_per_month if port else runs_per_month(runs)
     saving = cost = needed = None
     if port is not None:
         cost = port.port_cost
-        saving = None if port.gpu is None or port.trainium is None else port.gpu - port.trainium
+        saving = None if port.baseline is None or port.candidate is None else port.baseline - port.candidate
     elif pair is not None and pair["claims"]:
         done = units_of(pair, units)
-        saving = done and float(pair["gpu_unit_cost_usd"]) * done * float(pair["saving_ratio"])
+        saving = done and float(pair["baseline_unit_cost_usd"]) * done * float(pair["saving_ratio"])
     if saving is not None and (cost is not None or saving <= 0):
         # What saves nothing pays nothing back, whatever it cost.
         found = runs_to_break_even(1.0 if cost is None else cost, saving)
         needed = inf if found is None else float(found)
-    planned = told["runs_in_horizon"]
+    planned = declared["runs_in_horizon"]
     return {
         "saving_per_run_usd": saving,
         "port_cost_usd": cost,

@@ -1,6 +1,6 @@
 -- One row per stretch of an attempt of a run: what it was doing, from when to when, and what that time cost.
 -- Training, its waits, saves and evaluations follow each other by the hundred: an unbroken row of them is one stretch.
-with told as (
+with folded as (
     select
         run_id, attempt_no, part_no, started_ms, ended_ms, waste_cause,
         case when phase in ('data_wait', 'checkpoint_stall', 'evaluation') then 'train' else phase end as phase
@@ -17,7 +17,7 @@ marked as (
                 then 0
             else 1
         end as is_new
-    from told
+    from folded
 ),
 
 numbered as (

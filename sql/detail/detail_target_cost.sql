@@ -1,5 +1,5 @@
 -- One row per workload with a target, accelerator family and currency: what reaching it costs, failed runs and seeds included.
--- A run that never reached it counts with its whole cost and is shown as censored: how dear it would have become is unknown.
+-- A run that never reached it counts with its whole cost and is shown as censored: its cost to the target is unknown.
 select
     workload_id, accelerator_family, billing_currency,
     count(*) as run_count,

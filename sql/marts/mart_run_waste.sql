@@ -1,4 +1,4 @@
--- One row per run, currency and cause of spend that bought no lasting progress; evaluation stands beside them, as no waste.
+-- One row per run, currency and cause of spend that bought no lasting progress; evaluation is listed with is_waste false.
 -- A second has one cause, so the wasted rows of a run sum to its wasted_cost_usd.
 with named as (
     select *, case when waste_cause <> 'none' then waste_cause else phase end as cause, waste_cause <> 'none' as is_waste

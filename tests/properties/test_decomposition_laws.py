@@ -34,8 +34,8 @@ def test_factors_multiply_to_the_costs_and_their_logarithms_add_up(gpu: Decimal,
     parts = decompose(gpu, trn, factors, "silicon_hours")
     products = [1.0, 1.0]
     for part in parts:
-        assert part.gpu and part.trainium
-        products = [products[0] * part.gpu, products[1] * part.trainium]
+        assert part.baseline and part.candidate
+        products = [products[0] * part.baseline, products[1] * part.candidate]
     assert isclose(products[0], float(gpu), rel_tol=1e-9) and isclose(products[1], float(trn), rel_tol=1e-9)
     assert isclose(sum(part.log_ratio or 0 for part in parts), log(gpu) - log(trn), rel_tol=1e-9, abs_tol=1e-9)
 
@@ -83,7 +83,7 @@ def test_eight_and_one_by_hand() -> None:
     rate, hours = decompose(Decimal(8), Decimal(1), {"rate": (2.0, 1.0)}, "hours")
     assert rate.usd == Decimal("2.3333333333")
     assert hours.usd == Decimal("4.6666666667")
-    assert (hours.gpu, hours.trainium) == (4.0, 1.0)
+    assert (hours.baseline, hours.candidate) == (4.0, 1.0)
 
 
 def test_what_made_a_cost_zero_has_the_whole_difference() -> None:

@@ -89,17 +89,19 @@ def test_s8_costs_a_million_tokens_as_the_bill_has_it(pretraining: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("day", "gpu_usd", "saving"), [("2024-12-20", 0.5241, 0.072), ("2026-08-01", 0.2934, -0.658)], ids=("then", "now")
+    ("day", "baseline_usd", "saving"),
+    [("2024-12-20", 0.5241, 0.072), ("2026-08-01", 0.2934, -0.658)],
+    ids=("then", "now"),
 )
 def test_s8_turns_round_with_the_price(
-    pretraining: Path, capsys: pytest.CaptureFixture[str], day: str, gpu_usd: float, saving: float
+    pretraining: Path, capsys: pytest.CaptureFixture[str], day: str, baseline_usd: float, saving: float
 ) -> None:
-    """At 98.32 Trainium is 7.2 % cheaper, at 55.04 0.4865 / 0.2934 = 1.658: 66 % dearer. Even at 91.27 an hour."""
+    """At 98.32 Trainium is 7.2 % cheaper, at 55.04 0.4865 / 0.2934 = 1.658: 66 % more. Even at 91.27 an hour."""
     row = reprice(capsys, "llama-3.1-8b", "--at", day, "--config", str(pretraining))
-    assert float(row["gpu_unit_cost_usd"]) == pytest.approx(gpu_usd, abs=5e-5)
-    assert float(row["trainium_unit_cost_usd"]) == pytest.approx(0.4865, abs=5e-5)
+    assert float(row["baseline_unit_cost_usd"]) == pytest.approx(baseline_usd, abs=5e-5)
+    assert float(row["candidate_unit_cost_usd"]) == pytest.approx(0.4865, abs=5e-5)
     assert float(row["saving_ratio"]) == pytest.approx(saving, abs=5e-4)
-    assert float(row["break_even_gpu_price_per_hour_usd"]) == pytest.approx(91.27, abs=5e-3)
+    assert float(row["break_even_baseline_price_per_hour_usd"]) == pytest.approx(91.27, abs=5e-3)
     assert float(row["saving_before_ratio"]) == pytest.approx(0.072, abs=5e-4)
 
 
@@ -113,9 +115,11 @@ def test_s8_by_blocks_is_an_offer_of_its_own(pretraining: Path, capsys: pytest.C
     assert float(row["saving_ratio"]) == pytest.approx(0.153, abs=5e-4)
 
 
-def test_it_says_which_is_dearer_in_words_and_as_a_table(pretraining: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_shows_the_more_expensive_side_as_words_and_table(
+    pretraining: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = run_command(capsys, "reprice", "llama-3.1-8b", "--at", "2026-08-01", "--config", str(pretraining))
     assert "Trainium is 65.8 % more expensive; measured on the bill, list it was 7.2 %" in said.out
     table = run_command(capsys, "reprice", "llama", "--at", "2026-08-01", "--csv", "--config", str(pretraining))
     (row,) = csv.DictReader(io.StringIO(table.out))
-    assert row["gpu_price_per_hour_usd"] == "55.040000"
+    assert row["baseline_price_per_hour_usd"] == "55.040000"

@@ -71,7 +71,7 @@ def test_a_comparison_is_read_as_of_a_date(settings: Settings, capsys: Captured)
     for as_of, usd in (("2026-09-04", "86"), ("2026-09-05", "80")):
         told = run_command(capsys, *asked, "--as-of", as_of)
         (row,) = csv.DictReader(io.StringIO(told.out))
-        assert Decimal(row["trainium_unit_cost_usd"]) == Decimal(usd)
+        assert Decimal(row["candidate_unit_cost_usd"]) == Decimal(usd)
     assert "held no publication yet on 2026-09-02" in run_command(capsys, *asked, "--as-of", "2026-09-02").error
 
 

@@ -19,12 +19,12 @@ from pipelines.analysis.break_even import (
 )
 
 # Two engineer-weeks at $8k; a run of $6,000 on the GPU, 40 % less on Trainium.
-FACTS = Case(port=16_000, gpu=6_000, trainium=3_600, runs_per_month=1, months=12)
+FACTS = Case(port=16_000, baseline=6_000, candidate=3_600, runs_per_month=1, months=12)
 usd = st.floats(1, 1e6)
 share = st.floats(0, 0.95)
 cases = st.builds(
-    Case, port=usd, gpu=usd, trainium=usd, runs_per_month=st.floats(0.1, 100), months=st.integers(1, 60),
-    upkeep=st.floats(0, 1e4), discount=st.floats(0, 1), gpu_fall=share, success=st.floats(0.05, 1),
+    Case, port=usd, baseline=usd, candidate=usd, runs_per_month=st.floats(0.1, 100), months=st.integers(1, 60),
+    upkeep=st.floats(0, 1e4), discount=st.floats(0, 1), baseline_fall=share, success=st.floats(0.05, 1),
 )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_net_present_value_by_hand() -> None:
     case = replace(FACTS, months=2, upkeep=100)
     assert case.npv == pytest.approx(-11_400)
     # Of the twelfth month alone, at 21 % a year: a run every month, prices 19 % lower after a year.
-    late = replace(FACTS, discount=0.21, gpu_fall=0.19)
+    late = replace(FACTS, discount=0.21, baseline_fall=0.19)
     month = (6_000 * 0.81 - 3_600) / 1.21
     assert late.benefit - replace(late, months=11).benefit == pytest.approx(month)
 
@@ -61,17 +61,17 @@ def test_half_the_ports_fail() -> None:
 
 def test_probability_without_an_interval_is_that_of_enough_runs() -> None:
     """Two runs needed, one expected: 1 - P(0) - P(1) = 1 - 2/e; half of it where half of ports fail."""
-    case = Case(port=20, gpu=20, trainium=10, runs_per_month=0.5, months=2)
+    case = Case(port=20, baseline=20, candidate=10, runs_per_month=0.5, months=2)
     assert payback_probability(case, None, None) == pytest.approx(1 - 2 / exp(1))
     assert payback_probability(replace(case, success=0.5), None, None) == pytest.approx(0.5 - 1 / exp(1))
 
 
 def test_probability_with_an_interval() -> None:
     """Of very many runs a saving about 0 pays in half the cases; one far from 0 in all or none."""
-    case = Case(port=1, gpu=100, trainium=100, runs_per_month=1e4, months=12)
+    case = Case(port=1, baseline=100, candidate=100, runs_per_month=1e4, months=12)
     assert payback_probability(case, -10, 10) == pytest.approx(0.5, abs=1e-3)
-    assert payback_probability(replace(case, trainium=50), 45, 55) == pytest.approx(1)
-    assert payback_probability(replace(case, trainium=150), -55, -45) == pytest.approx(0)
+    assert payback_probability(replace(case, candidate=50), 45, 55) == pytest.approx(1)
+    assert payback_probability(replace(case, candidate=150), -55, -45) == pytest.approx(0)
 
 
 @given(cases, st.sampled_from(INPUTS))
@@ -79,9 +79,11 @@ def test_at_its_break_even_value_a_port_brings_what_it_costs(case: Case, name: s
     value = break_even_value(case, name)
     if value is None:
         return
-    field = {"port_cost": "port", "success_ratio": "success", "gpu_price_fall_ratio": "gpu_fall"}.get(name, name)
+    field = {"port_cost": "port", "success_ratio": "success", "baseline_price_fall_ratio": "baseline_fall"}.get(
+        name, name
+    )
     at = case.with_saving(value) if name == "saving_per_run" else replace(case, **{field: value})
-    size = case.months * (at.runs_per_month * (at.gpu + abs(at.trainium)) + at.upkeep) + at.port
+    size = case.months * (at.runs_per_month * (at.baseline + abs(at.candidate)) + at.upkeep) + at.port
     assert abs(at.expected) <= 1e-6 * size
 
 

@@ -61,7 +61,8 @@ def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path],
     builder, config = built
     rows = ask_published(
         builder,
-        "select verdict, verdict_reason, would_flip from mart_silicon_comparison where cost_basis = 'effective'",
+        "select verdict, verdict_reason, verdict_sensitivity from mart_silicon_comparison "
+        "where cost_basis = 'effective'",
     )
     page = tmp_path / "report.html"
     result = CliRunner().invoke(app, ["report", "--config", str(config), "--out", str(page)], catch_exceptions=False)
@@ -127,13 +128,13 @@ def test_what_cannot_be_compared_is_said(built: tuple[Builder, Path], words: lis
     assert sentence in refused(built[1], *words)
 
 
-def test_it_says_where_the_workload_leans_and_what_a_spike_would_cost(built: tuple[Builder, Path]) -> None:
+def test_it_shows_the_recommendation_and_the_cost_of_a_pilot(built: tuple[Builder, Path]) -> None:
     """Figures as the story's README derives them."""
     lose, worse = " ".join(told(built[1], "lose").split()), " ".join(told(built[1], "worse").split())
-    assert "Advice: GPU; arithmetic: disproven" in lose
+    assert "Recommendation: GPU; arithmetic: disproven" in lose
     assert "At stake: $33.10 a month on GPU, measured" in lose
     assert "Pilot:" not in lose
-    assert "Advice: run a pilot; arithmetic: not comparable: final eval_loss" in worse
+    assert "Recommendation: run a pilot; arithmetic: not comparable: final eval_loss" in worse
     assert "At stake: at most all of $49.65 a month" in worse
     assert "Pilot: 0 runs on p5.48xlarge and 3 on trn1.32xlarge for $16.55" in worse
     assert "above 29.3%, which pays the port back" in worse

@@ -32,7 +32,7 @@ def misses(*told: dict[str, Any]) -> list[tuple[Any, ...]]:
     rows = [SAME | {"run_id": f"run-{number}", "workload_id": f"of {number}"} | run for number, run in enumerate(told)]
     runs = pl.DataFrame(rows, schema_overrides=TYPES, orient="row")
     frame = build(runs.drop("billing_currency"), runs.select("run_id", "billing_currency"))
-    return frame.select("differing_field", "gpu_value", "trainium_value", "is_compared").rows()
+    return frame.select("differing_field", "baseline_value", "candidate_value", "is_compared").rows()
 
 
 def gpu(**more: Any) -> dict[str, Any]:
@@ -50,7 +50,9 @@ def test_the_field_and_both_values_are_told() -> None:
 
 
 def test_what_a_side_leaves_out_is_not_told() -> None:
-    assert misses(gpu(global_batch_samples=None), trainium()) == [("global_batch_samples", "not told", "256", False)]
+    assert misses(gpu(global_batch_samples=None), trainium()) == [
+        ("global_batch_samples", "not recorded", "256", False)
+    ]
 
 
 def test_another_model_is_a_near_miss_only_where_nothing_matches() -> None:

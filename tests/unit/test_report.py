@@ -177,7 +177,7 @@ def test_hostile_names_are_text(render: Render) -> None:
         if row["accelerator_family"] == "gpu":
             row["instance_type"] = hostile
     for row in marts["mart_silicon_comparison"]:
-        row |= {"workload_id": hostile, "gpu_instance_type": hostile}
+        row |= {"workload_id": hostile, "baseline_instance_type": hostile}
     for row in marts["mart_unattributed_cost_daily"]:
         row |= {"tagged_owner": hostile, "tagged_run_id": hostile}
     page = render(marts)
@@ -234,8 +234,8 @@ def test_page_is_self_contained_deterministic_and_small(page: str, render: Rende
                     row
                     | {
                         "unit_measure": "none",
-                        "gpu_unit_cost_usd": None,
-                        "trainium_unit_cost_usd": None,
+                        "baseline_unit_cost_usd": None,
+                        "candidate_unit_cost_usd": None,
                         "saving_ratio": None,
                         "verdict": "not comparable",
                         "verdict_reason": "no unit of work is measured",

@@ -58,10 +58,10 @@ def ported(**other: Any) -> dict[str, Any]:
         "payback_date": date(2027, 1, 23),
         "payback_probability_ratio": Decimal("0.85"),
         "npv_usd": Decimal(1234),
-        "realised_run_count": 2,
+        "realized_run_count": 2,
         "planned_saving_usd": Decimal(500),
-        "realised_saving_usd": Decimal(640),
-        "realised_net_usd": Decimal(-8360),
+        "realized_saving_usd": Decimal(640),
+        "realized_net_usd": Decimal(-8360),
     } | other
 
 
@@ -144,8 +144,8 @@ def test_a_port_that_never_pays_is_drawn_all_the_same(tmp_path: Path) -> None:
         saving_high_per_run_usd=None,
         break_even_run_count=None,
         break_even="never",
-        realised_run_count=None,
-        realised_net_usd=None,
+        realized_run_count=None,
+        realized_net_usd=None,
     )
     assert 'aria-label="Break-even of to trn1: never' in page_of(tmp_path, example() | {"mart_break_even": [never]})
 

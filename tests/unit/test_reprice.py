@@ -13,7 +13,7 @@ from support.bills import instance_hour, one_attempt, write_config, write_events
 from support.commands import run_command
 from support.ledgers import build_warehouse
 
-from pipelines.analysis.repricing import break_even_gpu_price, price_of_what, repriced_saving
+from pipelines.analysis.repricing import break_even_baseline_price, price_of_what, repriced_saving
 
 CLAIM = {
     "--claim": "46.3%",
@@ -34,11 +34,11 @@ def test_pricing_there_and_back_is_no_change(saving: Decimal, a: Decimal, b: Dec
 
 
 @given(savings, prices, prices, prices)
-def test_at_its_break_even_price_a_gpu_costs_as_much(
+def test_at_its_break_even_price_a_baseline_costs_as_much(
     saving: Decimal, gpu: Decimal, trn: Decimal, more: Decimal
 ) -> None:
     """The saving is of 1 - 1 = 0 there, and above it where the GPU costs more."""
-    even = break_even_gpu_price(saving, gpu)
+    even = break_even_baseline_price(saving, gpu)
     assert abs(repriced_saving(saving, gpu, even, trn, trn)) < Decimal("1e-20")
     assert repriced_saving(saving, gpu, even + more, trn, trn) > 0
 

@@ -22,7 +22,7 @@ held as (
         run.run_id, run.workload_id, run.billing_currency, run.ended_date, run.effective_cost_usd,
         run.epoch_count, run.million_token_count,
         baseline.baseline_name, baseline.baseline_version, baseline.frozen_date, baseline.baseline_sha256,
-        baseline.gpu_instance_type, baseline.region_id, baseline.unit_measure,
+        baseline.baseline_instance_type, baseline.region_id, baseline.unit_measure,
         baseline.hours_per_unit, baseline.hours_low_per_unit, baseline.hours_high_per_unit, baseline.paid_ratio
     from run
     join dated on dated.run_id = run.run_id
@@ -39,7 +39,7 @@ price_day as (
     select held.run_id, max(offered.from_date) as from_date
     from held
     join offered
-        on offered.instance_type = held.gpu_instance_type and offered.region_id = held.region_id and offered.from_date <= held.ended_date
+        on offered.instance_type = held.baseline_instance_type and offered.region_id = held.region_id and offered.from_date <= held.ended_date
     group by held.run_id
 ),
 
@@ -72,13 +72,13 @@ priced as (
     from counted
     left join price_day on price_day.run_id = counted.run_id
     left join offered
-        on offered.instance_type = counted.gpu_instance_type and offered.region_id = counted.region_id
+        on offered.instance_type = counted.baseline_instance_type and offered.region_id = counted.region_id
         and offered.from_date = price_day.from_date
 )
 
 select
     run_id, workload_id, billing_currency, ended_date, baseline_name, baseline_version, frozen_date, baseline_sha256,
-    gpu_instance_type, unit_measure, unit_count, price_per_hour_usd, actual_cost_usd,
+    baseline_instance_type, unit_measure, unit_count, price_per_hour_usd, actual_cost_usd,
     ratio(unit_usd * hours_per_unit, 1) as baseline_cost_usd,
     ratio(unit_usd * hours_low_per_unit, 1) as baseline_low_cost_usd,
     ratio(unit_usd * hours_high_per_unit, 1) as baseline_high_cost_usd

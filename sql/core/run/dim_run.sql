@@ -79,7 +79,7 @@ select
     run.code_revision, run.target_metric, run.target_value, run.target_direction, run.target_passes,
     run.purpose, run.experiment, run.team, run.owner, run.parent_run_id, run.compile_run_id,
     run.status, run.is_status_inferred, run.started_at, run.ended_at, run.is_end_inferred, run.attempt_count,
-    -- A node may join before the run says it started, and leave after it says it ended.
+    -- A node may join before the recorded start of the run, and leave after its recorded end.
     least(run.started_at, coalesce(hardware.first_joined_at, run.started_at),
         coalesce(attempt.first_started_at, run.started_at)) as first_seen_at,
     greatest(run.ended_at, coalesce(hardware.last_left_at, run.ended_at),

@@ -17,7 +17,7 @@ saved as (
     where bytes is not null and uri like 's3://%'
 ),
 
--- Nobody says when one was deleted, so each is held to the end of the month.
+-- Deletions are not recorded, so each counts to the end of the month.
 held as (
     select
         saved.run_id, saved.checkpoint_id, storage.billing_currency, storage.billing_month, storage.storage_bucket_id,

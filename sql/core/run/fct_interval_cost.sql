@@ -1,4 +1,4 @@
--- One row per interval of a run that somebody asks the price of: an epoch, a checkpoint, the way to the target.
+-- One row per interval of a run that has a cost of its own: an epoch, a checkpoint, the time to the target.
 with priced as (
     select
         part.run_id, part.interval_kind, part.interval_key, stay.billing_currency,
@@ -14,17 +14,17 @@ with priced as (
     group by part.run_id, part.interval_kind, part.interval_key, stay.billing_currency
 ),
 
-asked as (
+whole as (
     select run_id, interval_kind, interval_key, sum(ended_ms - started_ms) as duration_ms
     from fct_run_interval
     group by run_id, interval_kind, interval_key
 )
 
 select
-    asked.run_id, asked.interval_kind, asked.interval_key, asked.duration_ms,
+    whole.run_id, whole.interval_kind, whole.interval_key, whole.duration_ms,
     priced.billing_currency, priced.accelerator_hours, priced.list_cost_usd, priced.effective_cost_usd, priced.billed_cost_usd
-from asked
+from whole
 left join priced
-    on priced.run_id = asked.run_id
-    and priced.interval_kind = asked.interval_kind
-    and priced.interval_key = asked.interval_key
+    on priced.run_id = whole.run_id
+    and priced.interval_kind = whole.interval_kind
+    and priced.interval_key = whole.interval_key

@@ -22,6 +22,24 @@ with ledger as (
     group by run_id, billing_currency
 ),
 
+machine as (
+    select run_id, billing_currency, instance_type, sum(accelerator_hours) as accelerator_hours
+    from fct_run_cost_hourly
+    group by run_id, billing_currency, instance_type
+    having sum(accelerator_hours) > 0
+),
+
+-- Unknown where one of its machines has no dense BF16 peak in the list.
+peak as (
+    select
+        machine.run_id, machine.billing_currency, sum(machine.accelerator_hours) as machine_accelerator_hours,
+        known_sum(cast(machine.accelerator_hours as double) * 3600 * cast(chip.peak_bf16_tflops as double) * 1e12) as peak_flops
+    from machine
+    left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
+    left join ref_accelerator_peak as chip on chip.accelerator_name = listed.accelerator_name
+    group by machine.run_id, machine.billing_currency
+),
+
 newest as (
     select max(usage_date) as newest_usage_date from fct_ledger where accelerator_hours > 0
 ),
@@ -78,6 +96,7 @@ select
         else run.accelerator_family end as accelerator_family,
     ledger.run_id is not null as is_billed,
     coalesce(ledger.accelerator_hours, 0) as accelerator_hours,
+    peak.machine_accelerator_hours, peak.peak_flops as bf16_peak_flops,
     ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
     coalesce(ledger.estimated_cost_usd, 0) as estimated_cost_usd,
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
@@ -91,6 +110,7 @@ select
 from dim_run as run
 cross join newest
 left join ledger on ledger.run_id = run.run_id
+left join peak on peak.run_id = run.run_id and peak.billing_currency = ledger.billing_currency
 left join shared on shared.run_id = run.run_id and shared.billing_currency = ledger.billing_currency
 left join lineage on lineage.run_id = run.run_id and lineage.billing_currency = ledger.billing_currency
 left join sweep on sweep.run_id = run.run_id and sweep.billing_currency is not distinct from ledger.billing_currency

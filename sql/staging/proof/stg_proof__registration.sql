@@ -1,9 +1,9 @@
 -- One row per pre-registration of a comparison, superseded ones kept.
 select
-    told.registration, told.source_file, told.workload_id, told.registered_on,
-    told.target_metric, told.target_direction, told.target_value, told.quality_margin, told.planned_run_count, told.cost_basis,
-    told.supersedes,
+    made.registration, made.source_file, made.workload_id, made.registered_on,
+    made.target_metric, made.target_direction, made.target_value, made.quality_margin, made.planned_run_count, made.cost_basis,
+    made.supersedes,
     later.registration is null as is_in_force,
-    told.seal as registration_seal
-from proof_registration as told
-left join proof_registration as later on later.supersedes = told.registration
+    made.seal as registration_seal
+from proof_registration as made
+left join proof_registration as later on later.supersedes = made.registration

@@ -1,8 +1,8 @@
--- One row per attempt of a run; an end nobody recorded is inferred from the last thing known of it, and marked so.
+-- One row per attempt of a run; an unrecorded end is inferred from its last record, and marked so.
 with attempt as (
     select
         attempt.*,
-        -- Who ends a run ends its last attempt; a run given up on ended before anybody said so.
+        -- The end of a run ends its last attempt; an abandoned run ended before its status was recorded.
         case when run.status in ('completed', 'failed', 'killed') then run.ended_at end as run_ended_at,
         lead(attempt.started_at) over (partition by attempt.run_id order by attempt.attempt_no, attempt.started_at)
             as next_started_at

@@ -1,4 +1,4 @@
-"""Where a workload leans: the eight scenarios of facts training-runs 8 as reviewed, and what overrides them."""
+"""Recommendations: the eight scenarios of facts training-runs 8 as reviewed, and what overrides them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.analysis.recommendation import (
-    SPIKE,
+    PILOT,
     Decision,
     Finding,
     Measured,
@@ -36,8 +36,8 @@ KNOWN: dict[str, Any] = {
     "stable_months": 6,
     "port_cost_usd": 16_000.0,
     "saving_per_run_usd": 2_400.0,
-    "gpu_lead_days": 20.0,
-    "trainium_lead_days": 5.0,
+    "baseline_lead_days": 20.0,
+    "candidate_lead_days": 5.0,
     "need_within_days": inf,
     "team_is_cuda_native": "no",
     "payback_months": 7.0,
@@ -52,7 +52,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
         return [{k: int(v) if k.endswith("_no") else v for k, v in row.items()} for row in csv.DictReader(file)]
 
 
-RULES = rules_of(_rows("ref_lean_rule"), _rows("ref_lean_condition"))
+RULES = rules_of(_rows("ref_recommendation_rule"), _rows("ref_recommendation_condition"))
 SITUATIONS = {rule.name: rule.situation for rule in RULES}
 
 
@@ -66,16 +66,16 @@ def asked(inputs: dict[str, Any], measured: Measured | None = None) -> Decision:
 
 
 def test_the_reviewed_rules_are_the_eight_of_the_facts() -> None:
-    """Their numbers and leans as the table of facts training-runs 8 has them; 4 and 6 are asked first."""
-    leans = {row["rule_no"]: row["lean"] for row in _rows("ref_lean_rule")}
-    assert leans == {number: "gpu" if number in (3, 4, 5, 7) else "trainium" for number in range(1, 9)}
+    """Their numbers and recommendations as the table of facts training-runs 8 has them; 4 and 6 are asked first."""
+    recommended = {row["rule_no"]: row["recommendation"] for row in _rows("ref_recommendation_rule")}
+    assert recommended == {number: "gpu" if number in (3, 4, 5, 7) else "trainium" for number in range(1, 9)}
     assert [rule.name for rule in RULES[:2]] == ["heavy_custom_cuda", "gpu_constrained"]
     named = {c.name for rule in RULES for each in rule.alternatives for c in each}
     assert named <= set(KNOWN)
 
 
 @pytest.mark.parametrize(
-    ("changed", "lean", "rule"),
+    ("changed", "family", "rule"),
     [
         ({}, "trainium", "repeated_finetune"),
         ({"purpose": "pretrain", "runs_in_horizon": 2.0}, "trainium", "ongoing_pretraining"),
@@ -97,72 +97,74 @@ def test_the_reviewed_rules_are_the_eight_of_the_facts() -> None:
         ({"need_within_days": 30}, "trainium", "repeated_finetune"),
     ],
 )
-def test_each_scenario_leans_as_the_facts_say(changed: dict[str, Any], lean: str, rule: str) -> None:
+def test_each_scenario_recommends_as_the_facts_do(changed: dict[str, Any], family: str, rule: str) -> None:
     found = asked(KNOWN | changed)
-    assert (found.lean, found.decided_by) == (lean, rule)
+    assert (found.recommendation, found.decided_by) == (family, rule)
 
 
-def test_nothing_that_applies_is_a_spike_and_no_default() -> None:
+def test_no_matching_rule_recommends_a_pilot() -> None:
     """Six runs where seven pay back, no growth, no team of CUDA: none of the eight."""
-    assert asked(KNOWN | {"runs_in_horizon": 6.0}) == Decision(SPIKE, "nothing", "no rule applies to what is known")
+    assert asked(KNOWN | {"runs_in_horizon": 6.0}) == Decision(PILOT, "nothing", "no rule applies to the known inputs")
 
 
 @pytest.mark.parametrize(
-    ("unknown", "lean"),
+    ("unknown", "recommendation"),
     [
         # Heavy CUDA would be a stop, so Trainium cannot be said; that GPUs are short tells nothing about it.
-        ({"custom_cuda": None}, SPIKE),
-        ({"custom_cuda": None, "need_within_days": 10}, SPIKE),
+        ({"custom_cuda": None}, PILOT),
+        ({"custom_cuda": None, "need_within_days": 10}, PILOT),
         # No is no, whatever the CUDA.
         ({"custom_cuda": None, "neuron_supported": "no"}, "gpu"),
-        # Scenario 1 does not hold on unknown runs; 3 comes after it and leans otherwise.
-        ({"break_even_runs": None, "months_since_architecture_change": 1.0}, SPIKE),
+        # Scenario 1 does not hold on unknown runs; 3 comes after it and recommended otherwise.
+        ({"break_even_runs": None, "months_since_architecture_change": 1.0}, PILOT),
         # What is unknown after the rule that holds changes nothing.
         ({"team_is_cuda_native": None, "monthly_cost_trend_usd": None}, "trainium"),
         # Nothing is needed by a day, so lead times need not be known.
-        ({"gpu_lead_days": None, "trainium_lead_days": None}, "trainium"),
-        ({"gpu_lead_days": None, "need_within_days": 10, "architecture": "novel"}, SPIKE),
+        ({"baseline_lead_days": None, "candidate_lead_days": None}, "trainium"),
+        ({"baseline_lead_days": None, "need_within_days": 10, "architecture": "novel"}, PILOT),
     ],
 )
-def test_an_unknown_input_asks_for_a_spike_where_it_could_change_the_answer(unknown: dict[str, Any], lean: str) -> None:
+def test_a_missing_input_recommends_a_pilot_where_it_could_change_the_answer(
+    unknown: dict[str, Any], recommendation: str
+) -> None:
     found = asked(KNOWN | unknown)
-    assert found.lean == lean
-    assert (found.decided_by == "unknown inputs") == (lean == SPIKE)
+    assert found.recommendation == recommendation
+    assert (found.decided_by == "missing inputs") == (recommendation == PILOT)
 
 
 @pytest.mark.parametrize(
-    ("measured", "changed", "lean"),
+    ("measured", "changed", "recommendation"),
     [
-        # Novel leans to GPU, but it is proven and the seventh run pays it back.
+        # Novel recommended to GPU, but it is proven and the seventh run pays it back.
         (PROVEN, {"architecture": "novel"}, "trainium"),
         (PROVEN, {"runs_in_horizon": 6.0}, "gpu"),
         # Paid back by runs, yet upkeep and falling prices take more.
         (Measured("proven", "", 0.4, 0.3, 0.5, 0, -1.0), {}, "gpu"),
         (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {}, "gpu"),
-        (Measured("not comparable", "quality missed"), {}, SPIKE),
-        (Measured("inconclusive", "", 0.1, -0.2, 0.3, 54), {}, SPIKE),
+        (Measured("not comparable", "quality missed"), {}, PILOT),
+        (Measured("inconclusive", "", 0.1, -0.2, 0.3, 54), {}, PILOT),
         # A tie within ±5 points goes to what can be had sooner: in 5 days, not 20.
         (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {}, "trainium"),
-        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {"gpu_lead_days": 0.0}, "gpu"),
-        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {"gpu_lead_days": 5.0}, "either"),
+        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {"baseline_lead_days": 0.0}, "gpu"),
+        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {"baseline_lead_days": 5.0}, "either"),
         # Two runs a side prove nothing: the scenario stands.
         (Measured("indicative", "2 runs", -0.4), {}, "trainium"),
         # A stop comes before the arithmetic, and so does what alone can be had in time.
         (PROVEN, {"custom_cuda": "heavy"}, "gpu"),
         (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {"need_within_days": 10}, "trainium"),
         # Lead times are not known, and Trainium might be the only one in time.
-        (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {"need_within_days": 10, "gpu_lead_days": None}, SPIKE),
+        (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {"need_within_days": 10, "baseline_lead_days": None}, PILOT),
     ],
 )
 def test_arithmetic_overrides_scenarios_and_availability_breaks_ties(
-    measured: Measured, changed: dict[str, Any], lean: str
+    measured: Measured, changed: dict[str, Any], recommendation: str
 ) -> None:
-    assert asked(KNOWN | changed, measured).lean == lean
+    assert asked(KNOWN | changed, measured).recommendation == recommendation
 
 
 def test_proven_without_a_stated_port_says_what_is_missing() -> None:
     found = asked(KNOWN | {"port_cost_usd": None, "break_even_runs": None}, PROVEN)
-    assert (found.lean, found.lacks) == ("trainium", ("port_cost_usd",))
+    assert (found.recommendation, found.missing) == ("trainium", ("port_cost_usd",))
 
 
 VALUES = {
@@ -179,20 +181,20 @@ VALUES = {
 
 
 @given(st.fixed_dictionaries(VALUES), st.data())
-def test_learning_what_was_unknown_never_turns_a_lean_around(inputs: dict[str, Any], data: st.DataObject) -> None:
+def test_a_missing_input_found_later_never_changes_a_decision(inputs: dict[str, Any], data: st.DataObject) -> None:
     """What is answered while inputs are unknown is the answer whatever they turn out to be."""
     before = asked(inputs)
-    told = {
+    complete = {
         name: value if value is not None else data.draw(VALUES[name].filter(lambda drawn: drawn is not None))
         for name, value in inputs.items()
     }
-    if before.decided_by not in ("unknown inputs", "nothing"):
-        assert asked(told).lean == before.lean
+    if before.decided_by not in ("missing inputs", "nothing"):
+        assert asked(complete).recommendation == before.recommendation
 
 
 @given(st.fixed_dictionaries(VALUES))
 def test_a_rule_is_unknown_only_for_what_it_lacks(inputs: dict[str, Any]) -> None:
     for rule in RULES:
         found: Finding = weigh(rule, inputs)
-        assert (found.holds is None) == bool(found.lacks)
-        assert all(inputs[name] is None for name in found.lacks)
+        assert (found.holds is None) == bool(found.missing)
+        assert all(inputs[name] is None for name in found.missing)

@@ -1,4 +1,4 @@
-"""What a spike must do: its runs by the power calculation, what they cost, and the saving that decides."""
+"""What a pilot must do: its runs by the power calculation, what they cost, and the saving that decides."""
 
 from __future__ import annotations
 
