@@ -1,6 +1,6 @@
 -- One row per bill line of a Capacity Block or training plan: a fee, a refund, or an hour of it, used or not.
 -- partition: billing_period
--- A block spans months, so its tables read all of them; these lines are the only ones they need.
+-- A block spans months, so its tables read these lines of all months.
 select
     source_name, source_file, source_row,
     billing_period, billing_month, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
