@@ -1,11 +1,10 @@
 -- One row per fee or refund line of a Capacity Block or training plan, with its block.
--- stored: no
 -- A line without a block id: a fee belongs to the only block of the type that its account reserved; a refund to the only block of the type
 -- that the account bought, else to the only one it bought at that price.
 with line as (
     select *, 'line ' || source_file || ' ' || cast(source_row as varchar) as line_id,
         count(*) over (partition by account_id, instance_type, charge_category) as same_type_count
-    from fct_capacity_block_line
+    from fct_charge
     where line_class = 'block_fee'
 ),
 

@@ -1,5 +1,4 @@
 -- One row per Capacity Block or training plan, hour of it and resource that used the hour; the unused rest has a row too.
--- stored: no
 -- Units are instance-milliseconds of the block, from 0 to whole_units: its window times its instances where both are known, hours to come
 -- included; else the used and unused hours on the bill so far.
 with reserved as (
@@ -31,10 +30,10 @@ billed as (
         line.resource_id,
         line.line_class = 'capacity_unused' as is_unused,
         cast(round(sum(line.usage_quantity) * 3600000) as bigint) as use_ms
-    from fct_capacity_block_line as line
+    from fct_charge as line
     left join declared on declared.resource_id = line.resource_id
     left join only_block on only_block.account_id = line.account_id and only_block.instance_type = line.instance_type
-    where line.market = 'capacity_block' and line.line_class in ('instance', 'capacity_unused')
+    where line.source_row is not null and line.market = 'capacity_block' and line.line_class in ('instance', 'capacity_unused')
     group by 1, 2, 3, 4
 ),
 
