@@ -1,9 +1,9 @@
-"""What the months ahead will bring, with its interval: pure functions of monthly amounts, oldest first.
+"""Forecast of the coming months with its interval: pure functions of monthly amounts, oldest first.
 
-From six whole months on a line is laid through the last twelve (ordinary least squares), from three on they vary about
-their mean; fewer give a mean without an interval. The interval is the 95 % prediction interval (Student t) of the SUM
-of the months ahead, which holds what months vary by and what their line is not known by. Months are taken as
-independent and no season is known: an agreement of a strongly seasonal company is forecast too surely.
+From six whole months on, a line is fitted to the last twelve (ordinary least squares); from three on, the mean; fewer
+give a mean without an interval. The interval is the 95 % prediction interval (Student t) of the SUM of the coming
+months: it includes the variation of the months and the uncertainty of the fit. Months count as independent and without
+a season, so the interval is too narrow for a strongly seasonal company.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 
 LEVEL = 0.95
 FEWEST_MONTHS, LINE_MONTHS, MOST_MONTHS = 3, 6, 12
-# Beyond a century nothing is worth telling.
+# A century: no longer runway is reported.
 FARTHEST_MONTHS = 1200.0
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """The sum of the months ahead; no bounds where too few months tell how they vary."""
+    """The sum of the coming months; no bounds with fewer than FEWEST_MONTHS months."""
 
     total: float
     low: float | None
@@ -31,7 +31,7 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Runway:
-    """After how many months an amount is used up; None where it never is, or nothing tells."""
+    """After how many months an amount is used up; None where it never is, or is unknown."""
 
     months: float | None
     low: float | None
@@ -39,18 +39,18 @@ class Runway:
 
 
 def months_ahead(history: Sequence[float], months: int) -> Ahead | None:
-    """The sum of the next `months`, from the months before; None without any."""
+    """The sum of the next `months`, from the months before; None without history."""
     known = list(history)[-MOST_MONTHS:]
     if not known:
         return None
     if len(known) < LINE_MONTHS:
-        return _about_the_mean(known, months)
+        return _mean_ahead(known, months)
     n = len(known)
     middle, mean = (n - 1) / 2, sum(known) / n
     spread = sum((at - middle) ** 2 for at in range(n))
     slope = sum((at - middle) * (value - mean) for at, value in enumerate(known)) / spread
     missed = sum((value - mean - slope * (at - middle)) ** 2 for at, value in enumerate(known))
-    # How far the months ahead lie from the middle of those known, in sum.
+    # Sum of the distances of the coming months from the middle of the known ones.
     reach = sum(at - middle for at in range(n, n + months))
     total = months * mean + slope * reach
     half = _quantile(n - 2) * sqrt(missed / (n - 2) * (months + months**2 / n + reach**2 / spread))
@@ -58,7 +58,7 @@ def months_ahead(history: Sequence[float], months: int) -> Ahead | None:
 
 
 def runway(history: Sequence[float], remaining: float) -> Runway:
-    """How long `remaining` lasts where months use what those of `history` did on average."""
+    """How long `remaining` lasts if months use the mean of `history`."""
     known = list(history)[-MOST_MONTHS:]
     if remaining <= 0:
         return Runway(0.0, 0.0, 0.0)
@@ -75,7 +75,7 @@ def runway(history: Sequence[float], remaining: float) -> Runway:
     return Runway(lasts, _root(bound(1)), _root(bound(-1)))
 
 
-def _about_the_mean(known: list[float], months: int) -> Ahead:
+def _mean_ahead(known: list[float], months: int) -> Ahead:
     total = months * sum(known) / len(known)
     method = f"the mean of {len(known)} month{'' if len(known) == 1 else 's'}"
     if len(known) < FEWEST_MONTHS:
@@ -85,7 +85,7 @@ def _about_the_mean(known: list[float], months: int) -> Ahead:
 
 
 def _half_width(known: list[float], months: float) -> float:
-    """Half the prediction interval of the sum of so many months about the mean of those known."""
+    """Half the prediction interval of the sum of `months` months around the mean of the known ones."""
     n, mean = len(known), sum(known) / len(known)
     variance = sum((value - mean) ** 2 for value in known) / (n - 1)
     return _quantile(n - 1) * sqrt(variance * (months + months**2 / n))
@@ -98,7 +98,7 @@ def _quantile(freedom: int) -> float:
 
 
 def _root(of: Callable[[float], float]) -> float | None:
-    """Where the function, below zero at 0, first comes to zero; None where it does not within a century."""
+    """Where the function, below zero at 0, first reaches zero; None where it does not within a century."""
     from scipy.optimize import brentq
 
     upper = 1.0

@@ -44,7 +44,7 @@ def report(figures: Figures, repeat: int) -> str:
             "# Benchmark of the commitment recommendation",
             "",
             f"{where(repeat)}; `make bench ACCOUNTS={accounts}`. A bill of {lines:,} lines in {len(MONTHS)} "
-            f"months; measured is one process that makes {', '.join(f'`{name}`' for name in SWEPT)} with their checks.",
+            f"months; measured is one process that makes {', '.join(f'`{name}`' for name in SWEPT)} with its checks.",
             "",
             "| Target | by the clock | by processor time | at most | |",
             "|---|---:|---:|---:|---|",

@@ -1,6 +1,6 @@
-"""One row per pool of credits, currency and month with a bill: issued, used, expired, left, and how long it lasts.
+"""One row per pool of credits, currency and month with a bill: issued, used, expired, remaining, and how long it lasts.
 
-Unit costs are before credits; what is told here after them is the cash view. A pool nobody declared has its uses alone.
+Unit costs are before credits; costs after credits appear here only. A pool without a declaration has its uses alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
 def build(
     declared_credit_pool: pl.DataFrame, fct_credit_use_monthly: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
 ) -> pl.DataFrame:
-    """Every pool, declared or seen on a bill, from the month it was issued or first used."""
+    """Every pool, declared or on a bill, from the month it was issued or first used."""
     declared = {pool["pool_name"]: pool for pool in declared_credit_pool.to_dicts()}
     of_pools = fct_term_spend_monthly.filter(term_kind="credits")
     eligible = {
@@ -51,11 +51,11 @@ def build(
     }
     rows: list[dict[str, Any]] = []
     uses = fct_credit_use_monthly.sort("pool_name", "billing_currency", "is_declared", "billing_month")
-    for _, told in uses.group_by(["pool_name", "billing_currency", "is_declared"], maintain_order=True):
-        months = told.to_dicts()
+    for _, of_pool in uses.group_by(["pool_name", "billing_currency", "is_declared"], maintain_order=True):
+        months = of_pool.to_dicts()
         pool = declared[months[0]["pool_name"]] if months[0]["is_declared"] else _UNDECLARED
         rows += _rows(pool, months, eligible)
-    # Past six places a forecast would only differ from machine to machine.
+    # More than six places would differ from machine to machine.
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
 
 
@@ -63,23 +63,22 @@ def _rows(
     pool: dict[str, Any], months: list[dict[str, Any]], eligible: dict[tuple[str, date], Decimal]
 ) -> Iterator[dict[str, Any]]:
     issued, expiry, amount = pool["issued_date"], pool["expiry_date"], pool["issued_usd"]
-    # A credit that a bill takes back again used nothing, and its pool begins with the bills.
+    # A pool whose credits were all taken back has no use; it begins with the bills.
     begun = [month["billing_month"] for month in months if month["used_usd"]] or [months[0]["billing_month"]]
     first = min(issued.replace(day=1), *begun) if issued else min(begun)
     months = [month for month in months if month["billing_month"] >= first]
-    for place, month in enumerate(months):
-        upto = months[: place + 1]
-        used = sum((each["used_usd"] for each in upto), Decimal(0))
-        # The last month that lies before the next one begins.
+    for number, month in enumerate(months, start=1):
+        past = months[:number]
+        used = sum((each["used_usd"] for each in past), Decimal(0))
         is_expired = (
             expiry is not None and months_between(month["billing_month"], expiry) <= 0 and not month["is_open_month"]
         )
         expired = max(amount - used, Decimal(0)) if is_expired and amount is not None else Decimal(0)
         remaining = None if amount is None else amount - used - expired
-        history = _history(upto)
+        history = _history(past)
         lasts = runway(history, float(remaining)) if remaining is not None else runway([], 1.0)
-        left = None if expiry is None else max(months_between(month["billing_month"], expiry), 0)
-        open_to = eligible.get((month["pool_name"], month["billing_month"])) if month["is_declared"] else None
+        months_to_expiry = None if expiry is None else max(months_between(month["billing_month"], expiry), 0)
+        eligible_cost = eligible.get((month["pool_name"], month["billing_month"])) if month["is_declared"] else None
         yield {
             **{
                 key: month[key]
@@ -90,35 +89,35 @@ def _rows(
             "cumulative_used_usd": used,
             "expired_usd": None if amount is None else expired,
             "remaining_usd": remaining,
-            "eligible_cost_usd": open_to,
-            "cost_after_credits_usd": None if open_to is None else open_to - month["used_usd"],
+            "eligible_cost_usd": eligible_cost,
+            "cost_after_credits_usd": None if eligible_cost is None else eligible_cost - month["used_usd"],
             "history_month_count": len(history),
             "runway_months": lasts.months,
             "runway_low_months": lasts.low,
             "runway_high_months": lasts.high,
-            "months_to_expiry": left,
-            "unused_at_expiry_usd": _unused_at(left, remaining, history),
-            "missing_evidence": _gap(amount, first, upto, len(history)),
+            "months_to_expiry": months_to_expiry,
+            "unused_at_expiry_usd": _unused_at_expiry(months_to_expiry, remaining, history),
+            "missing_evidence": _missing_evidence(amount, first, past, len(history)),
         }
 
 
 def _history(months: list[dict[str, Any]]) -> list[float]:
-    """What whole months used, from the first that used any."""
-    whole = [float(month["used_usd"]) for month in months if not month["is_open_month"]]
-    started = next((place for place, used in enumerate(whole) if used), len(whole))
-    return whole[started:]
+    """Credits used in each closed month, from the first with any use."""
+    closed = [float(month["used_usd"]) for month in months if not month["is_open_month"]]
+    first = next((number for number, used in enumerate(closed) if used), len(closed))
+    return closed[first:]
 
 
-def _unused_at(months: int | None, remaining: Decimal | None, history: list[float]) -> float | None:
+def _unused_at_expiry(months: int | None, remaining: Decimal | None, history: list[float]) -> float | None:
     if months is None or remaining is None or (months and not history):
         return None
     mean = sum(history) / len(history) if history else 0.0
     return max(float(remaining) - months * mean, 0.0)
 
 
-def _gap(amount: Decimal | None, first: date, months: list[dict[str, Any]], known: int) -> str | None:
+def _missing_evidence(amount: Decimal | None, first: date, months: list[dict[str, Any]], known: int) -> str | None:
     if amount is None:
-        return "no declaration says how much was issued: add it to [[terms.credits]]"
+        return "the issued amount is not declared: add it to [[terms.credits]]"
     missing = months_between(first, months[-1]["billing_month"]) + 1 - len(months)
     if missing:
         return f"{missing} month{'' if missing == 1 else 's'} since it was issued without a bill"

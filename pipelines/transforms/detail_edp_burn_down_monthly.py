@@ -1,6 +1,6 @@
-"""One row per agreement on spend and billing month of one of its periods: spent, left, forecast, shortfall at stake.
+"""One row per agreement on spend and billing month of one of its periods: spent, remaining, forecast, shortfall.
 
-A row knows the months up to its own, so that the forecasts of earlier months can be held against what came.
+A row uses the months up to its own only, so that the forecasts of earlier months can be compared with what came.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SCHEMA = {
     **dict.fromkeys(
         (
             "committed_cost_usd", "carried_cost_usd", "eligible_cost_usd", "training_cost_usd", "cumulative_cost_usd",
-            "cumulative_training_cost_usd", "left_cost_usd",
+            "cumulative_training_cost_usd", "remaining_cost_usd",
         ),
         _MONEY,
     ),
@@ -46,17 +46,17 @@ _SCHEMA = {
 
 @dataclass(frozen=True)
 class Spend:
-    """What counted in the months of the bills, by the first day of the month."""
+    """Spend that counts toward the agreement, by the first day of the billing month."""
 
     eligible: dict[date, Decimal]
     training: dict[date, Decimal]
     newest_open: date | None
 
-    def whole_until(self, month: date) -> list[date]:
-        """The whole months up to one, without a gap, oldest first."""
-        found = [each for each in sorted(self.eligible) if each <= month and each != self.newest_open]
-        unbroken = found[-1:]
-        for each in reversed(found[:-1]):
+    def closed_until(self, month: date) -> list[date]:
+        """The closed months up to `month` without a gap, oldest first."""
+        closed = [each for each in sorted(self.eligible) if each <= month and each != self.newest_open]
+        unbroken = closed[-1:]
+        for each in reversed(closed[:-1]):
             if months_between(each, unbroken[0]) != 1:
                 break
             unbroken.insert(0, each)
@@ -66,17 +66,18 @@ class Spend:
 def build(
     declared_agreement: pl.DataFrame, declared_agreement_period: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
 ) -> pl.DataFrame:
-    """Every agreement, month by month as far as there are bills."""
+    """Every agreement, for each month of its periods that has a bill."""
     rows: list[dict[str, Any]] = []
     for agreement in declared_agreement.sort("agreement_name").to_dicts():
         name = agreement["agreement_name"]
         spend = _spend(fct_term_spend_monthly.filter(term_kind="agreement", term_name=name))
         carried = Decimal(0)
         for period in declared_agreement_period.filter(agreement_name=name).sort("period_no").to_dicts():
-            told = list(_rows(agreement, period, carried, spend))
-            rows += told
-            carried = _missing(told, period, carried) if agreement["shortfall_rule"] == "carried" else Decimal(0)
-    # Past six places a forecast would only differ from machine to machine.
+            period_rows = list(_rows(agreement, period, carried, spend))
+            rows += period_rows
+            is_carried = agreement["shortfall_rule"] == "carried"
+            carried = _shortfall(period_rows, period, carried) if is_carried else Decimal(0)
+    # More than six places would differ from machine to machine.
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
 
 
@@ -85,12 +86,12 @@ def months_between(first: date, last: date) -> int:
     return (last.year - first.year) * 12 + last.month - first.month
 
 
-def _spend(told: pl.DataFrame) -> Spend:
-    is_open = told.filter("is_open_month")["billing_month"]
+def _spend(months: pl.DataFrame) -> Spend:
+    open_months = months.filter("is_open_month")["billing_month"]
     return Spend(
-        dict(told.select("billing_month", "eligible_cost_usd").iter_rows()),
-        dict(told.select("billing_month", "training_cost_usd").iter_rows()),
-        is_open[0] if len(is_open) else None,
+        dict(months.select("billing_month", "eligible_cost_usd").iter_rows()),
+        dict(months.select("billing_month", "training_cost_usd").iter_rows()),
+        open_months[0] if len(open_months) else None,
     )
 
 
@@ -101,17 +102,14 @@ def _rows(
     committed = period["committed_cost_usd"] + carried
     months = [month for month in sorted(spend.eligible) if first <= month <= last]
     for month in months:
-        upto = [each for each in months if each <= month]
-        spent = sum((spend.eligible[each] for each in upto), Decimal(0))
-        history = spend.whole_until(month)
-        whole = [each for each in upto if each != spend.newest_open]
+        past = [each for each in months if each <= month]
+        spent = _sum(spend.eligible, past)
+        history = spend.closed_until(month)
+        spent_in_closed = _sum(spend.eligible, [each for each in past if each != spend.newest_open])
         remaining = months_between(month, last) + (month == spend.newest_open)
-        done = float(sum((spend.eligible[each] for each in whole), Decimal(0)))
-        ahead = (
-            months_ahead([float(spend.eligible[each]) for each in history], remaining)
-            if remaining
-            else Ahead(0.0, 0.0, 0.0, "spent")
-        )
+        ahead: Ahead | None = Ahead(0.0, 0.0, 0.0, "spent")
+        if remaining:
+            ahead = months_ahead([float(spend.eligible[each]) for each in history], remaining)
         yield {
             "agreement_name": agreement["agreement_name"],
             "billing_month": month,
@@ -123,37 +121,40 @@ def _rows(
             "eligible_cost_usd": spend.eligible[month],
             "training_cost_usd": spend.training[month],
             "cumulative_cost_usd": spent,
-            "cumulative_training_cost_usd": sum((spend.training[each] for each in upto), Decimal(0)),
-            "left_cost_usd": committed - spent,
+            "cumulative_training_cost_usd": _sum(spend.training, past),
+            "remaining_cost_usd": committed - spent,
             "remaining_month_count": remaining,
             "needed_per_month_usd": round(max(committed - spent, Decimal(0)) / remaining, 10) if remaining else None,
             "history_month_count": len(history),
             "forecast_method": ahead.method if ahead else None,
-            **_at_the_end(done, float(spent), float(committed), agreement["shortfall_rule"], ahead),
+            **_forecast(float(spent_in_closed), float(spent), float(committed), agreement["shortfall_rule"], ahead),
             "shortfall_rule": agreement["shortfall_rule"],
-            "missing_evidence": _gap(first, months, month, len(history), remaining),
+            "missing_evidence": _missing_evidence(first, past, len(history), remaining),
         }
 
 
-def _at_the_end(done: float, spent: float, committed: float, rule: str, ahead: Ahead | None) -> dict[str, Any]:
-    """The end of the period by the forecast and its bounds: money that is spent is not spent less."""
+def _sum(costs: dict[date, Decimal], months: list[date]) -> Decimal:
+    return sum((costs[month] for month in months), Decimal(0))
+
+
+def _forecast(closed: float, spent: float, committed: float, rule: str, ahead: Ahead | None) -> dict[str, Any]:
+    """Spend and shortfall at the end of the period, with their bounds; never less than is spent already."""
     sums = (ahead.total, ahead.low, ahead.high) if ahead else (None, None, None)
-    ends = [None if each is None else max(done + each, spent) for each in sums]
+    ends = [None if each is None else max(closed + each, spent) for each in sums]
     short = [None if end is None else max(committed - end, 0.0) if rule != "none" else 0.0 for end in ends]
-    names = (*_FORECAST, *_SHORTFALL)
-    return dict(zip(names, (*ends, short[0], short[2], short[1]), strict=True))
+    return dict(zip((*_FORECAST, *_SHORTFALL), (*ends, short[0], short[2], short[1]), strict=True))
 
 
-def _missing(told: list[dict[str, Any]], period: dict[str, Any], carried: Decimal) -> Decimal:
-    """What an ended period was short of, exactly; nothing while it runs."""
-    if not told or told[-1]["remaining_month_count"]:
+def _shortfall(rows: list[dict[str, Any]], period: dict[str, Any], carried: Decimal) -> Decimal:
+    """The exact shortfall of a period that has ended; 0 while it runs."""
+    if not rows or rows[-1]["remaining_month_count"]:
         return Decimal(0)
-    return max(period["committed_cost_usd"] + carried - told[-1]["cumulative_cost_usd"], Decimal(0))
+    return max(period["committed_cost_usd"] + carried - rows[-1]["cumulative_cost_usd"], Decimal(0))
 
 
-def _gap(first: date, months: list[date], month: date, known: int, remaining: int) -> str | None:
-    """What a figure of the row does not rest on, though it should."""
-    missing = months_between(first, month) + 1 - len([each for each in months if each <= month])
+def _missing_evidence(first: date, past: list[date], known: int, remaining: int) -> str | None:
+    """Months that the figures of the row lack."""
+    missing = months_between(first, past[-1]) + 1 - len(past)
     if missing:
         return f"{missing} month{'' if missing == 1 else 's'} of the period before this one without a bill"
     if remaining and known < FEWEST_MONTHS:

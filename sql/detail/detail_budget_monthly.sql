@@ -42,7 +42,7 @@ budget as (
 
 select
     budget.billing_month, budget.team, budget.billing_currency, budget.budget_usd, budget.spent_cost_usd,
-    budget.budget_usd - budget.spent_cost_usd as left_cost_usd,
+    budget.budget_usd - budget.spent_cost_usd as remaining_cost_usd,
     ratio(budget.spent_cost_usd, budget.budget_usd) as budget_spent_ratio,
     budget.passed_threshold_ratio, budget.next_threshold_ratio,
     seen.seen_day_count,

@@ -26,8 +26,7 @@ block_cost as (
 block as (
     select
         cost.block_id as reservation_id,
-        coalesce(kind.reservation_kind, case when cost.block_id like '%training-plan%' then 'training_plan' else 'capacity_block' end)
-            as reservation_kind,
+        coalesce(kind.reservation_kind, block_kind(cost.block_id)) as reservation_kind,
         cost.payer_account_id, cost.account_id, cost.region_id, cost.billing_currency, cost.instance_type, cost.accelerator_family,
         cost.hour_started_at, coalesce(hours_of_ms(hour.used_ms), 0) as used_hours, coalesce(hours_of_ms(hour.unused_ms), 0) as unused_hours,
         cost.used_cost_usd, cost.unused_cost_usd

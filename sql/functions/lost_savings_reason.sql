@@ -2,10 +2,10 @@
 -- args: committed, used, covered, covered_list
 case
     when covered_list >= committed then null
-    when committed is null then 'not told: no fee of it is on the bill'
-    when covered_list is null then 'not told: some of what it covered has no public price'
+    when committed is null then 'unknown: no fee of it is on the bill'
+    when covered_list is null then 'unknown: some of what it covered has no public price'
     when used = 0 then 'nothing used it'
     when covered >= covered_list then 'its rate is no lower than the list price: prices fell after it was bought'
-    when covered > 0 then 'it was used less than its break-even utilisation'
-    else 'the lines it covered do not say at which rate'
+    when covered > 0 then 'it was used less than its break-even utilization'
+    else 'the lines it covered have no rate'
 end

@@ -12,17 +12,7 @@ charge as (
     select
         charge.billing_period, charge.billing_month, charge.payer_account_id, charge.billing_currency,
         charge.effective_rule in ('savings_plan_unused', 'reservation_unused') as is_unused,
-        -- The narrowest scope that holds the line.
-        case
-            when charge.effective_rule = 'savings_plan_unused' then
-                case when charge.service like '%MachineLearning%' then 2 when charge.service like '%Database%' then 4 else 1 end
-            when charge.effective_rule = 'reservation_unused' then
-                case when charge.service like '%EC2%' or charge.service like '%Elastic Compute%' then 1 else 4 end
-            when charge.commitment_eligibility in ('ec2_instance', 'rate_unknown', 'fargate', 'lambda') then 1
-            when charge.commitment_eligibility in ('sagemaker_instance', 'hyperpod') then 2
-            when charge.commitment_eligibility = 'spot' then 3
-            else 4
-        end as width,
+        savings_scope_width(charge.effective_rule, charge.service, charge.commitment_eligibility) as width,
         charge.list_cost_usd,
         case when charge.usage_ended_at > cut.cut_at and charge.line_class is null then part_before_usd(charge.amortised_cost_usd,
             charge.usage_started_at, charge.usage_ended_at, cut.cut_at) else charge.amortised_cost_usd end as amortised_cost_usd,

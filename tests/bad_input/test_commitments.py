@@ -159,7 +159,7 @@ def test_use_without_a_fee_on_any_bill_is_told(tmp_path: Path) -> None:
     """The plan is another account's: what it covered is known, what it costs is not."""
     sql = f"select used_cost_usd, commitment_cost_usd, utilization_ratio, lost_savings_reason from {MONTHLY}"
     assert told(tmp_path, [covered(hour(10), "55.04", "30.00")], sql) == [
-        (Decimal("30"), None, None, "not told: no fee of it is on the bill")
+        (Decimal("30"), None, None, "unknown: no fee of it is on the bill")
     ]
 
 

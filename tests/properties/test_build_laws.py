@@ -24,7 +24,6 @@ JUNE = "2026-06"
 LASTS = at(HOURS * 3_600_000) - FIRST
 # The parts by month of what tables over all months add up.
 PARTS = (
-    "core/fct_capacity_block_line",
     "core/fct_charge_sum_monthly",
     "detail/detail_commitment_use_daily",
     "marts/mart_commitment_coverage_daily",
@@ -125,7 +124,5 @@ def test_a_restated_month_makes_its_own_months_alone(built_company: Company, tmp
         # No month is made twice, and what has no line of July's is made of nothing else.
         assert restated.versions()[key] == 1
         assert after[key][JULY] != before[key][JULY]
-    assert restated.contents("core/fct_capacity_block_line", JULY) == lake.contents(
-        "core/fct_capacity_block_line", JULY
-    )
+    assert restated.contents("core/fct_pod_cost_hourly", JULY) == lake.contents("core/fct_pod_cost_hourly", JULY)
     assert restated.contents("core/fct_ledger_piece", JULY) != lake.contents("core/fct_ledger_piece", JULY)

@@ -91,12 +91,12 @@ def test_a_period_that_ended_is_known_and_not_forecast() -> None:
     assert (row["shortfall_usd"], row["needed_per_month_usd"], row["missing_evidence"]) == (30.0, None, None)
 
 
-def test_what_is_missing_is_carried_or_owed_or_forgotten() -> None:
+def test_a_shortfall_is_carried_or_owed_or_dropped() -> None:
     amounts = dict.fromkeys(range(1, 8), "15")
     carried, paid, none = (burnt(amounts, rule=rule)[7] for rule in ("carried", "paid", "none"))
     assert [row["carried_cost_usd"] for row in (carried, paid, none)] == [Decimal(30), Decimal(0), Decimal(0)]
     # 100.00 and what is carried, less July's 15.00.
-    assert [row["left_cost_usd"] for row in (carried, paid, none)] == [Decimal(115), Decimal(85), Decimal(85)]
+    assert [row["remaining_cost_usd"] for row in (carried, paid, none)] == [Decimal(115), Decimal(85), Decimal(85)]
     # Six months of 15.00 to come, 90.00 in all.
     assert [row["shortfall_usd"] for row in (carried, paid, none)] == [40.0, 10.0, 0.0]
 
@@ -108,7 +108,7 @@ def test_an_open_month_is_spent_so_far_and_forecast_whole() -> None:
     assert row["forecast_cost_usd"] == 60.0
 
 
-def test_money_that_is_spent_is_not_spent_less() -> None:
+def test_a_forecast_is_never_below_what_is_spent() -> None:
     """An open month that ran ahead: 30.00 whole and 100.00 already, though the mean would come to 60.00."""
     row = burnt({1: "10", 2: "10", 3: "10", 4: "100"}, opened=4)[4]
     assert (row["forecast_low_cost_usd"], row["forecast_cost_usd"]) == (130.0, 130.0)
@@ -148,7 +148,7 @@ def test_a_pool_begins_with_the_month_it_was_issued_or_first_used_in() -> None:
     assert pool({1: "0", 2: "5"})[-1]["history_month_count"] == 1
 
 
-def test_a_credit_that_was_taken_back_is_a_pool_of_which_nothing_is_used() -> None:
+def test_a_credit_that_was_taken_back_is_a_pool_without_use() -> None:
     """5.00 given and 5.00 taken back within the month, by a program nobody declared."""
     nothing = pl.DataFrame(schema={"pool_name": pl.String})
     uses = pl.DataFrame(
@@ -166,4 +166,4 @@ def test_a_credit_that_was_taken_back_is_a_pool_of_which_nothing_is_used() -> No
     )
     (row,) = pools.build(nothing, uses, spend({7: "50"}, kind="credits")).to_dicts()
     assert (row["used_usd"], row["remaining_usd"], row["runway_months"]) == (Decimal(0), None, None)
-    assert row["missing_evidence"] == "no declaration says how much was issued: add it to [[terms.credits]]"
+    assert row["missing_evidence"] == "the issued amount is not declared: add it to [[terms.credits]]"

@@ -1,11 +1,10 @@
--- One row per bill line that pays for a Capacity Block or training plan, or gives money for one back, with its block.
--- stored: no
--- A line that names its block is that block's. A fee that names none is of the only one its account reserved of the
--- type; a refund, of the only one the account bought of it, else of the only one it bought at that price.
+-- One row per fee or refund line of a Capacity Block or training plan, with its block.
+-- A line without a block id: a fee belongs to the only block of the type that its account reserved; a refund to the only block of the type
+-- that the account bought, else to the only one it bought at that price.
 with line as (
     select *, 'line ' || source_file || ' ' || cast(source_row as varchar) as line_id,
-        count(*) over (partition by account_id, instance_type, charge_category) as alike_count
-    from fct_capacity_block_line
+        count(*) over (partition by account_id, instance_type, charge_category) as same_type_count
+    from fct_charge
     where line_class = 'block_fee'
 ),
 
@@ -22,7 +21,7 @@ bought as (
     from line
     left join reserved
         on reserved.account_id = line.account_id
-        and reserved.instance_type = case when line.alike_count = 1 then line.instance_type end
+        and reserved.instance_type = case when line.same_type_count = 1 then line.instance_type end
     where line.charge_category <> 'Refund'
 ),
 
@@ -40,7 +39,7 @@ of_price as (
     having count(distinct block_id) = 1
 ),
 
-returned as (
+refunded as (
     select line.*, coalesce(line.capacity_reservation_id, of_type.block_id, of_price.block_id, line.line_id) as block_id
     from line
     left join of_type on of_type.account_id = line.account_id and of_type.instance_type = line.instance_type
@@ -53,7 +52,7 @@ returned as (
 fee as (
     select * from bought
     union all
-    select * from returned
+    select * from refunded
 )
 
 select

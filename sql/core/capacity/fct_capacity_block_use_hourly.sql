@@ -1,7 +1,6 @@
--- One row per Capacity Block or training plan, hour of it and user of that hour, the unused rest last.
--- stored: no
--- Units are instance-milliseconds of the block, from 0 to whole_units: its window times its instances where they are
--- known, hours to come included; else the used and unused hours the bill shows so far.
+-- One row per Capacity Block or training plan, hour of it and resource that used the hour; the unused rest has a row too.
+-- Units are instance-milliseconds of the block, from 0 to whole_units: its window times its instances where both are known, hours to come
+-- included; else the used and unused hours on the bill so far.
 with reserved as (
     select reservation_id as block_id, started_at, ended_at, instance_count
     from stg_aws__capacity_reservation
@@ -15,7 +14,7 @@ declared as (
     group by resource_id
 ),
 
--- Where neither the bill nor the run names the block, it is the only one its account bought of that type.
+-- Where neither the bill nor the run names the block: the only one of that type that the account bought.
 only_block as (
     select account_id, instance_type, max(block_id) as block_id
     from fct_capacity_block_fee
@@ -31,10 +30,10 @@ billed as (
         line.resource_id,
         line.line_class = 'capacity_unused' as is_unused,
         cast(round(sum(line.usage_quantity) * 3600000) as bigint) as use_ms
-    from fct_capacity_block_line as line
+    from fct_charge as line
     left join declared on declared.resource_id = line.resource_id
     left join only_block on only_block.account_id = line.account_id and only_block.instance_type = line.instance_type
-    where line.market = 'capacity_block' and line.line_class in ('instance', 'capacity_unused')
+    where line.source_row is not null and line.market = 'capacity_block' and line.line_class in ('instance', 'capacity_unused')
     group by 1, 2, 3, 4
 ),
 
@@ -45,7 +44,7 @@ billed_hour as (
     group by block_id, hour_started_at
 ),
 
--- An answer that did not say how many instances: as many as the bill shows at once.
+-- Instances of a reservation without a count: as many as the bill shows at once.
 busiest as (
     select block_id, (max(billed_ms) + 3599999) // 3600000 as instance_count
     from billed_hour
@@ -78,7 +77,7 @@ known_use as (
     where held.held_ms > coalesce(billed_hour.used_ms, 0)
 ),
 
-taken as (
+used as (
     select known_use.*, coalesce(held.held_ms, 0) as held_ms
     from known_use
     left join held on held.block_id = known_use.block_id and held.hour_started_at = known_use.hour_started_at
@@ -93,7 +92,7 @@ ordered as (
     select *, sum(use_ms) over (partition by block_id, hour_started_at order by is_unused, resource_id
             rows between unbounded preceding and current row) as upto_ms,
         sum(use_ms) over (partition by block_id, hour_started_at) as hour_use_ms
-    from taken
+    from used
     where use_ms > 0
 ),
 
@@ -105,7 +104,7 @@ hour as (
     from (select distinct block_id, hour_started_at, held_ms from ordered) as found
 )
 
--- More use than the window holds shares what it holds.
+-- Use beyond the window is scaled down to what the window holds.
 select
     ordered.block_id, ordered.hour_started_at, ordered.resource_id, ordered.is_unused,
     ordered.hour_use_ms > ordered.held_ms as is_overused,

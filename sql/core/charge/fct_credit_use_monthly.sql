@@ -1,5 +1,6 @@
--- One row per pool of credits × currency × month with a bill: what it paid for.
--- A credit's description names its program (facts aws-billing 2.5): it is the first declared pool's whose text it has, else a pool of its own.
+-- One row per pool of credits × currency × month with a bill: the credits used.
+-- A credit's description names its program (facts aws-billing 2.5). It belongs to the first declared pool whose text it contains, else it is
+-- a pool of its own.
 with used as (
     select payer_account_id, billing_month, billing_currency, coalesce(charge_description, '') as charge_description,
         - sum(billed_cost_usd) as used_usd
@@ -30,7 +31,7 @@ named as (
 
     union all
 
-    -- A pool of which nothing is used is one too.
+    -- A declared pool without any use has rows too.
     select pool_name, billing_currency, cast(null as date), true, 0
     from declared_credit_pool
 ),

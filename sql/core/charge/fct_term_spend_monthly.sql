@@ -1,5 +1,5 @@
--- One row per agreement or pool of credits × month with a bill, in the currency of the term: what of the spend counts toward it.
--- AWS documents in no export what counts, so the declaration says it: services, payers, Marketplace, credits, basis. Tax never does.
+-- One row per agreement or pool of credits × month with a bill, in the currency of the term: the spend that counts toward it.
+-- No export has the rules, so the configuration declares them: services, payers, Marketplace, credits, cost basis. Tax never counts.
 with term as (
     select 'agreement' as term_kind, agreement_name as term_name, billing_currency, cost_basis, credit_rule, is_marketplace_counted
     from declared_agreement
@@ -10,7 +10,7 @@ with term as (
     from declared_credit_pool
 ),
 
--- No payer named: every one.
+-- A term without payers counts every payer.
 payer as (
     select term_kind, term_name, payer_account_id
     from declared_term_payer
@@ -44,14 +44,14 @@ spent as (
     group by all
 ),
 
--- How services count that the term does not name.
+-- Whether services that the term does not list count.
 unnamed as (
     select term_kind, term_name, is_eligible
     from declared_term_service
     where service is null
 ),
 
--- A misspelt service would count nothing, silently; one name is enough to find it.
+-- A misspelled service would count nothing without a message; one name is enough to find it.
 unbilled as (
     select listed.term_kind, listed.term_name, min(listed.service) as unbilled_service
     from declared_term_service as listed

@@ -1,6 +1,6 @@
--- One row per payer, currency, commitment and day: what it cost, what used it, and what that would have cost at list price.
+-- One row per payer, currency, commitment and day: its cost, what used it, and the list price of that.
 -- partition: billing_period
--- What an open month's bill states for hours to come is cut off, as in fct_invoice_monthly.
+-- Fees of an open month for hours to come are cut off, as in fct_invoice_monthly.
 with cut as (
     select billing_month, payer_account_id, billing_currency, max(cut_at) as cut_at
     from fct_invoice_monthly
@@ -10,9 +10,9 @@ with cut as (
 fee as (
     select
         fee.*, fee.commitment_kind = 'reserved_instance' as is_reservation,
-        -- A stretch of no length is an hour. So is one longer than any term that is sold, before its days are counted out.
+        -- A fee without a length is for an hour. So is one longer than any term that AWS sells.
         case when fee.fee_ended_at > fee.fee_started_at and fee.fee_ended_at <= fee.fee_started_at + interval 1100 day
-            then fee.fee_ended_at else fee.fee_started_at + interval 1 hour end as held_to,
+            then fee.fee_ended_at else fee.fee_started_at + interval 1 hour end as held_until,
         unix_ms(cut.cut_at) as cut_ms
     from stg_aws__commitment_fee as fee
     left join cut
@@ -21,8 +21,8 @@ fee as (
 ),
 
 slice as (
-    select *, unix_ms(fee_started_at) as started_ms, unix_ms(held_to) as ended_ms,
-        unnest(generate_series(date_trunc('day', fee_started_at), held_to, interval 1 day)) as day_at
+    select *, unix_ms(fee_started_at) as started_ms, unix_ms(held_until) as ended_ms,
+        unnest(generate_series(date_trunc('day', fee_started_at), held_until, interval 1 day)) as day_at
     from fee
 ),
 
@@ -34,13 +34,13 @@ part as (
     from slice
 ),
 
-stated as (
+fee_day as (
     select
         billing_period, billing_month, cast(day_at as date) as usage_date, payer_account_id, billing_currency, commitment_discount_id,
         commitment_kind,
         piece_usd(commitment_cost_usd, lower_ms, upper_ms, whole_ms) as commitment_cost_usd,
-        -- Of a plan the fee's hour says what used it, of a reservation the usage does: its fee speaks of the whole month.
-        case when used_cost_usd is not null then piece_usd(used_cost_usd, lower_ms, upper_ms, whole_ms) end as stated_used_usd
+        -- The fee of a plan has what used it in the hour. The fee of a reservation is monthly: the lines it covers have what used it.
+        case when used_cost_usd is not null then piece_usd(used_cost_usd, lower_ms, upper_ms, whole_ms) end as fee_used_cost_usd
     from part
     where upper_ms > lower_ms
 ),
@@ -63,10 +63,10 @@ known as (
 
 entry as (
     select billing_period, billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
-        commitment_cost_usd, stated_used_usd,
+        commitment_cost_usd, fee_used_cost_usd,
         cast(0 as decimal(38, 10)) as covered_list_cost_usd, cast(0 as decimal(38, 10)) as covered_cost_usd,
         cast(0 as decimal(38, 10)) as covered_hours
-    from stated
+    from fee_day
 
     union all
 
@@ -84,8 +84,8 @@ entry as (
 select
     billing_period, billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
     sum(commitment_cost_usd) as commitment_cost_usd,
-    coalesce(sum(stated_used_usd), sum(covered_cost_usd)) as used_cost_usd,
-    sum(commitment_cost_usd) - coalesce(sum(stated_used_usd), sum(covered_cost_usd)) as unused_cost_usd,
+    coalesce(sum(fee_used_cost_usd), sum(covered_cost_usd)) as used_cost_usd,
+    sum(commitment_cost_usd) - coalesce(sum(fee_used_cost_usd), sum(covered_cost_usd)) as unused_cost_usd,
     known_sum(covered_list_cost_usd) as covered_list_cost_usd,
     sum(covered_cost_usd) as covered_cost_usd,
     sum(covered_hours) as covered_hours
