@@ -1,9 +1,15 @@
 -- One row per price of an instance-hour and the day it holds from, by instance type, region and offer: the book, refreshed from the bill.
-with followed as (
+with daily as (
+    select instance_type, region_id, usage_date, billing_currency, min(price_per_hour_usd) as price_per_hour_usd
+    from fct_list_price_daily
+    group by instance_type, region_id, usage_date, billing_currency
+),
+
+followed as (
     select
         instance_type, region_id, usage_date, billing_currency, price_per_hour_usd,
         lag(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date) as price_before_usd
-    from fct_book_price_daily
+    from daily
 ),
 
 -- A price the bill keeps telling is told once, from its first day.

@@ -4,14 +4,7 @@
 select
     billing_period, billing_month, usage_date, payer_account_id, account_id, region_id, billing_currency, service,
     token_usage_type as usage_type,
-    case
-        when lower(token_usage_type) like '%cache%read%token%' then 'cache_read'
-        when lower(token_usage_type) like '%cache%write%token%' then 'cache_write'
-        when lower(token_usage_type) like '%input%token%' then 'input'
-        when lower(token_usage_type) like '%output%token%' then 'output'
-        when token_usage_type like '%ProvisionedThroughput%' or token_usage_type like '%ModelUnits%' then 'provisioned'
-        else 'other'
-    end as token_kind,
+    token_kind(token_usage_type) as token_kind,
     cast(sum(line_count) as bigint) as line_count,
     sum(million_tokens) as million_tokens,
     known_sum(list_cost_usd) as list_cost_usd,

@@ -33,7 +33,7 @@ fitting_run as (
         row_number() over (partition by line.claim_key, line.usage_date
             order by match.ended_ms - match.started_ms desc, match.run_id, match.attempt_no) as rank_no
     from line
-    join fct_type_match_monthly as match
+    join fct_resource_claim_monthly as match
         on match.resource_id = line.claim_key
         and match.started_ms < unix_ms(cast(line.usage_date as timestamp)) + 86400000
         and match.ended_ms > unix_ms(cast(line.usage_date as timestamp))

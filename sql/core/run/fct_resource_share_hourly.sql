@@ -2,13 +2,9 @@
 -- partition: billing_period
 -- Units are accelerator-milliseconds (milliseconds where there is no accelerator); cuts run from 0 to billed_units.
 with claim as (
-    select resource_id, run_id, attempt_no, evidence, started_ms, ended_ms, accelerators_used from fct_resource_claim_monthly
-
-    union all
-
-    select resource_id, run_id, attempt_no, 'type_match', started_ms, ended_ms, accelerators_used
-    from fct_type_match_monthly
-    where match_kind = 'match'
+    select resource_id, run_id, attempt_no, evidence, started_ms, ended_ms, accelerators_used
+    from fct_resource_claim_monthly
+    where is_claim
 ),
 
 stay as (

@@ -14,7 +14,7 @@ kinded as (
         cur_instance_type() as told_instance_type,
         -- No prefix is us-east-1 (facts 4.1).
         case when kind.usage_kind is not null and product_region_code is null then
-            coalesce(nullif(regexp_extract(line_item_usage_type, '^([A-Z]+[0-9]?)-', 1), ''), 'none') end as region_prefix
+            coalesce(nullif(regexp_extract(line_item_usage_type, '^([A-Z]+[0-9]?)-', 1), ''), 'USE1') end as region_prefix
     from line
     left join ref_usage_kind as kind on kind.usage_kind = line.usage_kind
 ),
@@ -71,11 +71,11 @@ classified as (
         cur_is_block_time() as is_block_time,
         family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
         coalesce(accelerator.accelerator_count, 0) as accelerator_count, region.region_id as prefix_region_id,
-        is_shared_usage(shared.service, line_item_usage_type) as is_shared_usage,
+        is_shared_usage(listed.shared_reason, line_item_usage_type) as is_shared_usage,
         coalesce(line_item_product_code like 'AmazonBedrock%'
             or (bill_billing_entity = 'AWS Marketplace' and resold.product_code is not null), false) as is_bedrock
     from catalogued as line
-    left join ref_region_prefix as region on region.region_prefix = line.region_prefix
+    left join ref_region as region on region.usage_type_prefix = line.region_prefix
     left join payer
         on payer.billing_month = line.billing_month
         and payer.payer_account_id = line.bill_payer_account_id
@@ -84,7 +84,7 @@ classified as (
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
     left join accelerator on accelerator.instance_type = line.catalogue_type
     left join resold on resold.product_code = line.line_item_product_code
-    left join ref_shared_service as shared on shared.service = line.line_item_product_code
+    left join ref_service as listed on listed.service = line.line_item_product_code
 ),
 
 kind as (

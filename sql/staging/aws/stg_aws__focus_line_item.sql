@@ -108,12 +108,12 @@ select
         policy.assumed_eligible) as commitment_eligibility,
     case when line.service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
-    is_shared_usage(shared.service, usage_type) as is_shared_usage,
+    is_shared_usage(listed.shared_reason, usage_type) as is_shared_usage,
     cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
     cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortised_cost_usd, -- else a discount
     cast(focus_effective_cost() as decimal(20, 10)) as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
 from ruled as line
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalogue_type
-left join ref_shared_service as shared on shared.service = line.service
+left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
 cross join policy
