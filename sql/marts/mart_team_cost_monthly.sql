@@ -1,6 +1,6 @@
 -- One row per team, billing month, accelerator family and currency: what it used, left idle and shares in (showback).
 -- A run is its declared team's; else the team is the one the line's tag named on its own day, so a move splits a month.
--- What is shared stands with no team, and beside it as `[policy] shared_cost` distributes it.
+-- Shared cost belongs to no team; distributed_shared_cost_usd shows how `[policy] shared_cost` distributes it.
 with entry as (
     select
         billing_month, billing_currency, accelerator_family, bucket,

@@ -35,7 +35,7 @@ usual as (
     ) as by_team
 ),
 
-told as (
+guessed as (
     select
         line.*,
         named.run_id is not null as is_tagged_run_known,
@@ -92,4 +92,4 @@ select
         else 'no run and no tag names this resource'
     end as missing_evidence,
     accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
-from told
+from guessed

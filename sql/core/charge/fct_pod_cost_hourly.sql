@@ -1,4 +1,4 @@
--- One row per pod (or task), machine and hour: AWS's split of the machine's cost, beside the machine's whole cost.
+-- One row per pod (or task), machine and hour: AWS's split of the machine's cost, and the machine's whole cost.
 -- partition: billing_period
 -- The lines of a machine are summed before they meet its pods, so nothing fans out.
 with pod_hour as (

@@ -23,7 +23,7 @@ stay as (
 ),
 
 -- What a run says of itself beats a tag or a guess for the same time: a node keeps its tag when it is used again.
-told as (
+recorded as (
     select * from stay where evidence not in ('tag', 'type_match')
 ),
 
@@ -32,13 +32,13 @@ guessed as (
 ),
 
 standing as (
-    select * from told
+    select * from recorded
 
     union all
 
     select guessed.*
     from guessed
-    anti join told as better
+    anti join recorded as better
         on better.resource_id = guessed.resource_id
         and better.hour_ms = guessed.hour_ms
         and better.started_ms < guessed.ended_ms
@@ -54,7 +54,7 @@ measured as (
     from standing
 ),
 
--- A run's stays lie side by side, so that one stay told as two touching ones is cut at the same places.
+-- A run's stays lie side by side, so that one stay recorded as two touching ones is cut at the same places.
 cut as (
     select
         *,

@@ -9,7 +9,7 @@ with line as (
         coalesce(x_usage_type, sku_meter) as usage_type,
         coalesce(x_service_code, service_name, '') as service,
         coalesce(x_operation, '') as operation,
-        -- Elsewhere, and in what runs tell of themselves, an instance goes by its id alone.
+        -- Elsewhere, and in what runs record, an instance goes by its id alone.
         coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''), resource_id) as bare_id,
         -- Other clouds may share the export; AWS leaves its own name out at times.
         coalesce(provider_name like 'AWS%' or provider_name like 'Amazon%', true) as is_aws,
@@ -71,7 +71,7 @@ ruled as (
             when charge_class = 'Correction' then 'refund'
             -- Paid upfront for hours to come: those carry its effective cost.
             when charge_category = 'Purchase' and commitment is not null and charge_frequency is distinct from 'Recurring' then 'zero'
-            -- The fee is about the commitment itself, and so is what it left unused; FOCUS tells them apart.
+            -- The fee is about the commitment itself, and so is what it left unused; FOCUS distinguishes them.
             when charge_category = 'Purchase' and commitment is not null then commitment || '_unused'
             when is_usage and commitment is not null and commitment_discount_status = 'Unused' then commitment || '_unused'
             when is_usage and commitment is not null then commitment
