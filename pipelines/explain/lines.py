@@ -24,7 +24,7 @@ from pipelines.warehouse.lake import Publication
 
 LINES = "fct_ledger_line"
 LEDGER = "fct_ledger"
-INVOICED = "stg_aws__invoice_charge"
+INVOICED = "stg_aws__invoice_total"
 _KEY = "source_name, source_file, source_row, hour_no, piece_no"
 # A line that is shared or spans hours is split into pieces.
 _COUNTS = "count(distinct (source_name, delivery_id, source_file, source_row)) as line_count, count(*) as piece_count"

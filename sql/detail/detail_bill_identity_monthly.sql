@@ -9,7 +9,7 @@ bill as (
     select
         total.*, amortised.amortised_cost_usd,
         greatest(policy.identity_tolerance_usd, total.line_count * cast(0.000000001 as decimal(10, 9))) as tolerance_usd,
-        -- Discounts stand in rows of their own, in the line they are on, or both (identity 4 tells).
+        -- Discounts stand in rows of their own, in the line they are on, or both (identity 4 shows which).
         case
             when abs(net_billed_cost_usd - billed_cost_usd) <= policy.identity_tolerance_usd then 'rows'
             when not has_discount_line then 'in line'

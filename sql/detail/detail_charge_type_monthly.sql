@@ -1,5 +1,5 @@
 -- One row per payer × billing month × currency × entity × charge category × charge type × description of a credit, discount or refund.
--- Credits are told apart by their description: it names the program they come from (facts 2.5).
+-- Credits are distinguished by their description: it names the program they come from (facts 2.5).
 select
     payer_account_id, billing_month, billing_currency as currency, billing_entity, charge_category,
     coalesce(charge_type, '') as charge_type,

@@ -1,5 +1,117 @@
 -- One row per month, resource and run that claims time on it the bill does not have; and per month and resource of billed time no run claims.
+-- partition: billing_period
+-- Accelerator-hours; machine-hours where there is no accelerator. Clocks differ by seconds: up to a minute a stay is no gap.
+with recorded as (
+    select billing_period, resource_id, run_id, started_ms, ended_ms, accelerators_used, 1 as machine_count
+    from fct_resource_claim_monthly
+    where evidence not in ('tag', 'type_match')
+
+    union all
+
+    -- Machines of a type that the bill does not have then.
+    select billing_period, resource_id, run_id, started_ms, ended_ms, accelerators_used, machine_count - fit_count
+    from fct_resource_claim_monthly
+    where match_kind = 'missing'
+),
+
+billed as (
+    select resource_id, max(capacity_count) as capacity_count, max(instance_type) as instance_type,
+        max(accelerator_family) as accelerator_family, bool_or(is_job) as is_job
+    from fct_resource_hourly
+    group by resource_id
+),
+
+claimed as (
+    select
+        recorded.billing_period, recorded.resource_id, recorded.run_id,
+        sum((recorded.ended_ms - recorded.started_ms) * coalesce(recorded.accelerators_used, billed.capacity_count, 1) * recorded.machine_count)
+            as claimed_units,
+        sum(60000 * coalesce(recorded.accelerators_used, billed.capacity_count, 1) * recorded.machine_count) as tolerated_units,
+        max(billed.instance_type) as instance_type, max(billed.accelerator_family) as accelerator_family
+    from recorded
+    left join billed on billed.resource_id = recorded.resource_id
+    -- A job is billed for its runs' time and no other, as AWS counts it.
+    where not coalesce(billed.is_job, false)
+    group by recorded.billing_period, recorded.resource_id, recorded.run_id
+),
+
+given as (
+    select resource_id, run_id, sum(upper_units - lower_units) as given_units
+    from fct_resource_share_hourly
+    where bucket = 'run'
+    group by resource_id, run_id
+),
+
+-- What an hour of the resource cost, else one of its type; nothing where the month is billed in several currencies.
+rate_by_currency as (
+    select resource_id, instance_type, billing_currency, sum(effective_cost_usd) as cost_usd,
+        sum(usage_quantity * greatest(accelerator_count, 1)) as hours,
+        count(*) over (partition by resource_id, instance_type) as currency_count
+    from fct_charge
+    where line_class = 'instance'
+    group by resource_id, instance_type, billing_currency
+),
+
+rate as (
+    select * from rate_by_currency where currency_count = 1
+),
+
+type_rate_by_currency as (
+    select instance_type, billing_currency, sum(cost_usd) as cost_usd, sum(hours) as hours,
+        count(*) over (partition by instance_type) as currency_count
+    from rate
+    group by instance_type, billing_currency
+),
+
+type_rate as (
+    select * from type_rate_by_currency where currency_count = 1
+),
+
+own_type as (
+    select resource_id, max(replace(instance_type, 'ml.', '')) as instance_type, max(accelerator_family) as accelerator_family
+    from stg_tracker__resource
+    group by resource_id
+),
+
+over as (
+    select claimed.*, claimed.claimed_units - coalesce(given.given_units, 0) as gap_units
+    from claimed
+    left join given on given.resource_id = claimed.resource_id and given.run_id = claimed.run_id
+),
+
+beyond as (
+    select
+        over.billing_period, 'claimed_not_billed' as gap_kind, over.resource_id, over.run_id,
+        coalesce(over.instance_type, own_type.instance_type) as instance_type,
+        coalesce(over.accelerator_family, own_type.accelerator_family) as accelerator_family,
+        coalesce(rate.billing_currency, type_rate.billing_currency) as billing_currency,
+        cast(over.gap_units as double) / 3600000 as gap_hours,
+        ratio(cast(over.gap_units as double) / 3600000 * coalesce(rate.cost_usd, type_rate.cost_usd),
+            coalesce(rate.hours, type_rate.hours)) as cost_at_stake_usd
+    from over
+    left join own_type on own_type.resource_id = over.resource_id
+    left join rate on rate.resource_id = over.resource_id
+    left join type_rate on type_rate.instance_type = own_type.instance_type
+    where over.gap_units > over.tolerated_units
+),
+
+unclaimed as (
+    select
+        billing_period, 'billed_not_claimed' as gap_kind, resource_id, 'no run' as run_id, max(instance_type) as instance_type,
+        max(accelerator_family) as accelerator_family, billing_currency,
+        cast(sum(accelerator_hours) as double) as gap_hours, sum(effective_cost_usd) as cost_at_stake_usd
+    from fct_ledger_piece
+    where piece_kind = 'instance_hour' and bucket in ('idle', 'unattributed') and accelerator_family <> 'none'
+    group by billing_period, resource_id, billing_currency
+),
+
+gap as (
+    select * from beyond
+    union all
+    select * from unclaimed
+)
+
 select gap.billing_period, gap.gap_kind, gap.resource_id, gap.run_id, gap.instance_type, gap.accelerator_family, gap.billing_currency,
     run.team, run.owner, gap.gap_hours, gap.cost_at_stake_usd
-from fct_claim_gap_monthly as gap
-left join fct_run as run on run.run_id = gap.run_id
+from gap
+left join dim_run as run on run.run_id = gap.run_id

@@ -1,4 +1,4 @@
--- Why nobody can tell the hours of an accelerator that cost something; null where the bill tells them.
+-- Why the hours of an accelerator that cost something are unknown; null where the bill has them.
 -- args: line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at, cost
 case when line_class = 'instance' and accelerator_family <> 'none' and cost <> 0 then case
     when not coalesce(usage_quantity * 7200000 >= 1 and usage_ended_at > usage_started_at, false) then 'no time'

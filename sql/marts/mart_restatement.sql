@@ -6,7 +6,7 @@ with counted as (
     group by payer_account_id, billing_month, billing_currency, delivery_no
 ),
 
--- Of two that moved alike the first by name is told.
+-- Of two that moved alike the first by name.
 most_moved as (
     select payer_account_id, billing_month, billing_currency, delivery_no, run_id, cost_change_usd
     from fct_restated_figure

@@ -2,21 +2,19 @@
 with line as (
     select
         usage_date, date_trunc('month', usage_date) as usage_month, payer_account_id, account_id, billing_currency, resource_id,
-        coalesce(job_name(resource_id), resource_id) as claim_key,
-        coalesce(instance_type, 'unknown') as instance_type, accelerator_family, region_id,
-        max(tag_run_id) as tagged_run_id, max(tag_owner) as tagged_owner, max(tag_team) as tagged_team,
+        coalesce(job_name(resource_id), resource_id) as claim_key, coalesce(instance_type, 'unknown') as instance_type,
+        accelerator_family, region_id, max(tag_run_id) as tagged_run_id, max(tag_owner) as tagged_owner, max(tag_team) as tagged_team,
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd
+        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     where bucket = 'unattributed'
     group by all
 ),
 
 used as (
-    select date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id, ledger.billing_currency, ledger.instance_type,
-        run.owner, run.team, sum(ledger.effective_cost_usd) as effective_cost_usd
+    select date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id, ledger.billing_currency,
+        ledger.instance_type, run.owner, run.team, sum(ledger.effective_cost_usd) as effective_cost_usd
     from fct_ledger as ledger
     join dim_run as run on run.run_id = ledger.run_id
     where ledger.bucket = 'run' and ledger.instance_type is not null and coalesce(run.owner, run.team) is not null
@@ -24,48 +22,74 @@ used as (
 ),
 
 usual as (
-    select
-        *,
-        row_number() over (partition by usage_month, payer_account_id, account_id, billing_currency, instance_type
-            order by sum_usd desc, team, effective_cost_usd desc, owner) as rank_no
-    from (
-        select *, sum(effective_cost_usd) over (partition by usage_month, payer_account_id, account_id,
-            billing_currency, instance_type, team) as sum_usd
-        from used
-    ) as by_team
+    select *
+    from (select *, sum(effective_cost_usd) over (partition by usage_month, payer_account_id, account_id, billing_currency,
+        instance_type, team) as team_cost_usd from used) as by_team
+    qualify row_number() over (partition by usage_month, payer_account_id, account_id, billing_currency, instance_type
+        order by team_cost_usd desc, team, effective_cost_usd desc, owner) = 1
 ),
 
-told as (
+seen as (
+    select
+        line.claim_key, line.usage_date, run.owner, run.team, unix_ms(stay.left_at) - unix_ms(stay.joined_at) as stay_ms,
+        cast(stay.joined_at as date) <= line.usage_date and cast(stay.left_at as date) >= line.usage_date as is_same_day,
+        date_trunc('month', stay.joined_at) <= line.usage_date and line.usage_month <= date_trunc('month', stay.left_at) as is_same_month
+    from line
+    join stg_tracker__resource as stay on stay.resource_id = line.claim_key
+    join dim_run as run on run.run_id = stay.run_id
+),
+
+-- The nearest run wins; of several the one that stayed longest, then by name, so that a rebuild guesses alike.
+seen_run as (
+    select *
+    from seen
+    qualify row_number() over (partition by claim_key, usage_date
+        order by is_same_day desc, is_same_month desc, stay_ms desc, team, owner) = 1
+),
+
+-- Runs that describe such a machine and name none, where more than they fit the description.
+fitting_run as (
+    select line.claim_key, line.usage_date, run.run_id, run.owner, run.team, match.match_kind, match.machine_count, match.fit_count
+    from line
+    join fct_resource_claim_monthly as match
+        on match.resource_id = line.claim_key
+        and match.started_ms < unix_ms(cast(line.usage_date as timestamp)) + 86400000
+        and match.ended_ms > unix_ms(cast(line.usage_date as timestamp))
+    join dim_run as run on run.run_id = match.run_id
+    where match.match_kind in ('rivals', 'too_many')
+    qualify row_number() over (partition by line.claim_key, line.usage_date
+        order by match.ended_ms - match.started_ms desc, match.run_id, match.attempt_no) = 1
+),
+
+guessed as (
     select
         line.*,
-        named.run_id is not null as is_tagged_run_known,
-        named.owner as named_owner, named.team as named_team,
-        coalesce(likely.is_seen, false) as is_seen, coalesce(likely.is_seen_in_month, false) as is_seen_in_month,
-        coalesce(likely.is_seen_on_day, false) as is_seen_on_day, likely.seen_owner, likely.seen_team,
-        likely.fitting_run_id, likely.fitting_owner, likely.fitting_team, likely.match_kind, likely.machine_count, likely.fit_count,
-        usual.owner as usual_owner, usual.team as usual_team,
+        named.run_id is not null as is_tagged_run_known, named.owner as named_owner, named.team as named_team,
+        seen.claim_key is not null as is_seen, coalesce(seen.is_same_month, false) as is_seen_in_month,
+        coalesce(seen.is_same_day, false) as is_seen_on_day, seen.owner as seen_owner, seen.team as seen_team,
+        fitting.run_id as fitting_run_id, fitting.owner as fitting_owner, fitting.team as fitting_team,
+        fitting.match_kind, fitting.machine_count, fitting.fit_count, usual.owner as usual_owner, usual.team as usual_team,
         case
             when coalesce(line.tagged_owner, line.tagged_team) is not null then 'tag'
             when coalesce(named.owner, named.team) is not null then 'run of the tag'
-            when likely.is_seen_in_month and coalesce(likely.seen_owner, likely.seen_team) is not null then 'run seen'
-            when coalesce(likely.fitting_owner, likely.fitting_team) is not null then 'run that fits'
+            when seen.is_same_month and coalesce(seen.owner, seen.team) is not null then 'run seen'
+            when coalesce(fitting.owner, fitting.team) is not null then 'run that fits'
             when coalesce(usual.owner, usual.team) is not null then 'usual user'
             else 'nobody'
         end as rung
     from line
     left join dim_run as named on named.run_id = line.tagged_run_id
-    left join fct_likely_run_daily as likely
-        on likely.claim_key = line.claim_key and likely.usage_date = line.usage_date
-    left join (select * from usual where rank_no = 1) as usual
+    left join seen_run as seen on seen.claim_key = line.claim_key and seen.usage_date = line.usage_date
+    left join fitting_run as fitting on fitting.claim_key = line.claim_key and fitting.usage_date = line.usage_date
+    left join usual
         on usual.usage_month = line.usage_month and usual.payer_account_id = line.payer_account_id
         and usual.account_id = line.account_id and usual.billing_currency = line.billing_currency
         and usual.instance_type = line.instance_type
 )
 
 select
-    usage_date, payer_account_id, account_id, billing_currency,
-    coalesce(resource_id, 'no resource id') as resource_id, instance_type, accelerator_family, region_id,
-    tagged_run_id, tagged_owner, tagged_team,
+    usage_date, payer_account_id, account_id, billing_currency, coalesce(resource_id, 'no resource id') as resource_id,
+    instance_type, accelerator_family, region_id, tagged_run_id, tagged_owner, tagged_team,
     case rung when 'tag' then tagged_owner when 'run of the tag' then named_owner when 'run seen' then seen_owner
         when 'run that fits' then fitting_owner when 'usual user' then usual_owner end as likely_owner,
     case rung when 'tag' then tagged_team when 'run of the tag' then named_team when 'run seen' then seen_team
@@ -92,4 +116,4 @@ select
         else 'no run and no tag names this resource'
     end as missing_evidence,
     accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
-from told
+from guessed

@@ -52,7 +52,8 @@ def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp
     builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
     rows = ask(
         builder,
-        "select token_kind, million_tokens, effective_cost_usd from fct_bedrock_usage_daily order by 3",
+        "select token_kind, million_tokens, effective_cost_usd from fct_charge where token_kind is not null "
+        "and charge_category = 'Usage' order by 3",
     ).rows()
     assert rows == [
         ("cache_read", Decimal("3"), Decimal("0.5")),

@@ -252,9 +252,7 @@ def test_an_export_moved_to_another_kind_counts_its_month_of_change_twice(tmp_pa
     with pytest.raises(SourceError, match=r"new and old both deliver 2026-07 .* last_month = \"2026-06\" for old and"):
         build_warehouse(two_sources(tmp_path, old, new))
     config = two_sources(tmp_path, old, new, 'last_month = "2026-06"', 'first_month = "2026-07"')
-    rows = ask(
-        build_warehouse(config), "select billing_month, source_name, line_count from fct_delivered_month order by 1"
-    )
+    rows = ask(build_warehouse(config), "select billing_month, source_name, line_count from fct_restatement order by 1")
     assert rows.rows() == [(date(2026, 6, 1), "old", 1), (date(2026, 7, 1), "new", 1)]
 
 

@@ -1,13 +1,19 @@
 -- One row per price of an instance-hour and the day it holds from, by instance type, region and offer: the book, refreshed from the bill.
-with followed as (
+with daily as (
+    select instance_type, region_id, usage_date, billing_currency, min(price_per_hour_usd) as price_per_hour_usd
+    from fct_list_price_daily
+    group by instance_type, region_id, usage_date, billing_currency
+),
+
+followed as (
     select
         instance_type, region_id, usage_date, billing_currency, price_per_hour_usd,
         lag(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date) as price_before_usd
-    from fct_book_price_daily
+    from daily
 ),
 
--- A price the bill keeps telling is told once, from its first day.
-told as (
+-- A price that stays the same has one row, from its first day.
+billed as (
     select instance_type, region_id, usage_date as from_date, billing_currency, price_per_hour_usd
     from followed
     where price_before_usd is null or abs(price_per_hour_usd - price_before_usd) * 10000 > price_before_usd
@@ -20,17 +26,17 @@ book as (
 price as (
     select instance_type, region_id, 'on_demand' as offer, from_date, billing_currency, price_per_hour_usd, 'bill' as price_evidence,
         false as is_from_date_exact, 'public on-demand price of our own bill' as source, cast(from_date as varchar) as as_of
-    from told
+    from billed
 
     union all
 
-    -- What the bill tells of the same day is newer than the book, which is AWS's list in dollars.
+    -- What the bill shows of the same day is newer than the book, which is AWS's list in dollars.
     select book.instance_type, book.region_id, book.offer, book.from_date, 'USD', book.price_per_hour_usd, 'book',
         book.is_from_date_exact, book.source, book.as_of
     from book
-    left join told
-        on told.instance_type = book.instance_type and told.region_id = book.region_id and told.from_date = book.from_date
-    where told.from_date is null or not book.is_on_demand
+    left join billed
+        on billed.instance_type = book.instance_type and billed.region_id = book.region_id and billed.from_date = book.from_date
+    where billed.from_date is null or not book.is_on_demand
 )
 
 select

@@ -47,7 +47,10 @@ select
     bill.covered + bill.plan_fee + bill.reserved + bill.reservation_fee > 0 as has_commitment,
     bill.covered > bill.plan_fee or bill.reserved > bill.reservation_fee or bill.silent_fee = 1 as lacks_commitment_fee,
     -- A fee for the whole month stands on the bill from its first day on, and a part may be invoiced before the rest.
-    coalesce(date_diff('day', cast(bill.billing_month as timestamp), bill.usage_until_at) >= 27, false) as is_over
+    coalesce(date_diff('day', cast(bill.billing_month as timestamp), bill.usage_until_at) >= 27, false) as is_over,
+    -- The newest month, where any payer's bill of it is open: it says nothing of a whole month.
+    max(case when bill.is_open then 1 else 0 end) over (partition by bill.billing_month, bill.billing_currency) = 1
+        and bill.billing_month = max(bill.billing_month) over () as is_open_month
 from bill
 join spread
     on spread.payer_account_id = bill.payer_account_id and spread.billing_month = bill.billing_month

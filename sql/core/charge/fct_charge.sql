@@ -3,7 +3,7 @@
 -- One pass over the bill. A line that is shared out keeps its identity, and its pieces have the buckets; the others are summed, each
 -- in its bucket. Lines are grouped by the key of their kind, and only the sums get its words.
 with claimed as (
-    -- A job's run may know its ARN or its name alone: told by name it is one and the same.
+    -- A job's run may know its ARN or its name alone: both name the same job.
     select distinct coalesce(job_name(resource_id), resource_id) as claim_key
     from fct_run_stay_monthly
     where stay_kind <> 'attempt'
@@ -51,7 +51,7 @@ summed as (
         billing_period, charge_kind_id, usage_date, account_id, bucket, commitment_discount_id, source_name, is_taggable,
         case when bucket = 'run' then named_run_id end as run_id,
         case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
-        -- An accelerator that no list has is told by name.
+        -- An accelerator that no list has is reported by name.
         case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' or is_reserved then instance_type end
             as instance_type,
         case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
@@ -97,7 +97,7 @@ select
     line.tag_owner, line.tag_team, line.tag_run_id, line.source_name, line.source_file, line.source_row, line.line_class,
     line.accelerator_count, line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
     line.storage_bucket_id, line.is_taggable, line.has_run_id_tag, line.has_owner_tag, line.has_team_tag, line.missing_hours,
-    line.is_unpriced, line.token_usage_type, line.stored_gib_months, line.line_count, line.instance_hours, line.million_tokens,
+    line.is_unpriced, line.token_usage_type, token_kind(line.token_usage_type) as token_kind, line.stored_gib_months, line.line_count, line.instance_hours, line.million_tokens,
     line.accelerator_hours, line.list_cost_usd, line.amortised_cost_usd, line.effective_cost_usd, line.billed_cost_usd
 from summed as line
 left join stg_aws__charge_kind as kind on kind.charge_kind_id = line.charge_kind_id

@@ -52,7 +52,7 @@ select
     pool.pool_name, pool.billing_currency, month.billing_month, pool.is_declared, month.is_open_month,
     coalesce(summed.used_usd, 0) as used_usd
 from pool
-join fct_bill_month as month on month.billing_currency = pool.billing_currency
+join (select distinct billing_month, billing_currency, is_open_month from fct_bill_total_monthly) as month on month.billing_currency = pool.billing_currency
 left join summed
     on summed.pool_name = pool.pool_name and summed.billing_currency = pool.billing_currency
     and summed.is_declared = pool.is_declared and summed.billing_month = month.billing_month

@@ -1,6 +1,6 @@
 -- One row per payer, billing month, invoice, entity, issuer and currency: what is billed, and why the effective cost is another.
 -- partition: billing_period
--- Every dollar between the two bases has one reason; on a closed month that tells its commitments `commitment_timing_usd` is nothing.
+-- Every dollar between the two bases has one reason; on a closed month with the fees of its commitments `commitment_timing_usd` is zero.
 with bill as (
     select billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
         sum(line_count) as line_count, sum(billed_cost_usd) as billed_cost_usd,
@@ -11,7 +11,7 @@ with bill as (
     group by billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency
 ),
 
--- AWS fills the invoice id in when a line is final (facts 2.5); what is open is cut where told, but no use is cut off.
+-- AWS fills the invoice id in when a line is final (facts 2.5); what is open is cut at `as_of`, but no use is cut off.
 dated as (
     select bill.*, as_of.as_of_at, case when bill.invoice_id = '' then greatest(as_of.as_of_at, max(bill.usage_until_at)
             over (partition by bill.billing_month, bill.payer_account_id, bill.billing_currency)) end as cut_at

@@ -79,7 +79,8 @@ select
     entry.run_id, entry.attempt_no, entry.evidence,
     -- A FOCUS line says itself what it costs.
     case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed' then 'the EffectiveCost of the line'
-        else coalesce(rule.meaning, 'as billed: no list of ours names the charge type') end as cost_rule_meaning,
+        else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
+            'as billed: no list of ours names the charge type') end as cost_rule_meaning,
     -- What the bucket, and the part of the line, rest on.
     case
         when entry.piece_kind = 'block_hour' then 'the part of the fee that this hour of the block, and this use of it, takes'
@@ -110,5 +111,3 @@ select
 from entry
 join line
     on line.source_name = entry.source_name and line.source_file = entry.source_file and line.source_row = entry.source_row
-left join ref_cost_rule as rule
-    on rule.cost_rule = case when line.line_class = 'block_fee' then 'block_fee' else line.effective_rule end

@@ -1,4 +1,4 @@
--- One row per instance type, region and day on which the bill tells a public on-demand price: what an hour cost by it.
+-- One row per instance type, region and day whose public on-demand price is on the bill: what an hour cost by it, and by the price book.
 -- partition: billing_period
 with line as (
     select
@@ -20,13 +20,25 @@ price as (
     from line
     where line_price_usd > 0
     group by billing_period, usage_date, instance_type, region_id, billing_currency, round(line_price_usd, 3)
+),
+
+-- The book's price holds from its date on.
+book as (
+    select instance_type, region_id, from_date, price_per_hour_usd,
+        lead(from_date) over (partition by instance_type, region_id order by from_date) as until_date
+    from ref_list_price
+    where offer = 'on_demand'
 )
 
 -- Licensed systems and dedicated tenancy cost more, so the lowest price is that of Linux on shared machines.
 select
-    billing_period, usage_date, instance_type, region_id, billing_currency,
-    min(price_usd) as price_per_hour_usd,
-    max(price_usd) as highest_price_per_hour_usd,
-    cast(sum(usage_quantity) as decimal(20, 6)) as instance_hours
+    price.billing_period, price.usage_date, price.instance_type, price.region_id, price.billing_currency,
+    min(price.price_usd) as price_per_hour_usd,
+    max(price.price_usd) as highest_price_per_hour_usd,
+    max(book.price_per_hour_usd) as book_price_per_hour_usd,
+    cast(sum(price.usage_quantity) as decimal(20, 6)) as instance_hours
 from price
-group by billing_period, usage_date, instance_type, region_id, billing_currency
+left join book
+    on book.instance_type = price.instance_type and book.region_id = price.region_id
+    and book.from_date <= price.usage_date and (book.until_date > price.usage_date or book.until_date is null)
+group by price.billing_period, price.usage_date, price.instance_type, price.region_id, price.billing_currency

@@ -1,9 +1,10 @@
--- One row per pod (or task), machine and hour: AWS's split of the machine's cost, beside the machine's whole cost.
+-- One row per pod (or task), machine and hour: AWS's split of the machine's cost, and the machine's whole cost.
 -- partition: billing_period
 -- The lines of a machine are summed before they meet its pods, so nothing fans out.
 with pod_hour as (
     select
         billing_period, billing_month, payer_account_id, account_id, billing_currency, pod_id, resource_id, hour_started_at,
+        max(cluster_name) as cluster_name, max(namespace_name) as namespace_name,
         max(tag_run_id) as tag_run_id, max(tag_owner) as tag_owner, max(tag_team) as tag_team,
         sum(case when split_kind = 'accelerator' then split_quantity else 0 end) as accelerator_hours,
         max(case when split_kind = 'accelerator' then split_ratio end) as accelerator_share_ratio,
@@ -38,8 +39,7 @@ machine_hour as (
 select
     pod_hour.billing_period, pod_hour.billing_month, pod_hour.payer_account_id, pod_hour.account_id, pod_hour.billing_currency,
     pod_hour.pod_id,
-    case when pod_hour.pod_id like '%:pod/%' then split_part(pod_hour.pod_id, '/', 2) end as cluster_name,
-    case when pod_hour.pod_id like '%:pod/%' then split_part(pod_hour.pod_id, '/', 3) end as namespace_name,
+    pod_hour.cluster_name, pod_hour.namespace_name,
     pod_hour.resource_id, pod_hour.hour_started_at,
     machine_hour.instance_type, coalesce(machine_hour.accelerator_family, 'none') as accelerator_family,
     pod_hour.tag_run_id, pod_hour.tag_owner, pod_hour.tag_team,

@@ -28,7 +28,7 @@ awaited as (
     select payer.term_kind, payer.term_name, month.billing_month, month.billing_currency,
         sum(case when delivered.payer_account_id is null then 1 else 0 end) as undelivered_payer_count
     from declared_term_payer as payer
-    cross join fct_bill_month as month
+    cross join (select distinct billing_month, billing_currency, is_open_month from fct_bill_total_monthly) as month
     left join fct_bill_total_monthly as delivered
         on delivered.billing_month = month.billing_month and delivered.billing_currency = month.billing_currency
         and delivered.payer_account_id = coalesce(payer.payer_account_id, delivered.payer_account_id)
@@ -90,7 +90,7 @@ select
     coalesce(summed.training_cost_usd, 0) as training_cost_usd,
     coalesce(awaited.undelivered_payer_count, 0) as undelivered_payer_count, unbilled.unbilled_service
 from term
-join fct_bill_month as month on month.billing_currency = term.billing_currency
+join (select distinct billing_month, billing_currency, is_open_month from fct_bill_total_monthly) as month on month.billing_currency = term.billing_currency
 left join summed
     on summed.term_kind = term.term_kind and summed.term_name = term.term_name and summed.billing_month = month.billing_month
 left join awaited

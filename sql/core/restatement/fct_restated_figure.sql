@@ -5,14 +5,14 @@ with known as (
     from published_restatement
 ),
 
--- The first delivery of a month moves nothing: there was nothing.
+-- The first delivery of a month moves nothing: there was nothing. Nor does one where nothing is known of the publication before.
 fresh as (
     select now.payer_account_id, now.billing_month, now.billing_currency, now.delivery_no
     from fct_restatement as now
     anti join known
         on known.payer_account_id = now.payer_account_id and known.billing_month = now.billing_month
         and known.billing_currency = now.billing_currency and known.delivery_no = now.delivery_no
-    where now.delivery_no > 1
+    where now.delivery_no > 1 and exists (select 1 from published_figure_cost)
 ),
 
 figure as (

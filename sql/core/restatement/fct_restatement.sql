@@ -2,7 +2,46 @@
 -- The row of a delivery is made when it is first built, and the rows of earlier deliveries are
 -- taken over from the last publication. A warehouse made anew knows the deliveries of today alone. What a delivery left
 -- out altogether has a row of it too, of no line.
-with known as (
+with delivery as (
+    select billing_period, payer_account_id, billing_currency, max(source_name) as source_name, max(delivery_id) as delivery_id
+    from stg_aws__invoice_total
+    group by billing_period, payer_account_id, billing_currency
+),
+
+charge as (
+    select
+        billing_period, payer_account_id, billing_currency,
+        cast(sum(line_count) as bigint) as line_count,
+        known_sum(list_cost_usd) as list_cost_usd,
+        sum(effective_cost_usd) as effective_cost_usd,
+        sum(billed_cost_usd) as billed_cost_usd,
+        coalesce(sum(billed_cost_usd) filter (where charge_category = 'Usage'), 0) as usage_billed_cost_usd,
+        coalesce(sum(billed_cost_usd) filter (where charge_category = 'Purchase'), 0) as purchase_billed_cost_usd,
+        coalesce(sum(billed_cost_usd) filter (where charge_category = 'Tax'), 0) as tax_billed_cost_usd,
+        coalesce(sum(billed_cost_usd) filter (where charge_category = 'Credit'), 0) as credit_billed_cost_usd,
+        coalesce(sum(billed_cost_usd) filter (where charge_category = 'Refund'), 0) as refund_billed_cost_usd,
+        coalesce(sum(billed_cost_usd) filter (where charge_category = 'Discount'), 0) as discount_billed_cost_usd,
+        coalesce(sum(billed_cost_usd) filter (where charge_category = 'Support'), 0) as support_billed_cost_usd
+    from fct_charge_sum_monthly
+    group by billing_period, payer_account_id, billing_currency
+),
+
+-- The delivery that is read now.
+delivered as (
+    select
+        delivery.payer_account_id, cast(delivery.billing_period || '-01' as date) as billing_month, delivery.billing_currency,
+        delivery.source_name, delivery.delivery_id,
+        charge.line_count, charge.list_cost_usd, charge.effective_cost_usd, charge.billed_cost_usd,
+        charge.usage_billed_cost_usd, charge.purchase_billed_cost_usd, charge.tax_billed_cost_usd, charge.credit_billed_cost_usd,
+        charge.refund_billed_cost_usd, charge.discount_billed_cost_usd, charge.support_billed_cost_usd
+    from delivery
+    join charge
+        on charge.billing_period = delivery.billing_period
+        and charge.payer_account_id = delivery.payer_account_id
+        and charge.billing_currency = delivery.billing_currency
+),
+
+known as (
     select *, max(delivery_no) over (partition by payer_account_id, billing_month, billing_currency) as newest_no
     from published_restatement
 ),
@@ -11,7 +50,7 @@ present as (
     select
         now.*,
         coalesce(same.delivery_no, before.newest_no + 1, 1) as delivery_no
-    from fct_delivered_month as now
+    from delivered as now
     left join known as same
         on same.payer_account_id = now.payer_account_id and same.billing_month = now.billing_month
         and same.billing_currency = now.billing_currency
@@ -23,10 +62,10 @@ present as (
 
 -- What a delivery before held of a month and this one does not: an account, a currency, or all of it.
 held as (
-    select known.*, told.delivery_id as told_delivery_id
+    select known.*, listed.delivery_id as listed_delivery_id
     from known
-    join aws_delivery as told
-        on told.source_name = known.source_name and told.billing_period = strftime(known.billing_month, '%Y-%m')
+    join aws_delivery as listed
+        on listed.source_name = known.source_name and listed.billing_period = strftime(known.billing_month, '%Y-%m')
     where known.delivery_no = known.newest_no and known.line_count > 0
 ),
 
@@ -66,7 +105,7 @@ from earlier
 union all
 
 select
-    payer_account_id, billing_month, billing_currency, delivery_no + 1 as delivery_no, source_name, told_delivery_id as delivery_id,
+    payer_account_id, billing_month, billing_currency, delivery_no + 1 as delivery_no, source_name, listed_delivery_id as delivery_id,
     0 as line_count, 0 as list_cost_usd, 0 as effective_cost_usd, 0 as billed_cost_usd,
     0 as usage_billed_cost_usd, 0 as purchase_billed_cost_usd, 0 as tax_billed_cost_usd, 0 as credit_billed_cost_usd,
     0 as refund_billed_cost_usd, 0 as discount_billed_cost_usd, 0 as support_billed_cost_usd

@@ -1,31 +1,117 @@
--- One row per stay that a run claims on a billed resource: told by the run itself, or by a tag of the resource.
+-- One row per stay that a run claims on a billed machine: one it recorded, one a tag names, or one found by what the run describes.
 -- partition: billing_period
--- stored: no
-with job as (
+-- A run that names no machine describes one (facts training-runs 1.13): type, account, region and time. A machine fits that was billed
+-- while the whole gang ran and that nobody else claims then; clocks differ by up to a minute. Rows that are no claim show why: several
+-- runs or too many machines fit, or too few do (match_kind).
+with billed as (
+    select
+        resource_id, unix_ms(usage_started_at) as hour_ms, cast(round(sum(usage_quantity) * 3600000) as bigint) as billed_ms,
+        max(account_id) as account_id, max(region_id) as region_id, max(instance_type) as instance_type, max(tag_run_id) as tag_run_id
+    from fct_charge
+    where line_class = 'instance'
+    group by resource_id, usage_started_at
+),
+
+job as (
     select job_name(resource_id) as job_name, max(resource_id) as resource_id
-    from fct_resource_hourly
-    where is_job
-    group by 1
+    from billed
+    where job_name(resource_id) is not null
+    group by job_name(resource_id)
     -- Accounts may each have a job of this name: then the name alone says nothing.
     having count(distinct resource_id) = 1
 ),
 
-told as (
+recorded as (
     select stay.billing_period, coalesce(job.resource_id, stay.resource_id) as resource_id, stay.run_id, stay.attempt_no,
         stay.started_ms, stay.ended_ms, stay.accelerators_used, stay.evidence
     from fct_run_stay_monthly as stay
     left join job on job.job_name = stay.resource_id
     where stay.stay_kind = 'machine'
+),
+
+claim as (
+    select * from recorded
+
+    union all
+
+    -- A tag says which run a node served when the run itself did not say.
+    select attempt.billing_period, tagged.resource_id, attempt.run_id, attempt.attempt_no, attempt.started_ms, attempt.ended_ms, null, 'tag'
+    from (select distinct resource_id, tag_run_id from billed) as tagged
+    join fct_run_stay_monthly as attempt on attempt.stay_kind = 'attempt' and attempt.run_id = tagged.tag_run_id
+    anti join recorded as known on known.resource_id = tagged.resource_id and known.run_id = tagged.tag_run_id
+),
+
+wanted as (
+    select
+        billing_period, run_id, attempt_no, instance_type, account_id, region_id, min(resource_id) as any_resource_id,
+        min(started_ms) as started_ms, max(ended_ms) as ended_ms, max(started_ms) as all_started_ms, min(ended_ms) as first_ended_ms,
+        max(accelerators_used) as accelerators_used, count(distinct resource_id) as machine_count,
+        row_number() over (order by run_id, attempt_no, instance_type, account_id, region_id) as wanted_no
+    from fct_run_stay_monthly
+    where stay_kind = 'machine' and is_any_machine
+    group by billing_period, run_id, attempt_no, instance_type, account_id, region_id
+),
+
+-- Of every machine of a type that is wanted, where in the hour its billed seconds lie (fct_resource_hourly).
+hour as (
+    select resource_id, instance_type, account_id, region_id,
+        window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as started_ms,
+        window_ended_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as ended_ms
+    from billed
+    where job_name(resource_id) is null
+        and resource_id in (select other.resource_id from billed as other join wanted on wanted.instance_type = other.instance_type)
+    window neighbor as (partition by resource_id order by hour_ms)
+),
+
+fit as (
+    select wanted.wanted_no, wanted.started_ms, wanted.ended_ms, hour.resource_id
+    from wanted
+    join hour
+        on hour.instance_type = wanted.instance_type and hour.account_id = wanted.account_id and hour.region_id = wanted.region_id
+        and hour.started_ms < wanted.first_ended_ms and hour.ended_ms > wanted.all_started_ms
+    anti join claim
+        on claim.resource_id = hour.resource_id
+        and claim.started_ms < wanted.ended_ms - 60000 and claim.ended_ms > wanted.started_ms + 60000
+    group by wanted.wanted_no, wanted.started_ms, wanted.ended_ms, wanted.first_ended_ms, wanted.all_started_ms, hour.resource_id
+    having sum(least(wanted.first_ended_ms, hour.ended_ms) - greatest(wanted.all_started_ms, hour.started_ms))
+        >= wanted.first_ended_ms - wanted.all_started_ms - 120000
+),
+
+-- Another that describes a machine for the same time may have been the one that used it.
+rival as (
+    select distinct fit.wanted_no
+    from fit
+    join fit as other on other.resource_id = fit.resource_id and other.wanted_no <> fit.wanted_no
+        and other.started_ms < fit.ended_ms - 60000 and other.ended_ms > fit.started_ms + 60000
+),
+
+found as (
+    select wanted_no, count(*) as fit_count from fit group by wanted_no
+),
+
+judged as (
+    select wanted.*, coalesce(found.fit_count, 0) as fit_count, rival.wanted_no is not null as has_rival
+    from wanted
+    left join found on found.wanted_no = wanted.wanted_no
+    left join rival on rival.wanted_no = wanted.wanted_no
 )
 
-select billing_period, resource_id, run_id, attempt_no, started_ms, ended_ms, accelerators_used, evidence
-from told
+select billing_period, resource_id, run_id, attempt_no, started_ms, ended_ms, accelerators_used, evidence,
+    true as is_claim, cast(null as varchar) as match_kind, cast(null as bigint) as machine_count, cast(null as bigint) as fit_count
+from claim
 
 union all
 
--- A tag says which run a node served when the run itself did not say.
-select attempt.billing_period, tagged.resource_id, attempt.run_id, attempt.attempt_no, attempt.started_ms, attempt.ended_ms,
-    cast(null as bigint) as accelerators_used, 'tag' as evidence
-from (select distinct resource_id, tag_run_id from fct_resource_hourly) as tagged
-join fct_run_stay_monthly as attempt on attempt.stay_kind = 'attempt' and attempt.run_id = tagged.tag_run_id
-anti join told as known on known.resource_id = tagged.resource_id and known.run_id = tagged.tag_run_id
+select judged.billing_period, fit.resource_id, judged.run_id, judged.attempt_no, judged.started_ms, judged.ended_ms,
+    judged.accelerators_used, 'type_match', not judged.has_rival and judged.fit_count <= judged.machine_count,
+    case when judged.has_rival then 'rivals' when judged.fit_count > judged.machine_count then 'too_many' else 'match' end,
+    judged.machine_count, judged.fit_count
+from judged
+join fit on fit.wanted_no = judged.wanted_no
+
+union all
+
+select billing_period, any_resource_id, run_id, attempt_no, started_ms, ended_ms, accelerators_used, 'type_match', false, 'missing',
+    machine_count, fit_count
+from judged
+where fit_count < machine_count

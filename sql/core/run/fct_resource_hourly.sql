@@ -20,24 +20,13 @@ with resource_hour as (
     from fct_charge
     where line_class = 'instance'
     group by billing_period, resource_id, usage_started_at
-),
-
-neighbour as (
-    select
-        *,
-        lag(hour_ms) over (partition by resource_id order by hour_ms) = hour_ms - 3600000 as has_hour_before,
-        lead(hour_ms) over (partition by resource_id order by hour_ms) = hour_ms + 3600000 as has_hour_after
-    from resource_hour
 )
 
--- The bill does not say where in the hour the seconds lie. A first hour ends on the hour, a last hour starts on
--- it (facts training-runs 4); a lone short hour could lie anywhere, so its window is the whole hour.
 select
     billing_period, resource_id, hour_started_at, hour_ms, billed_ms,
     account_id, region_id, instance_type, other_instance_type, accelerator_family, capacity_count, billed_ms * capacity_count as billed_units,
     capacity_reservation_id, tag_run_id, is_job,
-    case when coalesce(has_hour_after, false) and not coalesce(has_hour_before, false)
-        then hour_ms + 3600000 - least(billed_ms, 3600000) else hour_ms end as window_started_ms,
-    case when coalesce(has_hour_before, false) and not coalesce(has_hour_after, false)
-        then hour_ms + least(billed_ms, 3600000) else hour_ms + 3600000 end as window_ended_ms
-from neighbour
+    window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_started_ms,
+    window_ended_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_ended_ms
+from resource_hour
+window neighbor as (partition by resource_id order by hour_ms)

@@ -2,13 +2,9 @@
 -- partition: billing_period
 -- Units are accelerator-milliseconds (milliseconds where there is no accelerator); cuts run from 0 to billed_units.
 with claim as (
-    select resource_id, run_id, attempt_no, evidence, started_ms, ended_ms, accelerators_used from fct_resource_claim_monthly
-
-    union all
-
-    select resource_id, run_id, attempt_no, 'type_match', started_ms, ended_ms, accelerators_used
-    from fct_type_match_monthly
-    where match_kind = 'match'
+    select resource_id, run_id, attempt_no, evidence, started_ms, ended_ms, accelerators_used
+    from fct_resource_claim_monthly
+    where is_claim
 ),
 
 stay as (
@@ -27,7 +23,7 @@ stay as (
 ),
 
 -- What a run says of itself beats a tag or a guess for the same time: a node keeps its tag when it is used again.
-told as (
+recorded as (
     select * from stay where evidence not in ('tag', 'type_match')
 ),
 
@@ -36,13 +32,13 @@ guessed as (
 ),
 
 standing as (
-    select * from told
+    select * from recorded
 
     union all
 
     select guessed.*
     from guessed
-    anti join told as better
+    anti join recorded as better
         on better.resource_id = guessed.resource_id
         and better.hour_ms = guessed.hour_ms
         and better.started_ms < guessed.ended_ms
@@ -58,7 +54,7 @@ measured as (
     from standing
 ),
 
--- A run's stays lie side by side, so that one stay told as two touching ones is cut at the same places.
+-- A run's stays lie side by side, so that one stay recorded as two touching ones is cut at the same places.
 cut as (
     select
         *,

@@ -3,17 +3,20 @@
 -- A run that ends today changes the months it ran in, and no other month is built again.
 with stay as (
     select 'attempt' as stay_kind, run_id, attempt_no, cast(null as varchar) as resource_id, started_at, ended_at,
-        cast(null as bigint) as accelerators_used, cast(null as varchar) as capacity_reservation_id, cast(null as varchar) as evidence
+        false as is_any_machine, cast(null as varchar) as instance_type, cast(null as varchar) as account_id,
+        cast(null as varchar) as region_id, cast(null as bigint) as accelerators_used,
+        cast(null as varchar) as capacity_reservation_id, cast(null as varchar) as evidence
     from stg_tracker__attempt
 
     union all
 
-    select 'machine', run_id, attempt_no, resource_id, joined_at, left_at, accelerators_used, capacity_reservation_id, evidence
+    select 'machine', run_id, attempt_no, resource_id, joined_at, left_at, is_any_machine, instance_type, account_id, region_id,
+        accelerators_used, capacity_reservation_id, evidence
     from stg_tracker__resource
 
     union all
 
-    select 'storage', run_id, attempt_no, storage_id, joined_at, left_at, null, null, evidence
+    select 'storage', run_id, attempt_no, storage_id, joined_at, left_at, false, null, null, null, null, null, evidence
     from stg_tracker__storage
 )
 
@@ -21,7 +24,7 @@ select
     month.billing_period, stay.stay_kind, stay.run_id, stay.attempt_no, stay.resource_id,
     unix_ms(greatest(stay.started_at, month.started_at)) as started_ms,
     unix_ms(least(stay.ended_at, month.ended_at)) as ended_ms,
-    stay.accelerators_used, stay.capacity_reservation_id, stay.evidence
+    stay.is_any_machine, stay.instance_type, stay.account_id, stay.region_id, stay.accelerators_used, stay.capacity_reservation_id, stay.evidence
 from stay
 cross join this_month as month
 where stay.started_at < month.ended_at and stay.ended_at > month.started_at

@@ -1,4 +1,4 @@
--- One row per combination of what lines of a delivered report say they bill, beside who used when how much: how many, and their sums.
+-- One row per combination of what lines of a delivered report bill, without who used when how much: how many, and their sums.
 -- partition: billing_period
 -- Millions of lines share some thousand combinations. Read off the lines once, they say what each is (stg_aws__cur_line_kind) and what
 -- the invoices come to (stg_aws__invoice_total).

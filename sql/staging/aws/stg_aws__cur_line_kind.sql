@@ -1,4 +1,4 @@
--- One row per combination of what lines of a delivered report say they bill, beside who used when how much: what it is by our rules.
+-- One row per combination of what lines of a delivered report bill, without who used when how much: what it is by our rules.
 -- partition: billing_period
 -- A line finds its own by all of the columns (stg_aws__line_item). The only SQL that knows the report's line-item types (facts 2).
 with line as (
@@ -11,10 +11,10 @@ with line as (
 -- Only what bills instance time has an instance type worth looking up; the joins below then have one plain key.
 kinded as (
     select line.*, kind.line_class as kind_class,
-        cur_instance_type() as told_instance_type,
+        cur_instance_type() as named_instance_type,
         -- No prefix is us-east-1 (facts 4.1).
         case when kind.usage_kind is not null and product_region_code is null then
-            coalesce(nullif(regexp_extract(line_item_usage_type, '^([A-Z]+[0-9]?)-', 1), ''), 'none') end as region_prefix
+            coalesce(nullif(regexp_extract(line_item_usage_type, '^([A-Z]+[0-9]?)-', 1), ''), 'USE1') end as region_prefix
     from line
     left join ref_usage_kind as kind on kind.usage_kind = line.usage_kind
 ),
@@ -71,11 +71,11 @@ classified as (
         cur_is_block_time() as is_block_time,
         family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
         coalesce(accelerator.accelerator_count, 0) as accelerator_count, region.region_id as prefix_region_id,
-        is_shared_usage(shared.service, line_item_usage_type) as is_shared_usage,
+        is_shared_usage(listed.shared_reason, line_item_usage_type) as is_shared_usage,
         coalesce(line_item_product_code like 'AmazonBedrock%'
             or (bill_billing_entity = 'AWS Marketplace' and resold.product_code is not null), false) as is_bedrock
     from catalogued as line
-    left join ref_region_prefix as region on region.region_prefix = line.region_prefix
+    left join ref_region as region on region.usage_type_prefix = line.region_prefix
     left join payer
         on payer.billing_month = line.billing_month
         and payer.payer_account_id = line.bill_payer_account_id
@@ -84,16 +84,16 @@ classified as (
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
     left join accelerator on accelerator.instance_type = line.catalogue_type
     left join resold on resold.product_code = line.line_item_product_code
-    left join ref_shared_service as shared on shared.service = line.line_item_product_code
+    left join ref_service as listed on listed.service = line.line_item_product_code
 ),
 
 kind as (
     select *, kept_description(effective_rule, line_item_line_item_description) as kept_description,
-        coalesce(told_instance_type, nullif(catalogue_type, '')) as instance_type,
+        coalesce(named_instance_type, nullif(catalogue_type, '')) as instance_type,
         coalesce(product_region_code, prefix_region_id, '') as region_id,
         cur_market() as market,
         commitment_eligibility(charge_category, effective_rule, line_class, cur_market(), line_item_product_code, line_item_usage_type,
-            coalesce(told_instance_type, nullif(catalogue_type, '')), policy.assumed_eligible) as commitment_eligibility,
+            coalesce(named_instance_type, nullif(catalogue_type, '')), policy.assumed_eligible) as commitment_eligibility,
         -- An instance's own id names no reservation.
         case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
             capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
@@ -112,7 +112,7 @@ select
     billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled, is_known_charge_type, effective_rule, list_rule,
     charge_category, usage_kind, line_class, is_block_time, is_shared_usage, is_bedrock, instance_type, accelerator_family,
     accelerator_count, region_id, market, commitment_eligibility, capacity_reservation_id, commitment_reservation_id, kept_description,
-    -- Kinds that differ in nothing that charges are told by are one (stg_aws__charge_kind).
+    -- Kinds that differ in no attribute of a charge are one (stg_aws__charge_kind).
     cast(dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity, bill_invoicing_entity,
         billing_currency, charge_category, line_item_line_item_type, is_known_charge_type, effective_rule, line_item_product_code,
         region_id, accelerator_family, market, kept_description, commitment_eligibility) as varchar) as charge_kind_id

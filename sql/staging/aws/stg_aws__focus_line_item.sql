@@ -9,7 +9,7 @@ with line as (
         coalesce(x_usage_type, sku_meter) as usage_type,
         coalesce(x_service_code, service_name, '') as service,
         coalesce(x_operation, '') as operation,
-        -- Elsewhere, and in what runs tell of themselves, an instance goes by its id alone.
+        -- Elsewhere, and in what runs record, an instance goes by its id alone.
         coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''), resource_id) as bare_id,
         -- Other clouds may share the export; AWS leaves its own name out at times.
         coalesce(provider_name like 'AWS%' or provider_name like 'Amazon%', true) as is_aws,
@@ -71,7 +71,7 @@ ruled as (
             when charge_class = 'Correction' then 'refund'
             -- Paid upfront for hours to come: those carry its effective cost.
             when charge_category = 'Purchase' and commitment is not null and charge_frequency is distinct from 'Recurring' then 'zero'
-            -- The fee is about the commitment itself, and so is what it left unused; FOCUS tells them apart.
+            -- The fee is about the commitment itself, and so is what it left unused; FOCUS distinguishes them.
             when charge_category = 'Purchase' and commitment is not null then commitment || '_unused'
             when is_usage and commitment is not null and commitment_discount_status = 'Unused' then commitment || '_unused'
             when is_usage and commitment is not null then commitment
@@ -108,12 +108,12 @@ select
         policy.assumed_eligible) as commitment_eligibility,
     case when line.service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
         then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
-    is_shared_usage(shared.service, usage_type) as is_shared_usage,
+    is_shared_usage(listed.shared_reason, usage_type) as is_shared_usage,
     cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
     cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortised_cost_usd, -- else a discount
     cast(focus_effective_cost() as decimal(20, 10)) as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
 from ruled as line
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalogue_type
-left join ref_shared_service as shared on shared.service = line.service
+left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
 cross join policy

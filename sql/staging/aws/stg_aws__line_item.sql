@@ -16,7 +16,7 @@ classified as (
         kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_id
     from line
-    -- All that a kind was told by: nothing less is the same kind.
+    -- All columns that a kind has: nothing less is the same kind.
     join stg_aws__cur_line_kind as kind
         on kind.billing_period = line.billing_period
         and kind.bill_billing_period_start_date is not distinct from line.bill_billing_period_start_date

@@ -21,6 +21,8 @@ select
     line.line_item_usage_account_id as account_id,
     line.line_item_currency_code as billing_currency,
     line.line_item_resource_id as pod_id,
+    case when line.line_item_resource_id like '%:pod/%' then split_part(line.line_item_resource_id, '/', 2) end as cluster_name,
+    case when line.line_item_resource_id like '%:pod/%' then split_part(line.line_item_resource_id, '/', 3) end as namespace_name,
     line.split_line_item_parent_resource_id as resource_id,
     line.line_item_usage_start_date as hour_started_at,
     case
