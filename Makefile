@@ -18,9 +18,10 @@ dashboard: $(VENV)/.ui
 	@test -f trainledger.toml -o -n "$$TRAINLEDGER_CONFIG" -o -f trainledger-demo/trainledger.toml || $(BIN)/trainledger demo
 	$(BIN)/trainledger dashboard $(if $(PORT),--port $(PORT))
 
-# One worker more than processors: some tests wait for a server or for the next minute of a schedule.
+# One worker more than processors: some tests wait for a server or for the next minute of a schedule. The files start
+# in the order of tests/conftest.py; byte code is written, which saves every worker and service compiling them again.
 test: $(VENV)/.dev .mlflow/.server
-	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
 
 # The laws over random ledgers, and builds killed and damaged anywhere.
 test-slow: $(VENV)/.dev

@@ -12,7 +12,20 @@ import pytest
 if TYPE_CHECKING:
     from support.small_company import Company
 
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+TESTS = Path(__file__).resolve().parent
+SHARED_DATA = TESTS.parents[1] / "shared" / "data"
+# A worker takes whole files, so the longest start first; those that wait for a server before those that compute.
+LONGEST = (
+    *("defs/test_services.py", "golden/test_stories.py", "unit/test_run_mlflow.py", "dashboard/test_pages.py"),
+    *("evidence/test_forged_packs.py", "defs/test_runs.py", "unit/test_privacy.py", "unit/test_doctor_aws.py"),
+    *("unit/demo/test_asked_of_the_demo.py", "real/test_real_bills.py", "unit/test_explain.py"),
+    *("unit/test_focus_export.py", "real/test_real_focus_export.py", "bad_input/test_bad_runs.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {TESTS / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture(scope="session")
@@ -100,5 +113,4 @@ def published_story(once: Once) -> Callable[[str], Path]:
     """The folder of a golden story by its name, built whole once for the whole run; nobody changes it."""
     from support.stories import build_story
 
-    stories = Path(__file__).parent / "golden"
-    return lambda name: once(name, lambda root: build_story(stories / name, root))
+    return lambda name: once(name, lambda root: build_story(TESTS / "golden" / name, root))

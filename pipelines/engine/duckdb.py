@@ -77,6 +77,7 @@ class DuckDBEngine(Engine):
     def __init__(self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None):
         self.connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)
         self._files: list[Path] = []
+        self._schemas = [""]
         self._views: dict[str, str] = {}
         # What each view of files reads, and the bytes of it.
         self._relations: dict[str, str] = {}
@@ -110,10 +111,13 @@ class DuckDBEngine(Engine):
             return
         self._relations.pop(name, None)
         schema, _, table = name.rpartition(".")
-        if schema:
-            self._run(f'create schema if not exists "{schema}"')
-            table = f'{schema}"."{table}'
-        self._run(f'create or replace view "{table}" as {sql}')
+        if schema not in self._schemas:
+            # Its views are found by their name alone too.
+            self._run(f'create schema "{schema}"')
+            self._schemas.append(schema)
+            self._run(f"set search_path = {quoted('main' + ','.join(self._schemas))}")
+        path = f'{schema}"."{table}' if schema else table
+        self._run(f'create or replace view "{path}" as {sql}')
         self._views[name] = sql
 
     def types(self, relation: str) -> dict[str, str]:

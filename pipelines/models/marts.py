@@ -20,8 +20,7 @@ def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
 
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
     for name, files in mart_files(warehouse, published.tables).items():
-        engine.view(name, files)
-        engine.view_sql(qualified(name), f"select * from main.{name}")
+        engine.view(qualified(name), files)
     engine.close_off()
     return engine
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ MODELS = load_catalog().ordered
 SQL_MODELS = [model for model in MODELS if model.kind == "sql"]
 
 
+@cache
 def imports(path: Path, *, top_only: bool = False) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     nodes = tree.body if top_only else list(ast.walk(tree))
