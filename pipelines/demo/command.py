@@ -22,7 +22,7 @@ def demo(
     from pipelines.models.mart_copy import DATABASE
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.present.figures import say_three_figures
+    from pipelines.present.figures import show_key_figures
     from pipelines.report.command import write_report
 
     console = Console()
@@ -35,7 +35,7 @@ def demo(
         write_report(settings, page, console)
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse)) as engine:
-        say_three_figures(engine, console)
+        show_key_figures(engine, console)
     console.say(f"Report:    {page}")
     console.say(f"Marts:     {Path(settings.warehouse.location) / DATABASE}   (schema mart, any DuckDB client)")
     console.say(f"Try:       trainledger query --config {shlex.quote(str(out / 'trainledger.toml'))}")

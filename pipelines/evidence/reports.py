@@ -13,7 +13,7 @@ from pipelines.engine import Engine
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
 from pipelines.present.page import report_page
-from pipelines.present.pdf import pdf_beside
+from pipelines.present.pdf import pdf_with_page
 from pipelines.present.render import facts_of
 from pipelines.warehouse.publication import Publication
 
@@ -74,7 +74,7 @@ def _text(pack: Pack, member: str) -> str:
 
 
 def _paper(engine: Engine, published: Publication, kind: str, month: str | None, page: str) -> bytes:
-    return b"".join(pdf_beside(kind, lambda: page, engine.query, facts_of(published, month)))
+    return b"".join(pdf_with_page(kind, lambda: page, engine.query, facts_of(published, month)))
 
 
 def _first_other(packed: str, page: str) -> tuple[str, str, str]:

@@ -52,7 +52,7 @@ def look_up(name: str) -> Named:
     if word in catalog:
         return _table(catalog[word])
     if word in BUCKETS:
-        return Named(word, is_a="a bucket of the ledger", meaning=f"{BUCKETS[word][:1].upper()}{BUCKETS[word][1:]}.")
+        return Named(word, is_a="a bucket of the ledger", meaning=f"It holds {BUCKETS[word]}.")
     # The columns of a FOCUS dataset are in capitals.
     for spelling in (name.strip().rpartition(".")[2], word):
         if columns := dict(_columns(spelling)):

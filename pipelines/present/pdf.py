@@ -1,6 +1,6 @@
 """The report on paper, laid out by typst: from the blocks of the HTML page, so that no figure is formatted twice.
 
-A report with a `report.typ` of its own is told by `printed.py` from the same rows instead. Typst gets text and never
+A report with a `report.typ` of its own is filled by `printed.py` from the same rows instead. Typst gets text and never
 markup, so whatever a run is called is printed as it is.
 """
 
@@ -23,9 +23,9 @@ from pipelines.present.printed import page_of
 from pipelines.present.render import Query, ReportFacts, answered, facts_of, render_report, sheets_of
 
 OWN, SHARED = "report.typ", "page.typ"
-# Of the type's usual size; the least is still read without a glass.
+# Relative type sizes; the smallest is still readable.
 _SCALES = (1.0, 0.94, 0.88, 0.82, 0.76, 0.7)
-# Typst brings the one; the other has the signs it lacks.
+# Typst includes the first; the second has the characters it lacks.
 FONTS = ("Libertinus Serif", "DejaVu Sans Mono")
 Form = Literal["pdf", "png"]
 
@@ -51,13 +51,13 @@ def render_pdf(report: str, query: Query, facts: ReportFacts, form: Form = "pdf"
 
     Raises UsageError where typst or its fonts are missing, and as `render_report` does.
     """
-    return pdf_beside(report, lambda: render_report(report, query, facts), query, facts, form)
+    return pdf_with_page(report, lambda: render_report(report, query, facts), query, facts, form)
 
 
-def pdf_beside(
+def pdf_with_page(
     report: str, page: Callable[[], str], query: Query, facts: ReportFacts, form: Form = "pdf"
 ) -> list[bytes]:
-    """The same, where the HTML page is there already: of a report that is printed from it, nothing is asked again."""
+    """The same, where the HTML page exists already: a report printed from it runs no query again."""
     own = resources.DASHBOARDS / report / OWN
     if not own.is_file():
         return pdf_of_page(page(), sheets_of(report), facts, form)
@@ -68,23 +68,23 @@ def pdf_beside(
 
 
 def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
-    """An HTML report on paper; set smaller until it takes at most `sheets`, where that many are asked for."""
+    """An HTML report on paper; set smaller until it fits on `sheets`, if that is limited."""
     blocks = blocks_of(page)
     title = "".join(text for text, _ in blocks[0]["runs"])
-    told = {
+    content = {
         "title": title,
         "foot": f"{title}. Publication {facts.publication_number}, revision {facts.code_revision}.",
         "blocks": blocks,
     }
     for scale in _SCALES if sheets else _SCALES[:1]:
-        pictures = _compiled(resources.DASHBOARDS / SHARED, told, facts, "png", scale=scale, ppi=8) if sheets else []
+        pictures = _compiled(resources.DASHBOARDS / SHARED, content, facts, "png", scale=scale, ppi=8) if sheets else []
         if len(pictures) <= (sheets or 0) or scale == _SCALES[-1]:
-            return _compiled(resources.DASHBOARDS / SHARED, told, facts, form, scale=scale)
-    return _compiled(resources.DASHBOARDS / SHARED, told, facts, form)
+            return _compiled(resources.DASHBOARDS / SHARED, content, facts, form, scale=scale)
+    return _compiled(resources.DASHBOARDS / SHARED, content, facts, form)
 
 
 def _compiled(
-    template: Path, told: dict[str, Any], facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144
+    template: Path, content: dict[str, Any], facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144
 ) -> list[bytes]:
     try:
         import typst
@@ -100,7 +100,7 @@ def _compiled(
         str(template),
         format=form,
         ppi=ppi,
-        sys_inputs={"page": json.dumps(told), "scale": str(scale)},
+        sys_inputs={"page": json.dumps(content), "scale": str(scale)},
         timestamp=int(facts.published_at.timestamp()),
     )
     return made if isinstance(made, list) else [made] if isinstance(made, bytes) else []

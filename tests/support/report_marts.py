@@ -13,6 +13,7 @@ import polars as pl
 
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.present.render import ReportFacts, render_report
 
@@ -274,7 +275,7 @@ def example() -> Marts:
 def frame(mart: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The rows typed as the mart's contract says."""
     schema = {}
-    for column in load_contract(f"marts/{mart}").columns:
+    for column in load_contract(load_catalog()[mart].key).columns:
         sized = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", column.type)
         schema[column.name] = pl.Decimal(int(sized[1]), int(sized[2])) if sized else TYPES[column.type]
     unknown = {name for row in rows for name in row} - set(schema)

@@ -58,5 +58,5 @@ def test_a_hostile_name_is_printed_as_text(tmp_path: Path) -> None:
 def test_a_page_without_anything_is_printed_too(tmp_path: Path) -> None:
     told, pdf = printed(tmp_path, {mart: [] for mart in example()})
     assert pdf.startswith(b"%PDF-")
-    assert [answer["answer"] for answer in told["answers"]] == ["Not known", "Cannot be said", "Not known"]
+    assert [answer["answer"] for answer in told["answers"]] == ["Not known", "Not enough evidence", "Not known"]
     assert printed(tmp_path, {})[0]["alarm"].startswith("This publication has no mart_cost_ledger_daily, ")

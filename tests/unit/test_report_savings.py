@@ -132,7 +132,7 @@ def test_a_unit_is_told_to_its_target_too(page: str) -> None:
 def test_break_even_is_drawn_and_told_beside_what_was_planned(page: str) -> None:
     money = part(page, "money")
     assert "to trn1 llama-3.1-8b; saving measured $9,000 $300.00 30 runs (20 runs to 45 runs) 23 Jan 2027" in money
-    assert "Realised and planned since each port began, for the runs there were" in money
+    assert "Realized and planned since each port began, for the runs there were" in money
     assert "to trn1 2 $500 $640 −$8,360" in money
     assert 'aria-label="Break-even of to trn1: 30 runs (20 runs to 45 runs)' in page
 
