@@ -82,7 +82,7 @@ def test_ledger_by_bucket_and_month(page: str) -> None:
 
 def test_the_daily_chart_says_what_it_leaves_out(page: str, render: Render) -> None:
     # 80 shared + 0 other of 4381.26 is 1.8 %; no day is older than 92.
-    assert "Not drawn is 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
+    assert "Not shown is 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
     marts = example()
     # 120 days of 10: 92 are drawn, 28 are not; with 120 shared on the last, 400 of 1,320 is 30.3 %.
     days = [charge(date(2026, 1, 1) + timedelta(n), "run", "10") for n in range(120)]
@@ -147,7 +147,7 @@ def test_runs_waste_unattributed_and_reconciliation(page: str) -> None:
 
 def test_warnings_are_listed_with_counts_and_rows(page: str) -> None:
     text = part(page, "warnings")
-    assert "All 1 check of severity error passed. 1 milder check raised a warning" in text
+    assert "All 1 check of severity error passed. 1 other check raised a warning" in text
     # 3 in June and 4 in July.
     assert "Unknown charge type stg_aws__line_item, June and July 2026: 7 rows" in text
     assert "EdpDiscountV2 2" in text
@@ -213,7 +213,7 @@ def test_page_is_self_contained_deterministic_and_small(page: str, render: Rende
             },
             [
                 "No run used Trainium: there is nothing to compare the GPU runs with",
-                "Workloads on one kind of silicon",
+                "Workloads on one accelerator family",
             ],
             id="no Trainium runs",
         ),
@@ -343,7 +343,7 @@ def test_unused_commitments_are_not_told_where_the_bill_does_not_say(render: Ren
     marts["mart_invoice_reconciliation_monthly"][0]["commitment_timing_usd"] = Decimal(1500)
     page = words(render(marts))
     assert "Not reported by AWS" in page and "No unused commitment found" not in page
-    assert "It has $1,500 of commitment fees and does not say what drew on them" in page
+    assert "The bill has $1,500 of commitment fees without the usage they covered" in page
 
 
 def test_one_invoice_of_two_sellers_is_told_apart(render: Render) -> None:

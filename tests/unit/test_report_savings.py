@@ -104,7 +104,7 @@ def test_page_one_says_the_verdict_and_the_saving_in_a_sentence(page: str) -> No
     ("changed", "sentence"),
     [
         pytest.param({"mart_savings_monthly": []}, "; no saving is claimed for July 2026.", id="no baseline"),
-        pytest.param({"mart_silicon_comparison": []}, "Whether Trainium is cheaper cannot be said", id="one-sided"),
+        pytest.param({"mart_silicon_comparison": []}, "Whether Trainium is cheaper is unknown", id="one-sided"),
         pytest.param(
             {"mart_invoice_reconciliation_monthly": []},
             "The bill of July 2026 has no invoice in this publication: nothing below is tied to a bill.",
