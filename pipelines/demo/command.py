@@ -15,7 +15,7 @@ from pipelines.config.file import DEMO_FOLDER
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder the demo is written to.")] = Path(DEMO_FOLDER),
 ) -> None:
-    """Generate a small company's bill and runs, build every mart and write report.html."""
+    """Generate a small company's bill and runs, build and report."""
     from pipelines.config.settings import load_settings
     from pipelines.demo.write import write_demo
     from pipelines.models.command import build_marts

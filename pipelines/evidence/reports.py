@@ -21,7 +21,7 @@ REPORTS = "reports"
 # The report of what Great Expectations returned, which packs of earlier publications may lack.
 _RESULTS = "expectations"
 # A chart is drawn with the fonts of the machine it is drawn on: where its marks stand, and the ids that are made of
-# that, are the machine's; all it says is ours.
+# that, depend on the machine; all text is ours.
 _CHART = re.compile(r'<svg role="img" aria-label="[^"]*" [^<>]*\bclass="marks".*?</svg>', re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 _MEASURE = re.compile(

@@ -196,7 +196,7 @@ def _made(name: str) -> dict[str, str]:
 
 @cache
 def _selected(model: Model) -> dict[str, str]:
-    """What the last SELECT of a table's file, or the first branch of it, says for each column, calls unexpanded."""
+    """For each column its expression in the last SELECT of a table's file, or its first branch, calls unexpanded."""
     if model.kind != "sql":
         return {}
     tree = sqlglot.parse_one(model.path.read_text(encoding="utf-8"), read="duckdb")

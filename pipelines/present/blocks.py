@@ -27,7 +27,7 @@ _BREAK, _ROOM = "\v", "\f"
 # Longest text of a cell in a column of its own width.
 _SHORT = 24
 # Columns on the page and in the PDF.
-_COLUMNS = {"answers", "beside"}
+_COLUMNS = {"answers", "columns"}
 # Drawings that the PDF does not need: those for phones, and bars below their figure.
 _SKIPPED = {"narrow", "bar"}
 

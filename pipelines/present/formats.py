@@ -132,7 +132,7 @@ def month_span(months: Sequence[date] | Sequence[str]) -> str:
 
 
 def span(days: Sequence[date]) -> str:
-    """First to last day, what they share said once: 5–6 Jun 2026, 30 Jun – 2 Jul 2026."""
+    """First to last day, shared parts once: 5–6 Jun 2026, 30 Jun – 2 Jul 2026."""
     first, last = days
     if (first.year, first.month, first.day) == (last.year, last.month, last.day):
         return short_day(last)
