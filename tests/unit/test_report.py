@@ -87,7 +87,7 @@ def test_the_daily_chart_says_what_it_leaves_out(page: str, render: Render) -> N
     # 120 days of 10: 92 are drawn, 28 are not; with 120 shared on the last, 400 of 1,320 is 30.3 %.
     days = [charge(date(2026, 1, 1) + timedelta(n), "run", "10") for n in range(120)]
     marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 4, 30), "shared", "120", "none")]
-    said = "Not drawn is 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
+    said = "Not shown is 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
     assert said in part(render(marts), "ledger")
 
 
