@@ -28,14 +28,15 @@ _BREAK, _ROOM = "\v", "\f"
 _SHORT = 24
 # Columns on the page and in the PDF.
 _COLUMNS = {"answers", "columns"}
-# Drawings that the PDF does not need: those for phones, and bars below their figure.
-_SKIPPED = {"narrow", "bar"}
+# Drawings that the PDF does not need: those for phones.
+_SKIPPED = {"narrow"}
 
 
 @dataclass
 class _Node:
     tag: str
     classes: frozenset[str]
+    span: int = 1
     within: list[_Node | str] = field(default_factory=list)
 
 
@@ -47,7 +48,7 @@ class _Tree(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
-        node = _Node(tag, frozenset((attributes.get("class") or "").split()))
+        node = _Node(tag, frozenset((attributes.get("class") or "").split()), int(attributes.get("colspan") or 1))
         if tag == "drawing":
             node.within.append(attributes["number"] or "")
         self._open[-1].within.append(node)
@@ -103,16 +104,19 @@ def _table(node: _Node) -> Block:
             {
                 "runs": _collapsed(_runs(cell, "strong" if "strong" in cell.classes else "")),
                 "number": "num" in cell.classes,
+                "span": cell.span,
             }
             for cell in row.within
             if isinstance(cell, _Node) and cell.tag in ("th", "td")
         ]
         rows.append({"cells": cells, "lost": "lost" in row.classes})
     heads = sum(1 for head in _each(node, "thead") for _ in _each(head, "tr"))
-    columns = max(len(row["cells"]) for row in rows)
-    contents = [[row["cells"][at]["runs"] for row in rows[heads:] if at < len(row["cells"])] for at in range(columns)]
-    # Columns of text share the width; columns of figures take what they need.
-    wide = [at == 0 or max(map(_longest, cells), default=0) > _SHORT for at, cells in enumerate(contents)]
+    columns = max(sum(cell["span"] for cell in row["cells"]) for row in rows)
+    plain = [row["cells"] for row in rows[heads:] if all(cell["span"] == 1 for cell in row["cells"])]
+    contents = [[cells[at]["runs"] for cells in plain if at < len(cells)] for at in range(columns)]
+    has_spans = any(1 < cell["span"] < columns for row in rows for cell in row["cells"])
+    # Columns of text, and those that a cell spans, share the width; columns of figures take what they need.
+    wide = [at == 0 or has_spans or max(map(_longest, cells), default=0) > _SHORT for at, cells in enumerate(contents)]
     return {"kind": "table", "columns": columns, "wide": wide, "heads": heads, "rows": rows}
 
 
@@ -136,7 +140,7 @@ def _runs(node: _Node, style: str) -> Iterator[Run]:
             yield [part, style]
         elif part.tag == "br":
             yield [_BREAK, ""]
-        elif not part.classes & _SKIPPED:
+        elif part.tag != "drawing" and not part.classes & _SKIPPED:
             own = next((word for word in _CLASSES if word in part.classes), _STYLES.get(part.tag, style))
             yield from _runs(part, own)
             if part.tag == "span" and style == "" and own == "":

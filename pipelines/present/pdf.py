@@ -1,13 +1,11 @@
-"""The report on paper, laid out by typst: from the blocks of the HTML page, so that no figure is formatted twice.
+"""The PDF of a report, laid out by typst from the blocks of its HTML page, so that no figure is formatted twice.
 
-A report with a `report.typ` of its own is filled by `printed.py` from the same rows instead. Typst gets text and never
-markup, so whatever a run is called is printed as it is.
+Typst receives text and never markup, so any name of a run is printed as it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,10 +17,9 @@ from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.blocks import blocks_of
 from pipelines.present.page import put, report_filled
-from pipelines.present.printed import page_of
-from pipelines.present.render import Query, ReportFacts, answered, facts_of, render_report, sheets_of
+from pipelines.present.render import Query, ReportFacts, facts_of, render_report, sheets_of
 
-OWN, SHARED = "report.typ", "page.typ"
+TEMPLATE = "page.typ"
 # Relative type sizes; the smallest is still readable.
 _SCALES = (1.0, 0.94, 0.88, 0.82, 0.76, 0.7)
 # Typst includes the first; the second has the characters it lacks.
@@ -51,20 +48,7 @@ def render_pdf(report: str, query: Query, facts: ReportFacts, form: Form = "pdf"
 
     Raises UsageError where typst or its fonts are missing, and as `render_report` does.
     """
-    return pdf_with_page(report, lambda: render_report(report, query, facts), query, facts, form)
-
-
-def pdf_with_page(
-    report: str, page: Callable[[], str], query: Query, facts: ReportFacts, form: Form = "pdf"
-) -> list[bytes]:
-    """The same, where the HTML page exists already: a report printed from it runs no query again."""
-    own = resources.DASHBOARDS / report / OWN
-    if not own.is_file():
-        return pdf_of_page(page(), sheets_of(report), facts, form)
-    pages = _compiled(own, page_of(report, answered(report, query, facts.month), facts), facts, form)
-    if len(pages) > 1:
-        raise ValueError(f"the page of {report} runs over to a second one")
-    return pages
+    return pdf_of_page(render_report(report, query, facts), sheets_of(report), facts, form)
 
 
 def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
@@ -77,14 +61,14 @@ def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = 
         "blocks": blocks,
     }
     for scale in _SCALES if sheets else _SCALES[:1]:
-        pictures = _compiled(resources.DASHBOARDS / SHARED, content, facts, "png", scale=scale, ppi=8) if sheets else []
+        pictures = _compiled(content, facts, "png", scale=scale, ppi=8) if sheets else []
         if len(pictures) <= (sheets or 0) or scale == _SCALES[-1]:
-            return _compiled(resources.DASHBOARDS / SHARED, content, facts, form, scale=scale)
-    return _compiled(resources.DASHBOARDS / SHARED, content, facts, form)
+            return _compiled(content, facts, form, scale=scale)
+    return _compiled(content, facts, form)
 
 
 def _compiled(
-    template: Path, content: dict[str, Any], facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144
+    content: dict[str, Any], facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144
 ) -> list[bytes]:
     try:
         import typst
@@ -97,7 +81,7 @@ def _compiled(
             "that brings its fonts, or take the HTML page, which prints too."
         )
     made = typst.compile(
-        str(template),
+        str(resources.DASHBOARDS / TEMPLATE),
         format=form,
         ppi=ppi,
         sys_inputs={"page": json.dumps(content), "scale": str(scale)},
