@@ -3,7 +3,7 @@ for (const choice of document.querySelectorAll("form[method=get] select")) {
   choice.addEventListener("change", () => choice.form.requestSubmit());
 }
 
-// Where the pages are files nobody answers a form: rows are filtered and sorted here.
+// Without a server there are no forms: rows are filtered and sorted here.
 for (const form of document.querySelectorAll("[data-filters]")) {
   const table = document.querySelector(`table[aria-labelledby="${form.dataset.filters}"]`);
   if (!table) continue;

@@ -24,7 +24,7 @@ def compare(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Compare the GPU and Trainium runs of a workload: saving, interval, verdict and its sensitivity."""
+    """Compare the GPU and Trainium runs of a workload."""
     form = form_of(as_json, as_csv)
     settings = settings_of(config)
     from pipelines.compare.query import recommendation_of, rows_of

@@ -33,7 +33,7 @@ def dashboard(
     ] = 1000,
     as_of: AsOf = None,
 ) -> None:
-    """Serve pages over the published marts to this machine's browser, or write them as files."""
+    """Serve the published marts as pages, or write them as files."""
     if as_of and not export:
         raise UsageError("--as-of requires --export; on a served page, choose the date in its header.")
     settings = settings_of(config)

@@ -18,7 +18,6 @@ from pipelines.exports.dictionary import lineage_layers, mart_pages
 from pipelines.present import app_charts, charts
 from pipelines.present.buckets import BUCKETS
 from pipelines.present.formats import minuses
-from pipelines.present.heat import heat_map
 from pipelines.present.render import facts_of, failed_checks, templates
 
 Request = Mapping[str, str]
@@ -60,7 +59,7 @@ def _templates() -> jinja2.Environment:
     for shared in ("names.j2", "macros.html.j2", "pieces.html.j2"):
         module = environment.get_template(shared).module
         environment.globals.update({name: getattr(module, name) for name in dir(module) if not name.startswith("_")})
-    environment.globals |= {"draw": _drawn, "timeline_chart": app_charts.timeline_chart, "heat_map": heat_map}
+    environment.globals |= {"draw": _drawn, "timeline_chart": app_charts.timeline_chart, "heat_map": charts.heat_map}
     return environment
 
 

@@ -72,7 +72,7 @@ def runs_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
 
 
 def run_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
-    """One run. NotFoundError for one nobody recorded."""
+    """One run. NotFoundError for an unknown run."""
     run_id = parameters.exact(request, "id")
     context = volume.page("run", {"id": run_id})
     if not context["run"]:

@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches an address."""
+    """Whether an address is reachable from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

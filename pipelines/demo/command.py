@@ -15,14 +15,14 @@ from pipelines.config.file import DEMO_FOLDER
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder the demo is written to.")] = Path(DEMO_FOLDER),
 ) -> None:
-    """Generate a small company's bill and runs, build every mart and write report.html."""
+    """Generate a small company's bill and runs, build and report."""
     from pipelines.config.settings import load_settings
     from pipelines.demo.write import write_demo
     from pipelines.models.command import build_marts
     from pipelines.models.mart_copy import DATABASE
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.present.figures import say_three_figures
+    from pipelines.present.figures import show_key_figures
     from pipelines.report.command import write_report
 
     console = Console()
@@ -35,7 +35,7 @@ def demo(
         write_report(settings, page, console)
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse)) as engine:
-        say_three_figures(engine, console)
+        show_key_figures(engine, console)
     console.say(f"Report:    {page}")
     console.say(f"Marts:     {Path(settings.warehouse.location) / DATABASE}   (schema mart, any DuckDB client)")
     console.say(f"Try:       trainledger query --config {shlex.quote(str(out / 'trainledger.toml'))}")

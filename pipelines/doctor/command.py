@@ -24,7 +24,7 @@ def doctor(
     aws: Annotated[bool, typer.Option("--aws", help="Query AWS for bills in folders and other stores too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check every configured source: reachable, set up correctly, fresh, tagged, permitted."""
+    """Check that sources are reachable, complete and permitted."""
     settings = settings_of(config)
     from pipelines.doctor.examine import examine
     from pipelines.doctor.finding import Finding, exit_code

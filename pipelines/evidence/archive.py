@@ -117,7 +117,7 @@ class Pack:
         return sorted(name for name in self.members if name.startswith(f"{folder}/"))
 
     def tampered(self) -> Iterator[str]:
-        """A sentence for every member that is not what the manifest says, is not there, or should not be."""
+        """A sentence for every member that differs from the manifest, is missing, or was added."""
         entries = self._zip.infolist()
         there = Counter(info.filename for info in entries)
         for name, (seal, size) in self.members.items():

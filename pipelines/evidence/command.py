@@ -20,7 +20,7 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """Rebuild the figures of a pack from its inputs, in a clean folder, and compare every one."""
+    """Rebuild the figures of a pack and compare every one."""
     settings = settings_of(config) if config else None
     from pipelines.evidence.verify import verify as verify_pack
 

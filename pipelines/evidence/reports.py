@@ -13,15 +13,15 @@ from pipelines.engine import Engine
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
 from pipelines.present.page import report_page
-from pipelines.present.pdf import pdf_beside
-from pipelines.present.render import facts_of
+from pipelines.present.pdf import pdf_of_page
+from pipelines.present.render import facts_of, sheets_of
 from pipelines.warehouse.publication import Publication
 
 REPORTS = "reports"
 # The report of what Great Expectations returned, which packs of earlier publications may lack.
 _RESULTS = "expectations"
 # A chart is drawn with the fonts of the machine it is drawn on: where its marks stand, and the ids that are made of
-# that, are the machine's; all it says is ours.
+# that, depend on the machine; all text is ours.
 _CHART = re.compile(r'<svg role="img" aria-label="[^"]*" [^<>]*\bclass="marks".*?</svg>', re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 _MEASURE = re.compile(
@@ -37,7 +37,7 @@ def report_members(engine: Engine, published: Publication, month: str | None) ->
     for kind in known_reports():
         page = report_page(engine, published, kind, month)
         members[f"{REPORTS}/{kind}.html"] = page.encode()
-        members[f"{REPORTS}/{kind}.pdf"] = _paper(engine, published, kind, month, page)
+        members[f"{REPORTS}/{kind}.pdf"] = _paper(published, kind, month, page)
     return members
 
 
@@ -53,7 +53,7 @@ def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterato
         page = report_page(engine, published, kind, month)
         if unmeasured(page) != unmeasured(packed):
             yield Difference(f"{member}.html", "", *_first_other(packed, page))
-        if _paper(engine, published, kind, month, packed) != pack.read(f"{member}.pdf"):
+        if _paper(published, kind, month, packed) != pack.read(f"{member}.pdf"):
             yield Difference(f"{member}.pdf", "", "", "another paper", "that of the page and the rebuilt tables")
 
 
@@ -73,8 +73,8 @@ def _text(pack: Pack, member: str) -> str:
         ) from None
 
 
-def _paper(engine: Engine, published: Publication, kind: str, month: str | None, page: str) -> bytes:
-    return b"".join(pdf_beside(kind, lambda: page, engine.query, facts_of(published, month)))
+def _paper(published: Publication, kind: str, month: str | None, page: str) -> bytes:
+    return b"".join(pdf_of_page(page, sheets_of(kind), facts_of(published, month)))
 
 
 def _first_other(packed: str, page: str) -> tuple[str, str, str]:

@@ -1,1 +1,1 @@
-"""From a figure down to what it rests on: the bill lines behind a mart row, or the formula behind a name."""
+"""From a figure down to its bill lines: the bill lines behind a mart row, or the formula behind a name."""

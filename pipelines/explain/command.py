@@ -74,11 +74,11 @@ def _of_the_ledger(span: str, argument: str, summary: str) -> None:
         _explain(config, ask, lines, as_json, as_csv)
 
 
-_of_the_ledger("day", "A day of use, as 2026-07-03.", "A day of the ledger, or a part of it, down to its bill lines.")
+_of_the_ledger("day", "A day of use, as 2026-07-03.", "A day of the ledger, down to its bill lines.")
 _of_the_ledger(
     "month",
     "A billing month, as 2026-07.",
-    "A month of the ledger, or a part of it, by day, down to its bill lines.",
+    "A month of the ledger by day, down to its bill lines.",
 )
 
 
@@ -93,7 +93,7 @@ def invoice(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """An invoice compared with the ledger, by charge type, down to its bill lines."""
+    """An invoice compared with the ledger, down to its bill lines."""
     _explain(
         config,
         lambda questions, marts: questions.for_invoice(marts, invoice_id, month, payer, currency),

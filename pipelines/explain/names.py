@@ -52,7 +52,7 @@ def look_up(name: str) -> Named:
     if word in catalog:
         return _table(catalog[word])
     if word in BUCKETS:
-        return Named(word, is_a="a bucket of the ledger", meaning=f"{BUCKETS[word][:1].upper()}{BUCKETS[word][1:]}.")
+        return Named(word, is_a="a bucket of the ledger", meaning=f"It holds {BUCKETS[word]}.")
     # The columns of a FOCUS dataset are in capitals.
     for spelling in (name.strip().rpartition(".")[2], word):
         if columns := dict(_columns(spelling)):
@@ -196,7 +196,7 @@ def _made(name: str) -> dict[str, str]:
 
 @cache
 def _selected(model: Model) -> dict[str, str]:
-    """What the last SELECT of a table's file, or the first branch of it, says for each column, calls unexpanded."""
+    """For each column its expression in the last SELECT of a table's file, or its first branch, calls unexpanded."""
     if model.kind != "sql":
         return {}
     tree = sqlglot.parse_one(model.path.read_text(encoding="utf-8"), read="duckdb")

@@ -10,21 +10,21 @@ import typer
 from pipelines.base.console import Console
 from pipelines.config.options import Config, settings_of
 
-app = typer.Typer(help="Write what was published in another format.", no_args_is_help=True)
+app = typer.Typer(help="Export published data in other formats.", no_args_is_help=True)
 
 
 @app.callback()
 def formats() -> None:
-    """Write what was published in another format."""
+    """Export published data in other formats."""
 
 
 @app.command()
 def focus(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to; a month's files lie in a folder of its own.")],
-    month: Annotated[str | None, typer.Option("--month", help="YYYY-MM; without it every delivered month.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to; each month has a folder of its own.")],
+    month: Annotated[str | None, typer.Option("--month", help="YYYY-MM. Default: every delivered month.")] = None,
     config: Config = None,
 ) -> None:
-    """Write the published months as FOCUS 1.2 Cost and Usage datasets, Parquet and csv."""
+    """Write published months as FOCUS 1.2, Parquet and CSV."""
     settings = settings_of(config)
     from pipelines.exports.focus import export_focus
 
@@ -35,7 +35,7 @@ def focus(
 def dictionary(
     out: Annotated[Path, typer.Option("--out", help="Folder to write to.")] = Path("docs"),
 ) -> None:
-    """Write the data dictionary and the lineage of the tables as Markdown pages."""
+    """Write the data dictionary and the lineage as Markdown."""
     from pipelines.exports.dictionary import pages
 
     console = Console()

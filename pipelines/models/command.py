@@ -36,7 +36,7 @@ def build(
 
 
 def check(config: Config = None) -> None:
-    """Run every check of the published marts again and show the results."""
+    """Run every check of the published marts again."""
     check_marts(settings_of(config), Console())
 
 

@@ -14,7 +14,7 @@ def notify(
     config: Config = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the messages without sending them.")] = False,
 ) -> None:
-    """Send notifications of the newest publication that Slack and mail have not received yet."""
+    """Send new notifications to Slack and by mail."""
     settings = settings_of(config)
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.notify.send import send_news

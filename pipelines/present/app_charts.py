@@ -1,4 +1,4 @@
-"""The charts of the dashboard, drawn as those of the reports are."""
+"""The charts of the dashboard."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from markupsafe import Markup
 from pipelines.present.charts import PALETTE, WIDTHS, Row, figure, plain, symbol, values
 from pipelines.present.formats import month, usd
 
-_COLOURS = {"gpu": "gpu", "trainium": "trainium"}
+_COLORS = {"gpu": "gpu", "trainium": "trainium"}
 _LANE, _TOP = 24, 18
 
 
 def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, label: str) -> Markup:
-    """Dollars a month, one band for each of `names` that has any, all on one scale."""
+    """Dollars per month, one band for each of `names` with any, all on one scale."""
     bars = {
         name: [
             {
                 "month": month(row["billing_month"]),
                 "at": row["billing_month"].isoformat(),
                 "usd": plain(row["effective_cost_usd"]),
-                "told": usd(row["effective_cost_usd"], currency),
+                "label": usd(row["effective_cost_usd"], currency),
             }
             for row in rows
             if row["silicon"] == name
@@ -45,13 +45,13 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
         amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=2, minExtent=60, maxExtent=60)
         title = alt.Title(names[name], anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6)
         chart = alt.Chart(values(bars[name]), title=title)
-        colour = PALETTE[_COLOURS.get(name, "unused" if name == "unused" else "quiet")]
-        bar = chart.mark_bar(color=colour, size=min(46, max(4, (width - 80) // (2 * len(months)))))
-        told = chart.mark_text(dy=-7, fontSize=12, color=PALETTE["ink"])
+        color = PALETTE[_COLORS.get(name, "unused" if name == "unused" else "quiet")]
+        bar = chart.mark_bar(color=color, size=min(46, max(4, (width - 80) // (2 * len(months)))))
+        text = chart.mark_text(dy=-7, fontSize=12, color=PALETTE["ink"])
         down = alt.Y("usd:Q", title=None, axis=amounts)
         layers = [bar.encode(x=across, y=down)]
         if has_room and width > 90 * len(months):
-            layers.append(told.encode(x=across, y=down, text="told:N"))
+            layers.append(text.encode(x=across, y=down, text="label:N"))
         return alt.layer(*layers).properties(width=width - 80, height=76)
 
     def draw(width: int) -> alt.TopLevelMixin:
@@ -81,7 +81,7 @@ def _svg(drawn: Sequence[Markup], label: str, width: int, height: float) -> Mark
 def timeline_chart(
     stretches: Sequence[Row], checkpoints: Sequence[Row], names: Mapping[str, str], currency: str, label: str
 ) -> Markup:
-    """A run's time, one lane a phase: filled where it trained, hatched where it wasted, and a mark for each checkpoint.
+    """The timeline of a run, one lane per phase: filled where productive, hatched where wasted, a mark per checkpoint.
 
     Drawn without the drawing library, so that a thousand of them are written in seconds.
     """
@@ -149,8 +149,8 @@ def _timeline(
     for row in checkpoints:
         at, middle = x(row["durable_at"]), tops["checkpoints"] + 11
         points = f"{at},{middle - 5} {at + 4},{middle} {at},{middle + 5} {at - 4},{middle}"
-        told = f"saved at step {row['step']}, {row['durable_at']:%d %b %H:%M}"
-        drawn.append(Markup('<polygon points="{}" fill="var(--ink)"><title>{}</title></polygon>').format(points, told))
+        saved = f"saved at step {row['step']}, {row['durable_at']:%d %b %H:%M}"
+        drawn.append(Markup('<polygon points="{}" fill="var(--ink)"><title>{}</title></polygon>').format(points, saved))
     for at, anchor, when in ((left, "start", first), (width - 6, "end", last)):
         drawn.append(
             Markup('<text x="{}" y="{}" text-anchor="{}" fill="var(--quiet)">{:%d %b %H:%M}</text>')

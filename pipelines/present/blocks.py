@@ -1,7 +1,6 @@
-"""An HTML report taken apart for paper: headings, paragraphs, tables and drawings, each with the text the page has.
+"""The blocks of an HTML report for its PDF: headings, paragraphs, tables and charts with the text of the page.
 
-The printed report is made from the page itself, so that no figure is formatted twice. What is handed on is text and
-never markup: whatever a run is called is printed as it is.
+The PDF is made from the page, so that no figure is formatted twice. Blocks contain text and never markup.
 """
 
 from __future__ import annotations
@@ -20,23 +19,24 @@ Run = list[str]
 _SVG = re.compile(r"<svg .*?</svg>", re.DOTALL)
 _VOID = {"meta", "br", "link", "img", "hr", "input"}
 _ALONE = {"h1", "h2", "h3", "p", "li", "dt", "dd", "figcaption"}
-# How text within a paragraph is set.
+# The style of text within a paragraph.
 _STYLES = {"strong": "strong", "code": "code"}
 _CLASSES = ("sub", "note", "stamp", "alarm", "id")
-# A break of line, and the room between two parts of a line; neither is in a page's text.
+# A line break, and the space between two parts of a line; neither occurs in the text of a page.
 _BREAK, _ROOM = "\v", "\f"
-# Words of a cell that still stand in a column as wide as they are.
+# Longest text of a cell in a column of its own width.
 _SHORT = 24
-# Side by side on the page, and on paper too.
-_BESIDE = {"answers", "beside"}
-# Drawings that only the page needs: those of a phone, and bars whose figure stands above them.
-_SKIPPED = {"narrow", "bar"}
+# Columns on the page and in the PDF.
+_COLUMNS = {"answers", "columns"}
+# Drawings that the PDF does not need: those for phones.
+_SKIPPED = {"narrow"}
 
 
 @dataclass
 class _Node:
     tag: str
-    words: frozenset[str]
+    classes: frozenset[str]
+    span: int = 1
     within: list[_Node | str] = field(default_factory=list)
 
 
@@ -47,10 +47,10 @@ class _Tree(HTMLParser):
         self._open = [self.root]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        node = _Node(tag, frozenset((given.get("class") or "").split()))
+        attributes = dict(attrs)
+        node = _Node(tag, frozenset((attributes.get("class") or "").split()), int(attributes.get("colspan") or 1))
         if tag == "drawing":
-            node.within.append(given["number"] or "")
+            node.within.append(attributes["number"] or "")
         self._open[-1].within.append(node)
         if tag not in _VOID and tag != "drawing":
             self._open.append(node)
@@ -79,17 +79,17 @@ def blocks_of(page: str) -> list[Block]:
 
 def _blocks(node: _Node, drawings: list[str]) -> Iterator[Block]:
     for part in node.within:
-        if isinstance(part, str) or part.words & _SKIPPED:
+        if isinstance(part, str) or part.classes & _SKIPPED:
             continue
         if part.tag == "drawing":
             yield {"kind": "drawing", "svg": _for_paper(drawings[int(str(part.within[0]))])}
-        elif part.words & _BESIDE:
+        elif part.classes & _COLUMNS:
             children = [child for child in part.within if isinstance(child, _Node)]
-            yield {"kind": "beside", "children": [list(_blocks(child, drawings)) for child in children]}
+            yield {"kind": "columns", "children": [list(_blocks(child, drawings)) for child in children]}
         elif part.tag in _ALONE:
-            runs = _settled(_runs(part, ""))
+            runs = _collapsed(_runs(part, ""))
             if runs:
-                look = next((word for word in (*sorted(part.words), part.tag)), "p")
+                look = next((word for word in (*sorted(part.classes), part.tag)), "p")
                 yield {"kind": part.tag if part.tag.startswith("h") else "p", "look": look, "runs": runs}
         elif part.tag == "table":
             yield _table(part)
@@ -102,18 +102,21 @@ def _table(node: _Node) -> Block:
     for row in _each(node, "tr"):
         cells = [
             {
-                "runs": _settled(_runs(cell, "strong" if "strong" in cell.words else "")),
-                "number": "num" in cell.words,
+                "runs": _collapsed(_runs(cell, "strong" if "strong" in cell.classes else "")),
+                "number": "num" in cell.classes,
+                "span": cell.span,
             }
             for cell in row.within
             if isinstance(cell, _Node) and cell.tag in ("th", "td")
         ]
-        rows.append({"cells": cells, "lost": "lost" in row.words})
+        rows.append({"cells": cells, "lost": "lost" in row.classes})
     heads = sum(1 for head in _each(node, "thead") for _ in _each(head, "tr"))
-    columns = max(len(row["cells"]) for row in rows)
-    told = [[row["cells"][at]["runs"] for row in rows[heads:] if at < len(row["cells"])] for at in range(columns)]
-    # Columns of words share the room; those of figures take what they need.
-    wide = [at == 0 or max(map(_longest, cells), default=0) > _SHORT for at, cells in enumerate(told)]
+    columns = max(sum(cell["span"] for cell in row["cells"]) for row in rows)
+    plain = [row["cells"] for row in rows[heads:] if all(cell["span"] == 1 for cell in row["cells"])]
+    contents = [[cells[at]["runs"] for cells in plain if at < len(cells)] for at in range(columns)]
+    has_spans = any(1 < cell["span"] < columns for row in rows for cell in row["cells"])
+    # Columns of text, and those that a cell spans, share the width; columns of figures take what they need.
+    wide = [at == 0 or has_spans or max(map(_longest, cells), default=0) > _SHORT for at, cells in enumerate(contents)]
     return {"kind": "table", "columns": columns, "wide": wide, "heads": heads, "rows": rows}
 
 
@@ -137,32 +140,32 @@ def _runs(node: _Node, style: str) -> Iterator[Run]:
             yield [part, style]
         elif part.tag == "br":
             yield [_BREAK, ""]
-        elif not part.words & _SKIPPED:
-            own = next((word for word in _CLASSES if word in part.words), _STYLES.get(part.tag, style))
+        elif part.tag != "drawing" and not part.classes & _SKIPPED:
+            own = next((word for word in _CLASSES if word in part.classes), _STYLES.get(part.tag, style))
             yield from _runs(part, own)
             if part.tag == "span" and style == "" and own == "":
                 yield [_ROOM, ""]
 
 
-def _settled(runs: Iterator[Run]) -> list[Run]:
+def _collapsed(runs: Iterator[Run]) -> list[Run]:
     """White space as a browser shows it: one space for many, none at an end."""
-    told: list[Run] = []
+    settled: list[Run] = []
     for text, style in runs:
         if text not in (_BREAK, _ROOM):
             text = re.sub(r"[ \t\r\n\v\f]+", " ", text)
-        ends = not told or told[-1][0].endswith((" ", _BREAK, _ROOM))
+        ends = not settled or settled[-1][0].endswith((" ", _BREAK, _ROOM))
         text = text.lstrip(" ") if ends else text
         if text:
-            told.append([text, style])
-    while told and not told[-1][0].strip():
-        told.pop()
-    if told:
-        told[-1][0] = told[-1][0].rstrip()
-    return told
+            settled.append([text, style])
+    while settled and not settled[-1][0].strip():
+        settled.pop()
+    if settled:
+        settled[-1][0] = settled[-1][0].rstrip()
+    return settled
 
 
 def _for_paper(svg: str) -> str:
-    """A drawing without the page's variables, in the type of the paper."""
-    for name, colour in PALETTE.items():
-        svg = svg.replace(f"var(--{name})", colour)
+    """A drawing without CSS variables, in the font of the PDF."""
+    for name, color in PALETTE.items():
+        svg = svg.replace(f"var(--{name})", color)
     return re.sub(r'font-family="[^"]*"', 'font-family="Libertinus Serif"', svg)

@@ -1,14 +1,15 @@
-"""Charts as inline SVG: no script, no outside font, the same bytes for the same figures.
+"""Charts as inline SVG: no script, no external font, the same bytes for the same figures.
 
-Each chart is drawn twice, for a wide page and for a phone; the style sheet shows one. Colours are the
-variables of the page, so a chart follows its light and dark themes; shape or place always says the same as
-colour.
+Each chart is drawn twice, for a wide page and for a phone; the style sheet shows one. Colors are CSS
+variables of the page, so a chart follows its light and dark themes; shape or position always repeats the
+color.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -19,7 +20,7 @@ from markupsafe import Markup, escape
 
 Row = Mapping[str, Any]
 
-# The page's name of each colour, and what the drawing library is told instead; no two may be alike.
+# The CSS variable of each color, and the color in the chart that it replaces; no two may be equal.
 PALETTE = {
     "ink": "#1d2733",
     "quiet": "#5a6675",
@@ -37,22 +38,22 @@ _FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue'
 
 
 def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: str) -> Markup:
-    """Every compared run of a GPU and Trainium pair on one scale, with the geometric mean of each side.
+    """Every compared run of a GPU and Trainium pair on one scale, with the geometric mean of each family.
 
     `runs` are those of the pair's workload; the measure drawn is the pair's, effective basis.
     """
     measure = f"{pair['unit_measure']}_usd"
-    sides = {
+    means_by_side = {
         ("gpu", pair["baseline_instance_type"]): pair["baseline_unit_cost_usd"],
         ("trainium", pair["candidate_instance_type"]): pair["candidate_unit_cost_usd"],
     }
     marks = [
         {"side": run["instance_type"], "family": run["accelerator_family"], "usd": plain(run[measure])}
         for run in runs
-        if (run["accelerator_family"], run["instance_type"]) in sides and run[measure] is not None
+        if (run["accelerator_family"], run["instance_type"]) in means_by_side and run[measure] is not None
     ]
-    means = [{"side": side, "family": family, "usd": plain(mean)} for (family, side), mean in sides.items()]
-    order = [side for _, side in sides]
+    means = [{"side": side, "family": family, "usd": plain(mean)} for (family, side), mean in means_by_side.items()]
+    order = [side for _, side in means_by_side]
 
     def draw(width: int) -> alt.TopLevelMixin:
         ticks = alt.Axis(format=symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
@@ -61,12 +62,12 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
         names = alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
         down = alt.Y("side:N", title=None, sort=order, axis=names)
         families = list(SHAPES)
-        colours = [PALETTE[family] for family in families]
-        colour = alt.Color("family:N", legend=None, scale=alt.Scale(domain=families, range=colours))
+        colors = [PALETTE[family] for family in families]
+        color = alt.Color("family:N", legend=None, scale=alt.Scale(domain=families, range=colors))
         shape = alt.Shape("family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values())))
         run = alt.Chart(values(marks)).mark_point(filled=True, size=95, opacity=0.85)
         mean = alt.Chart(values(means)).mark_tick(thickness=2.5, size=34, color=PALETTE["ink"], opacity=1)
-        layers = mean.encode(x=across, y=down) + run.encode(x=across, y=down, color=colour, shape=shape)
+        layers = mean.encode(x=across, y=down) + run.encode(x=across, y=down, color=color, shape=shape)
         return layers.properties(width=width - 160, height=96)
 
     return figure(draw, label)
@@ -75,7 +76,7 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
 def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str, label: str) -> Markup:
     """Dollars a day, one band per bucket that has any. `buckets` gives the bands in order and their names.
 
-    The bucket `run` has a scale of its own, the others share one: beside runs they would be too low to see.
+    The bucket `run` has a scale of its own, the others share one: next to runs they would be too low to see.
     """
     bars = {
         bucket: [
@@ -120,7 +121,7 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
 
 
 def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) -> Markup:
-    """From the GPU's unit cost to Trainium's, one floating bar a factor.
+    """From the GPU's unit cost to Trainium's, one floating bar per factor.
 
     Each step has `name`, `from_usd`, `to_usd` and `kind`: gpu and trainium stand on the axis, less and more float.
     """
@@ -130,7 +131,7 @@ def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) 
             "low": plain(min(row["from_usd"], row["to_usd"])),
             "high": plain(max(row["from_usd"], row["to_usd"])),
             "kind": row["kind"],
-            "told": row["told"],
+            "label": row["label"],
         }
         for row in steps
     ]
@@ -141,19 +142,19 @@ def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) 
         down = alt.Y("name:N", title=None, sort=[row["name"] for row in bars], axis=names)
         ticks = alt.Axis(format=symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
         across = alt.X("low:Q", title=unit, axis=ticks)
-        colour = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
-        bar = alt.Chart(values(bars)).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=colour)
-        told = alt.Chart(values(bars)).mark_text(align="left", dx=6, fontSize=12, color=PALETTE["ink"])
-        said = told.encode(x=alt.X("high:Q"), y=down, text="told:N")
-        return (bar + said).properties(width=width - 160 - 70, height=30 * len(bars))
+        color = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
+        bar = alt.Chart(values(bars)).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=color)
+        text = alt.Chart(values(bars)).mark_text(align="left", dx=6, fontSize=12, color=PALETTE["ink"])
+        labels = text.encode(x=alt.X("high:Q"), y=down, text="label:N")
+        return (bar + labels).properties(width=width - 160 - 70, height=30 * len(bars))
 
     return figure(draw, label)
 
 
 def break_even_chart(port: Row, currency: str, label: str) -> Markup:
-    """What a port has brought after so many runs, its cost taken off, with the interval of the saving.
+    """The net result of a port by number of runs, with the interval of the saving.
 
-    The line crosses nothing where the port has paid for itself; a mark shows the runs there were and what they saved.
+    The line crosses zero at break-even; a mark shows the actual runs and their result.
     """
     needed = port["break_even_run_count"] or 0
     runs = max(2 * needed, 2 * (port["realized_run_count"] or 0), 10)
@@ -183,8 +184,62 @@ def break_even_chart(port: Row, currency: str, label: str) -> Markup:
     return figure(draw, label)
 
 
+# Coverage classes of the heat map: the highest ratio of each, its opacity and its label.
+CLASSES = (
+    (0.0, 0.0, "none"),
+    (0.25, 0.2, "to 25%"),
+    (0.5, 0.4, "to 50%"),
+    (0.75, 0.62, "to 75%"),
+    (0.999, 0.82, "below 100%"),
+    (None, 1.0, "all"),
+)
+
+
+def class_of(ratio: Any) -> int:
+    """The number of the class a coverage falls in."""
+    return next(number for number, (top, _, _) in enumerate(CLASSES) if top is None or float(ratio) <= top)
+
+
+def heat_map(hours: Sequence[Row], label: str) -> Markup:
+    """Coverage of the hours of a month: a column per day, a row per hour, darker the more is covered.
+
+    Each row has usage_date, hour_no and coverage_ratio. An uncovered hour is an empty frame, so that the map is
+    readable in gray; an hour with nothing to cover is blank.
+    """
+    first = hours[0]["usage_date"]
+    days = list(range(1, monthrange(first.year, first.month)[1] + 1))
+    labels = [name for _, _, name in CLASSES]
+    cells = [
+        {
+            "day": row["usage_date"].day,
+            "hour": int(row["hour_no"]),
+            "covered": labels[class_of(row["coverage_ratio"])],
+        }
+        for row in hours
+    ]
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        shown = days if width > WIDTHS[-1] else [day for day in days if day == 1 or day % 5 == 0]
+        x_axis = alt.Axis(orient="top", values=shown, labelAngle=0, ticks=False, domain=False)
+        y_axis = alt.Axis(
+            values=[0, 6, 12, 18], labelExpr="pad(datum.value, 2, '0') + ':00'", ticks=False, domain=False
+        )
+        x = alt.X("day:O", title=None, scale=alt.Scale(domain=days, paddingInner=0.06), axis=x_axis)
+        y = alt.Y("hour:O", title=None, scale=alt.Scale(domain=list(range(24)), paddingInner=0.15), axis=y_axis)
+        legend = alt.Legend(title=None, orient="bottom", columns=5 if width > WIDTHS[-1] else 3)
+        scale = alt.Scale(type="ordinal", domain=labels[1:], range=[opacity for _, opacity, _ in CLASSES[1:]])
+        opacity = alt.Opacity("covered:N", scale=scale, legend=legend)
+        covered = alt.Chart(values([cell for cell in cells if cell["covered"] != labels[0]]))
+        empty = alt.Chart(values([cell for cell in cells if cell["covered"] == labels[0]]))
+        frames = empty.mark_rect(fillOpacity=0, stroke=PALETTE["unused"], strokeWidth=0.8).encode(x=x, y=y)
+        filled = covered.mark_rect(color=PALETTE["used"]).encode(x=x, y=y, opacity=opacity)
+        return (filled + frames).properties(width=width - 60, height=170)
+
+    return figure(draw, label)
+
+
 def figure(draw: Any, label: str) -> Markup:
-    """What `draw` makes of each width, as images that say `label`."""
+    """The drawings of both widths, as images with the text `label`."""
     wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
 
@@ -209,6 +264,7 @@ def _svg(chart: alt.TopLevelMixin, label: str) -> Markup:
         "view": {"stroke": None},
         "axis": axis,
         "axisX": {"grid": False},
+        "legend": {"labelColor": PALETTE["quiet"], "labelFontSize": 12},
         "axisY": {"labelColor": PALETTE["ink"]},
         "concat": {"spacing": 14},
     }
@@ -217,7 +273,7 @@ def _svg(chart: alt.TopLevelMixin, label: str) -> Markup:
 
 
 def _settled(svg: str, label: str) -> str:
-    """The drawing as one labelled image whose ids depend on nothing but what it shows."""
+    """The drawing as one labeled image whose ids depend only on its content."""
     found = re.findall(r' id="(\w+)"', svg)
     numbers = {name: str(number) for number, name in enumerate(dict.fromkeys(found))}
 
@@ -226,13 +282,13 @@ def _settled(svg: str, label: str) -> str:
 
     svg = named(f"c{hashlib.sha256((named('') + label).encode()).hexdigest()[:8]}-")
     svg = re.sub(r' (?:role|aria-[a-z]+)="[^"<>]*"', "", svg)
-    for name, colour in PALETTE.items():
-        svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
+    for name, color in PALETTE.items():
+        svg = svg.replace(f'"{color}"', f'"var(--{name})"')
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
 
 
 def symbol(currency: str) -> str:
-    """What amounts of a currency begin with."""
+    """The prefix of amounts in a currency."""
     return "$" if currency == "USD" else ""
 
 
@@ -242,5 +298,5 @@ def values(rows: Sequence[Row]) -> alt.Data:
 
 
 def plain(value: Decimal | float | None) -> float | None:
-    """An amount to the digits that can be seen."""
+    """An amount rounded to the digits that a chart can show."""
     return None if value is None else round(float(value), 6)

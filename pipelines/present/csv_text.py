@@ -1,4 +1,4 @@
-"""Rows as CSV that a spreadsheet opens without running what is in it.
+"""Rows as CSV that a spreadsheet opens without running formulas.
 
 The FOCUS export writes its own, from the engine, and keeps to the same pattern.
 """

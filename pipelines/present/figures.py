@@ -1,4 +1,4 @@
-"""The figures the demo ends with."""
+"""The figures that the demo prints last."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pipelines.engine import Engine
 from pipelines.present.formats import cents, hyphen
 
 
-def say_three_figures(engine: Engine, console: Console) -> None:
-    """Three figures a reader cares about, each with its basis, in each currency of the bills."""
+def show_key_figures(engine: Engine, console: Console) -> None:
+    """Print three key figures with their basis, in each currency of the bills."""
     totals = engine.query(
         "select billing_currency as currency, "
         "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "

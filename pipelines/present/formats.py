@@ -32,17 +32,17 @@ _LARGE = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
 def minus(sentence: str) -> str:
-    """A sentence of a mart as a page has it: marts, files and terminals write a hyphen before a number below zero."""
+    """A sentence of a mart with minus signs for pages: marts and terminals use a hyphen before a negative number."""
     return re.sub(_BELOW_ZERO, MINUS, sentence)
 
 
 def minuses(page: str) -> str:
-    """A page whose numbers below zero all have the same sign, whatever wrote them."""
+    """A page with a minus sign before every negative number."""
     return _OF_A_PAGE.sub(lambda found: found[1] or MINUS, page)
 
 
 def hyphen(figure: str) -> str:
-    """A figure as a terminal has it."""
+    """A figure with a hyphen for the terminal."""
     return figure.replace(MINUS, "-")
 
 
@@ -63,7 +63,7 @@ def places_of(value: Number) -> int:
 
 
 def money(value: Number | None, currency: str, places: int) -> str:
-    """An amount with its currency: $1,234 or EUR 1,234. What rounds to nothing but is not reads as <$1 or >-$1."""
+    """An amount with its currency: $1,234 or EUR 1,234. A nonzero amount that rounds to zero reads <$1 or >-$1."""
     if value is None:
         return UNKNOWN
     symbol = "$" if currency == "USD" else f"{currency}\u00a0"
@@ -132,7 +132,7 @@ def month_span(months: Sequence[date] | Sequence[str]) -> str:
 
 
 def span(days: Sequence[date]) -> str:
-    """First to last day, what they share said once: 5–6 Jun 2026, 30 Jun – 2 Jul 2026."""
+    """First to last day, shared parts once: 5–6 Jun 2026, 30 Jun – 2 Jul 2026."""
     first, last = days
     if (first.year, first.month, first.day) == (last.year, last.month, last.day):
         return short_day(last)
@@ -170,7 +170,7 @@ def unit_usd(value: Number | None, currency: str) -> str:
 
 
 def figure(value: Number | None) -> str:
-    """A number of no unit of its own, to four figures."""
+    """A number without a unit, to four significant figures."""
     if value is None:
         return UNKNOWN
     size = abs(Decimal(str(value)))
@@ -181,7 +181,7 @@ def figure(value: Number | None) -> str:
 def waterfall(
     pair: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], names: Mapping[str, str], currency: str
 ) -> list[dict[str, Any]]:
-    """The steps from the GPU's unit cost to Trainium's; a factor not measured apart has none."""
+    """The steps from the GPU's unit cost to Trainium's; a factor that is not measured has none."""
     at = pair["baseline_unit_cost_usd"]
     steps = [
         {
@@ -189,27 +189,27 @@ def waterfall(
             "from_usd": 0,
             "to_usd": at,
             "kind": "gpu",
-            "told": unit_usd(at, currency),
+            "label": unit_usd(at, currency),
         }
     ]
     for part in parts:
         made = part["cost_part_usd"]
         if made is None:
             continue
-        # What makes Trainium cheaper goes down.
+        # A factor that makes Trainium cheaper goes down.
         steps.append(
             {
                 "name": names.get(part["factor"], part["factor"]),
                 "from_usd": at,
                 "to_usd": at - made,
                 "kind": "less" if made > 0 else "more",
-                "told": unit_usd(-made, currency),
+                "label": unit_usd(-made, currency),
             }
         )
         at -= made
     end = pair["candidate_unit_cost_usd"]
     name = pair["candidate_instance_type"]
-    return [*steps, {"name": name, "from_usd": 0, "to_usd": end, "kind": "trainium", "told": unit_usd(end, currency)}]
+    return [*steps, {"name": name, "from_usd": 0, "to_usd": end, "kind": "trainium", "label": unit_usd(end, currency)}]
 
 
 def formats() -> dict[str, Callable[..., Any]]:

@@ -26,7 +26,7 @@ def report_page(engine: Engine, published: Publication, kind: str = "training_co
 
 
 def report_filled(published: Publication, make: Callable[[], Made]) -> Made:
-    """What `make` makes of a publication; UsageError for one of another revision whose marts do not fill the report."""
+    """The result of `make` for a publication; UsageError where marts of another revision do not fill the report."""
     try:
         return make()
     except EngineError as error:
@@ -34,12 +34,12 @@ def report_filled(published: Publication, make: Callable[[], Made]) -> Made:
             raise
         raise UsageError(
             f"Publication {published.number} was made by revision {published.code_revision}, and this is "
-            f"{code_revision()}, whose report its marts do not fill ({error}); report on it with that version."
+            f"{code_revision()}, whose report does not match its marts ({error}); use that version for it."
         ) from None
 
 
 def put(page: bytes, out: Path, published: Publication, console: Console, option: str) -> None:
-    """Have a report at `out`, whole or not at all. UsageError naming `option` where it cannot be there."""
+    """Write a report to `out` atomically. UsageError naming `option` where that fails."""
     try:
         with fresh_file(out) as fresh:
             fresh.write_bytes(page)

@@ -1,13 +1,11 @@
-"""The report on paper, laid out by typst: from the blocks of the HTML page, so that no figure is formatted twice.
+"""The PDF of a report, laid out by typst from the blocks of its HTML page, so that no figure is formatted twice.
 
-A report with a `report.typ` of its own is told by `printed.py` from the same rows instead. Typst gets text and never
-markup, so whatever a run is called is printed as it is.
+Typst receives text and never markup, so any name of a run is printed as it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +17,12 @@ from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.blocks import blocks_of
 from pipelines.present.page import put, report_filled
-from pipelines.present.printed import page_of
-from pipelines.present.render import Query, ReportFacts, answered, facts_of, render_report, sheets_of
+from pipelines.present.render import Query, ReportFacts, facts_of, render_report, sheets_of
 
-OWN, SHARED = "report.typ", "page.typ"
-# Of the type's usual size; the least is still read without a glass.
+TEMPLATE = "page.typ"
+# Relative type sizes; the smallest is still readable.
 _SCALES = (1.0, 0.94, 0.88, 0.82, 0.76, 0.7)
-# Typst brings the one; the other has the signs it lacks.
+# Typst includes the first; the second has the characters it lacks.
 FONTS = ("Libertinus Serif", "DejaVu Sans Mono")
 Form = Literal["pdf", "png"]
 
@@ -51,40 +48,27 @@ def render_pdf(report: str, query: Query, facts: ReportFacts, form: Form = "pdf"
 
     Raises UsageError where typst or its fonts are missing, and as `render_report` does.
     """
-    return pdf_beside(report, lambda: render_report(report, query, facts), query, facts, form)
-
-
-def pdf_beside(
-    report: str, page: Callable[[], str], query: Query, facts: ReportFacts, form: Form = "pdf"
-) -> list[bytes]:
-    """The same, where the HTML page is there already: of a report that is printed from it, nothing is asked again."""
-    own = resources.DASHBOARDS / report / OWN
-    if not own.is_file():
-        return pdf_of_page(page(), sheets_of(report), facts, form)
-    pages = _compiled(own, page_of(report, answered(report, query, facts.month), facts), facts, form)
-    if len(pages) > 1:
-        raise ValueError(f"the page of {report} runs over to a second one")
-    return pages
+    return pdf_of_page(render_report(report, query, facts), sheets_of(report), facts, form)
 
 
 def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
-    """An HTML report on paper; set smaller until it takes at most `sheets`, where that many are asked for."""
+    """An HTML report on paper; set smaller until it fits on `sheets`, if that is limited."""
     blocks = blocks_of(page)
     title = "".join(text for text, _ in blocks[0]["runs"])
-    told = {
+    content = {
         "title": title,
         "foot": f"{title}. Publication {facts.publication_number}, revision {facts.code_revision}.",
         "blocks": blocks,
     }
     for scale in _SCALES if sheets else _SCALES[:1]:
-        pictures = _compiled(resources.DASHBOARDS / SHARED, told, facts, "png", scale=scale, ppi=8) if sheets else []
+        pictures = _compiled(content, facts, "png", scale=scale, ppi=8) if sheets else []
         if len(pictures) <= (sheets or 0) or scale == _SCALES[-1]:
-            return _compiled(resources.DASHBOARDS / SHARED, told, facts, form, scale=scale)
-    return _compiled(resources.DASHBOARDS / SHARED, told, facts, form)
+            return _compiled(content, facts, form, scale=scale)
+    return _compiled(content, facts, form)
 
 
 def _compiled(
-    template: Path, told: dict[str, Any], facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144
+    content: dict[str, Any], facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144
 ) -> list[bytes]:
     try:
         import typst
@@ -97,10 +81,10 @@ def _compiled(
             "that brings its fonts, or take the HTML page, which prints too."
         )
     made = typst.compile(
-        str(template),
+        str(resources.DASHBOARDS / TEMPLATE),
         format=form,
         ppi=ppi,
-        sys_inputs={"page": json.dumps(told), "scale": str(scale)},
+        sys_inputs={"page": json.dumps(content), "scale": str(scale)},
         timestamp=int(facts.published_at.timestamp()),
     )
     return made if isinstance(made, list) else [made] if isinstance(made, bytes) else []

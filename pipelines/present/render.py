@@ -1,8 +1,8 @@
 """Turns a folder of dashboards/ and the published marts into one self-contained page.
 
-`report.yml` holds the queries, `report.html.j2` the words and the layout; `page.css` and `macros.html.j2` beside the
-folders are the looks and the pieces all share. This module runs the queries and hands their rows to the template; it
-computes no figure.
+`report.yml` holds the queries, `report.html.j2` the words and the layout; `page.css` and `macros.html.j2` next to the
+folders are the style and the macros that all share. This module runs the queries and passes their rows to the
+template; it computes no figure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS
 from pipelines.present.expectations import validated
 from pipelines.present.formats import formats, minuses
-from pipelines.present.heat import heat_map
 from pipelines.warehouse.publication import Publication
 
 Query = Callable[[str], pl.DataFrame]
@@ -39,7 +38,7 @@ _MONTH = "{month}"
 
 @dataclass(frozen=True)
 class ReportFacts:
-    """What the page says about itself: which publication it shows, made when, from what, checked how.
+    """The publication that a page shows: number, time, revision, months and checks.
 
     `published_at` has a zone or is UTC; `billing_months` are 'YYYY-MM'. Each check is a mapping with table,
     period (None for a table kept whole), check, severity, passed, unexpected_count and sample (rows by column
@@ -56,9 +55,9 @@ class ReportFacts:
 
 
 def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
-    """What a page says of the publication it shows, about `month` (YYYY-MM) or the newest delivered.
+    """The facts of a publication, about `month` (YYYY-MM) or the newest delivered month.
 
-    UsageError for a month that nobody delivered.
+    UsageError for a month that is not delivered.
     """
     months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
     return ReportFacts(
@@ -73,7 +72,7 @@ def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
 
 def _first_day(month: str | None, delivered: Sequence[str]) -> date:
     if month is not None and month not in delivered:
-        raise UsageError(f"--month {month} is no delivered billing month; they are {', '.join(delivered)}.")
+        raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(delivered)}.")
     return date.fromisoformat(f"{month or delivered[-1]}-01")
 
 
@@ -89,19 +88,19 @@ class Answered:
 def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
 
-    `query` runs a SELECT over the marts by their bare names; a part of the page whose mart it does not know
+    `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
     says so. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
     fails on a mart that exists.
     """
-    told = answered(report, query, facts.month)
+    report_rows = answered(report, query, facts.month)
     page = (
         templates(report)
         .get_template(TEMPLATE)
         .render(
-            title=told.title,
+            title=report_rows.title,
             facts=facts,
-            missing=told.missing,
-            currencies=[row["currency"] for row in told.rows.get("totals", [])],
+            missing=report_rows.missing,
+            currencies=[row["currency"] for row in report_rows.rows.get("totals", [])],
             bucket_meanings=BUCKETS,
             warnings=failed_checks(facts.checks, "warn"),
             errors=failed_checks(facts.checks, "error"),
@@ -110,29 +109,29 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             ledger_chart=charts.ledger_chart,
             waterfall_chart=charts.waterfall_chart,
             break_even_chart=charts.break_even_chart,
-            heat_map=heat_map,
-            **told.rows,
+            heat_map=charts.heat_map,
+            **report_rows.rows,
         )
     )
     return minuses(page).strip() + "\n"
 
 
 def answered(report: str, query: Query, month: date | None = None) -> Answered:
-    """What a report asks, answered from the marts; about `month`, if a monthly one. Raises as `render_report` does."""
+    """The rows of a report from the marts; about `month`, if it is monthly. Raises as `render_report` does."""
     plan = _plan(report)
     queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in plan["queries"].items()}
     return Answered(plan["title"], *answers(_plan_file(report), queries, query))
 
 
 def sheets_of(report: str) -> int | None:
-    """How many sheets a report takes on paper at most; None for as many as it needs."""
+    """The most pages of a report as PDF; None for no limit."""
     return _plan(report).get("sheets")
 
 
 def _plan(report: str) -> dict[str, Any]:
     file = _plan_file(report)
     if not file.is_file():
-        raise UsageError(f"There is no report {report}; choose one of {', '.join(known_reports())}.")
+        raise UsageError(f"Report {report} not found; choose one of {', '.join(known_reports())}.")
     return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
@@ -141,7 +140,7 @@ def _plan_file(report: str) -> Path:
 
 
 def templates(report: str) -> jinja2.Environment:
-    """The templates of a report; what they are given is text, never markup."""
+    """The templates of a report; their values are text, never markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([resources.DASHBOARDS / report, resources.DASHBOARDS]),
         autoescape=True,
@@ -183,7 +182,7 @@ def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[
     for name, sql in queries.items():
         marts = tables_in(sql)
         if len(marts) != 1:
-            raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; let it read exactly one.")
+            raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; it must read exactly one.")
         mart = marts[0]
         if mart not in known:
             known[mart] = _exists(mart, query)

@@ -36,7 +36,7 @@ def reprice(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Reprice a comparison to another date: a workload by its hours, a published claim by its prices."""
+    """Reprice a comparison to the list prices of another date."""
     form = form_of(as_json, as_csv)
     if table is not None:
         if workload is not None or claim is not None or at is not None:

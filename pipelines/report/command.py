@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def report(
     config: Config = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write; default: report.html, or KIND.html.")
+        Path | None, typer.Option("--out", help="File to write. Default: report.html, or KIND.html.")
     ] = None,
     as_of: AsOf = None,
     kind: Annotated[
         str, typer.Option("--kind", help="training_cost, savings, commitments or expectations.")
     ] = "training_cost",
     month: Annotated[
-        str | None, typer.Option("--month", help="Month of a monthly report, YYYY-MM; default: the newest.")
+        str | None, typer.Option("--month", help="Month of a monthly report, YYYY-MM. Default: the newest.")
     ] = None,
     pdf: Annotated[Path | None, typer.Option("--pdf", help="Also write the report as a PDF to this file.")] = None,
     pack: Annotated[
@@ -35,7 +35,7 @@ def report(
         bool, typer.Option("--bundle", help="Include the bill lines in the pack, so that it can be verified offline.")
     ] = False,
 ) -> None:
-    """Write a report of the current publication, or of an earlier one, as one HTML page."""
+    """Write a report as one HTML page, a PDF or an evidence pack."""
     if bundle and not pack:
         raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
     settings, console = settings_of(config), Console()

@@ -1,4 +1,4 @@
-"""Records what a training job does as trainledger run events; standard library only, and never in training's way."""
+"""Records the events of a training job for trainledger; standard library only, never blocks training."""
 
 from trainledger_recorder.callbacks import HuggingFaceCallback, LightningCallback
 from trainledger_recorder.recorder import Recorder

@@ -22,7 +22,7 @@ except ImportError:
 
 
 class HuggingFaceCallback(_TrainerCallback):  # type: ignore[misc,valid-type]
-    """Tells epochs, saves and evaluations of a `transformers.Trainer`, given in its `callbacks`."""
+    """Records epochs, saves and evaluations of a `transformers.Trainer`; add it to `callbacks`."""
 
     def __init__(self, run: Recorder):
         self._run = run
@@ -46,7 +46,7 @@ class HuggingFaceCallback(_TrainerCallback):  # type: ignore[misc,valid-type]
 
 
 class LightningCallback(_Callback):  # type: ignore[misc,valid-type]
-    """Tells epochs, saves and evaluations of a Lightning `Trainer`, given in its `callbacks`."""
+    """Records epochs, saves and evaluations of a Lightning `Trainer`; add it to `callbacks`."""
 
     def __init__(self, run: Recorder):
         self._run = run
@@ -63,7 +63,7 @@ class LightningCallback(_Callback):  # type: ignore[misc,valid-type]
                 self._run.evaluation(str(name), float(value), step=trainer.global_step)
 
     def on_save_checkpoint(self, trainer: Any, module: Any, checkpoint: Any) -> None:
-        # The file is written after this: the next moment that is told shows it is there.
+        # The file is written after this: the next event shows that it exists.
         self._run.heartbeat(step=trainer.global_step)
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any, **__: Any) -> None:

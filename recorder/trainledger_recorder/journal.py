@@ -1,4 +1,4 @@
-"""One append-only file of JSON lines, made durable and copied to S3 by a thread that nobody waits for."""
+"""One append-only file of JSON lines, made durable and copied to S3 by a background thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Journal:
 
     def __init__(self, path: Path, upload: str | None, every_seconds: float):
         self._path, self._upload, self._every = path, upload, every_seconds
-        self._complained: set[str] = set()
+        self._warned: set[str] = set()
         self._dirty = False
         self._done = threading.Event()
         self._lock = threading.Lock()
@@ -27,11 +27,11 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
-            self.complain(f"{path} cannot be written ({error.strerror}); nothing is recorded")
+            self.warn(f"{path} cannot be written ({error.strerror}); nothing is recorded")
         self._thread: threading.Thread | None = None
 
     def start(self, *chores: Callable[[], None]) -> None:
-        """Begin the work nobody waits for, with `chores` first."""
+        """Start the background thread, with `chores` first."""
         self._thread = threading.Thread(target=self._work, args=(chores,), name="trainledger-recorder", daemon=True)
         self._thread.start()
 
@@ -45,12 +45,12 @@ class Journal:
                     os.write(self._file, line.encode())
                     self._dirty = True
         except Exception as error:  # Whatever it is, training goes on.
-            self.complain(f"an event is lost ({type(error).__name__}: {error})")
+            self.warn(f"an event is lost ({type(error).__name__}: {error})")
 
-    def complain(self, what: str) -> None:
-        """Say once what does not work."""
-        if what not in self._complained:
-            self._complained.add(what)
+    def warn(self, what: str) -> None:
+        """Log a problem once."""
+        if what not in self._warned:
+            self._warned.add(what)
             log.warning("trainledger recorder: %s.", what)
 
     def close(self, patience_seconds: float) -> None:
@@ -75,7 +75,7 @@ class Journal:
         try:
             what()
         except Exception as error:  # Whatever it is, training goes on.
-            self.complain(f"{type(error).__name__}: {error}")
+            self.warn(f"{type(error).__name__}: {error}")
 
     def _keep(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Which rank of which attempt this process is, by what launched it."""
+"""The rank and the attempt of this process, from the environment of its launcher."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _ATTEMPTS = ("AWS_BATCH_JOB_ATTEMPT",)
 
 
 def rank(environment: Mapping[str, str]) -> int:
-    """The rank among all processes; 0 where nothing says."""
+    """The rank among all processes; 0 where unknown."""
     return _first(environment, _RANKS) or 0
 
 
 def local_rank(environment: Mapping[str, str]) -> int:
-    """The rank among this node's processes; 0 where nothing says."""
+    """The rank among this node's processes; 0 where unknown."""
     return _first(environment, _LOCAL_RANKS) or 0
 
 
 def attempt(environment: Mapping[str, str], folder: Path, own_rank: int) -> int:
     """The number of this attempt, from 1: as launched, but never one this rank has already written a file for."""
-    told = _first(environment, _ATTEMPTS)
-    if told is None:
+    number = _first(environment, _ATTEMPTS)
+    if number is None:
         restarts = [_first(environment, (name,)) for name in _RESTARTS]
-        told = 1 + max((count for count in restarts if count is not None), default=0)
+        number = 1 + max((count for count in restarts if count is not None), default=0)
     written = [int(path.parent.name.partition("-")[2]) for path in folder.glob(f"attempt-*/rank-{own_rank}.jsonl")]
-    return max([told, *(number + 1 for number in written)])
+    return max([number, *(earlier + 1 for earlier in written)])
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> int | None:

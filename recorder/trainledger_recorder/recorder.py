@@ -21,7 +21,7 @@ class Recorder:
     """Writes one run's events to `folder/<run_id>/attempt-<n>/rank-<r>.jsonl` and copies them to `upload` (s3://...).
 
     `facts` are the fields of a `run_started` event: model, dataset, seq_len, target_metric and so on. `environment` and
-    `imds` are the process's own unless given. Nothing here raises once the run id is sound, and nothing waits for the
+    `imds` default to those of the process. Nothing here raises once the run id is sound, and nothing waits for the
     network but the end, for `patience_seconds` at most.
     """
 
@@ -59,8 +59,8 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         if self.rank == 0:
-            self._tell("run_started", at=self._started_at, **self._facts)
-        self._tell("attempt_started", at=self._started_at)
+            self._write("run_started", at=self._started_at, **self._facts)
+        self._write("attempt_started", at=self._started_at)
         self._journal.start(*[self._join] if self._is_first_of_node else [])
         return self
 
@@ -76,16 +76,16 @@ class Recorder:
     def close(self, reason: str = "completed", status: str = "completed") -> None:
         """End the attempt and the run. A run that is started again after this is open again."""
         if self._is_first_of_node and self._resource:
-            self._tell("resource_left", resource=self._resource)
-        self._tell("attempt_ended", reason=reason)
+            self._write("resource_left", resource=self._resource)
+        self._write("attempt_ended", reason=reason)
         if self.rank == 0:
-            self._tell("run_ended", status=status)
+            self._write("run_ended", status=status)
         self._journal.close(self._patience)
 
     def attached(self, resource: str) -> None:
         """A volume or file system (`vol-…`, `fs-…`) this node has, from now until the attempt ends."""
         if self._is_first_of_node:
-            self._tell("resource_joined", resource=resource)
+            self._write("resource_joined", resource=resource)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -111,7 +111,7 @@ class Recorder:
 
     @contextmanager
     def checkpoint(self, *, step: int, uri: str | os.PathLike[str], resumable: bool = True) -> Iterator[None]:
-        """A blocking save: saved when the block ends, stalled as long as it took. A save that raises tells nothing."""
+        """A blocking save: saved when the block ends, stalled as long as it took. A failed save records nothing."""
         began, started_at = time.monotonic(), now()
         yield
         self.checkpoint_saved(
@@ -142,8 +142,8 @@ class Recorder:
             self._lead("evaluation", metric=metric, value=float(value), step=step, split=split)
 
     def heartbeat(self, *, step: int | None = None, tokens_seen: float | None = None) -> None:
-        """Still at work: the end of a run that is killed is inferred from the last of these."""
-        self._tell("heartbeat", step=step, tokens_seen=tokens_seen)
+        """The run is still working: the end of a killed run is inferred from its last heartbeat."""
+        self._write("heartbeat", step=step, tokens_seen=tokens_seen)
 
     def is_interrupted(self) -> bool:
         """Whether AWS takes this spot instance back within two minutes; asks the metadata service."""
@@ -154,20 +154,20 @@ class Recorder:
 
     def _join(self) -> None:
         try:
-            told = identity(self._environment, self._imds)
+            fields = identity(self._environment, self._imds)
         except NoIdentity as error:
-            self._journal.complain(f"the machine is unknown: {error}")
+            self._journal.warn(f"the instance is unknown: {error}")
             return
-        self._resource = told["resource"]
+        self._resource = fields["resource"]
         share = {"node_rank": self.rank, "accelerators_used": self._accelerators_used}
-        self._tell("resource_joined", at=self._started_at, **share, **told)
+        self._write("resource_joined", at=self._started_at, **share, **fields)
 
     def _lead(self, event: str, **fields: object) -> None:
-        """What all ranks do together is told once."""
+        """An event of all ranks together, recorded once."""
         if self.rank == 0:
-            self._tell(event, **fields)
+            self._write(event, **fields)
 
-    def _tell(self, event: str, at: str | None = None, **fields: object) -> None:
+    def _write(self, event: str, at: str | None = None, **fields: object) -> None:
         attempt = {} if event in ("run_started", "run_ended") else {"attempt": self.attempt}
         self._journal.write({"event": event, "run_id": self.run_id, **attempt, "at": at or now(), **fields})
 

@@ -227,7 +227,7 @@ def test_a_filter_is_reached_and_asked_by_keyboard_alone(browser: Any, site: Sit
 
 def test_a_figure_leads_to_the_lines_behind_it(seen: Visit) -> None:
     seen.open("/runs")
-    seen.page.get_by_role("link", name="$80.00, trn-1: what it rests on").click()
+    seen.page.get_by_role("link", name="$80.00, trn-1: its bill lines").click()
     assert "The sums agree to the last digit at every level" in seen.page.locator("main").inner_text()
     assert seen.page.locator("h1").inner_text() == "What trn-1 rests on"
 

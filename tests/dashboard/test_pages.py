@@ -170,7 +170,7 @@ def test_written_pages_lead_to_each_other_alone(
     """Every page of the menu, July and August of the ledger, and the 2 dearest of the 3 runs: gpu-1 and trn-1."""
     config = str(company.config)
     said = run_command(capsys, "dashboard", "--export", str(tmp_path), "--run-pages", "2", "--config", config)
-    assert said.code == 0 and "--run-pages 3 gives every one" in said.out
+    assert said.code == 0 and "--run-pages 3 writes all" in said.out
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
     plain = {"index.html", "runs.html", "sides.html", "commitments.html", "bill.html", "explain.html"}
     plain |= {"dictionary.html", "lineage.html", "ledger.html", "ledger-2026-07.html"}

@@ -44,7 +44,7 @@ def test_a_good_ledger_has_nothing_wrong(tmp_path: Path) -> None:
     bill = {check: finding.message for (subject, check), finding in findings.items() if subject == "billing payer"}
     assert bill["kind"] == "CUR 2.0, according to its manifest."
     assert bill["months"] == "2026-07, 1 month without a gap."
-    assert bill["hourly"] == "usage comes by the hour (2026-07)."
+    assert bill["hourly"] == "usage lines are hourly (2026-07)."
     assert bill["resource ids"] == "100% of usage lines name one."
     # From 11:00 on the 3rd to noon of the 4th.
     assert bill["newest usage"] == "2026-07-03 11:00 UTC, 25 hours ago."

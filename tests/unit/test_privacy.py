@@ -19,8 +19,6 @@ from pipelines.config.policy import Privacy
 from pipelines.config.settings import load_settings
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.printed import page_of
-from pipelines.present.render import answered, facts_of
 from pipelines.warehouse.pseudonyms import Pseudonyms
 
 Captured = pytest.CaptureFixture[str]
@@ -115,12 +113,6 @@ def test_nothing_that_leaves_names_an_account_or_a_user(
             if name.endswith(".parquet"):
                 assert_veiled(frame_text(archive.read(name)))
         assert not [name for name in archive.namelist() if name.startswith(("records/", "before/", "bills/", "runs/"))]
-    # The printed page is compressed: what it is set from is looked at instead.
-    warehouse = Warehouse(load_settings(config))
-    published = published_of(warehouse)
-    with open_marts(warehouse, published) as marts:
-        facts = facts_of(published)
-        assert_veiled(str(page_of("training_cost", answered("training_cost", marts.query, facts.month), facts)))
     for mart in (config.parent / "warehouse" / "tables" / "marts").rglob("*.parquet"):
         assert_veiled(frame_text(mart))
 

@@ -74,7 +74,7 @@ def test_comparison_shows_three_bases(page: str) -> None:
 def test_ledger_by_bucket_and_month(page: str) -> None:
     ledger = part(page, "ledger")
     # 300 of 1600 + 560 + 1440 + 212.40 + 131.36 + 300 + 57.50 + 80 + 0 = 4381.26 is 6.8 %.
-    assert "reserved capacity and Capacity Blocks that ran nothing $300 6.8% $600 $150 8.0" in ledger
+    assert "reserved capacity and Capacity Blocks without instances $300 6.8% $600 $150 8.0" in ledger
     assert "everything else on the bill $0 0.0% n/a $0 8.0" in ledger
     assert "June 2026 $1,600 $212 $0 $0 $0 $80 $0 $1,892" in ledger
     assert "July 2026 $2,000 $0 $131 $300 $58 $0 $0 $2,489" in ledger
@@ -82,12 +82,12 @@ def test_ledger_by_bucket_and_month(page: str) -> None:
 
 def test_the_daily_chart_says_what_it_leaves_out(page: str, render: Render) -> None:
     # 80 shared + 0 other of 4381.26 is 1.8 %; no day is older than 92.
-    assert "Not drawn is 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
+    assert "Not shown is 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
     marts = example()
     # 120 days of 10: 92 are drawn, 28 are not; with 120 shared on the last, 400 of 1,320 is 30.3 %.
     days = [charge(date(2026, 1, 1) + timedelta(n), "run", "10") for n in range(120)]
     marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 4, 30), "shared", "120", "none")]
-    said = "Not drawn is 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
+    said = "Not shown is 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
     assert said in part(render(marts), "ledger")
 
 
@@ -147,7 +147,7 @@ def test_runs_waste_unattributed_and_reconciliation(page: str) -> None:
 
 def test_warnings_are_listed_with_counts_and_rows(page: str) -> None:
     text = part(page, "warnings")
-    assert "All 1 check that guard publishing passed. 1 milder check raised a warning" in text
+    assert "All 1 check of severity error passed. 1 other check raised a warning" in text
     # 3 in June and 4 in July.
     assert "Unknown charge type stg_aws__line_item, June and July 2026: 7 rows" in text
     assert "EdpDiscountV2 2" in text
@@ -199,7 +199,7 @@ def test_page_is_self_contained_deterministic_and_small(page: str, render: Rende
 @pytest.mark.parametrize(
     ("marts", "sentences"),
     [
-        pytest.param({}, ["Not known", "Cannot be said", "This publication has no ledger"], id="no marts"),
+        pytest.param({}, ["Not known", "Not enough evidence", "This publication has no ledger"], id="no marts"),
         pytest.param(
             {mart: [] for mart in example()},
             ["Not known", "No training run is recorded", "No bill has been delivered yet"],
@@ -212,8 +212,8 @@ def test_page_is_self_contained_deterministic_and_small(page: str, render: Rende
                 "mart_silicon_comparison": [],
             },
             [
-                "No run used Trainium: there is nothing to set beside the GPU runs",
-                "Workloads on one kind of silicon",
+                "No run used Trainium: there is nothing to compare the GPU runs with",
+                "Workloads on one accelerator family",
             ],
             id="no Trainium runs",
         ),
@@ -248,7 +248,7 @@ def test_page_is_self_contained_deterministic_and_small(page: str, render: Rende
         ),
         pytest.param(
             example() | {"mart_cost_ledger_daily": [charge(date(2026, 7, 10), "run", "5")]},
-            ["None seen unused", "Either all of it was used, or there is none"],
+            ["No unused commitment found", "Either all of it was used, or there is none"],
             id="no commitments",
         ),
         pytest.param(
@@ -339,11 +339,11 @@ def test_unused_commitments_are_not_told_where_the_bill_does_not_say(render: Ren
     marts["mart_cost_ledger_daily"] = [
         row for row in marts["mart_cost_ledger_daily"] if row["bucket"] not in ("commitment_unused", "capacity_unused")
     ]
-    assert "None seen unused" in words(render(marts))
+    assert "No unused commitment found" in words(render(marts))
     marts["mart_invoice_reconciliation_monthly"][0]["commitment_timing_usd"] = Decimal(1500)
     page = words(render(marts))
-    assert "Not told by the bill" in page and "None seen unused" not in page
-    assert "It has $1,500 of commitment fees and does not say what drew on them" in page
+    assert "Not reported by AWS" in page and "No unused commitment found" not in page
+    assert "The bill has $1,500 of commitment fees without the usage they covered" in page
 
 
 def test_one_invoice_of_two_sellers_is_told_apart(render: Render) -> None:

@@ -104,7 +104,7 @@ def test_page_one_says_the_verdict_and_the_saving_in_a_sentence(page: str) -> No
     ("changed", "sentence"),
     [
         pytest.param({"mart_savings_monthly": []}, "; no saving is claimed for July 2026.", id="no baseline"),
-        pytest.param({"mart_silicon_comparison": []}, "Whether Trainium is cheaper cannot be said", id="one-sided"),
+        pytest.param({"mart_silicon_comparison": []}, "Whether Trainium is cheaper is unknown", id="one-sided"),
         pytest.param(
             {"mart_invoice_reconciliation_monthly": []},
             "The bill of July 2026 has no invoice in this publication: nothing below is tied to a bill.",
@@ -132,7 +132,7 @@ def test_a_unit_is_told_to_its_target_too(page: str) -> None:
 def test_break_even_is_drawn_and_told_beside_what_was_planned(page: str) -> None:
     money = part(page, "money")
     assert "to trn1 llama-3.1-8b; saving measured $9,000 $300.00 30 runs (20 runs to 45 runs) 23 Jan 2027" in money
-    assert "Realised and planned since each port began, for the runs there were" in money
+    assert "Realized and planned since each port began, for the runs there were" in money
     assert "to trn1 2 $500 $640 −$8,360" in money
     assert 'aria-label="Break-even of to trn1: 30 runs (20 runs to 45 runs)' in page
 

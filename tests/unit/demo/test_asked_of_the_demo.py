@@ -111,7 +111,7 @@ def test_a_month_without_a_baseline_claims_nothing(marts: Engine, published: Pub
 
 
 def test_a_month_nobody_delivered_is_refused(marts: Engine, published: Publication) -> None:
-    with pytest.raises(UsageError, match="2026-05 is no delivered billing month; they are 2026-06, 2026-07"):
+    with pytest.raises(UsageError, match="2026-05 is not a delivered billing month; choose one of 2026-06, 2026-07"):
         report_page(marts, published, "savings", "2026-05")
 
 
