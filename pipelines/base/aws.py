@@ -1,9 +1,17 @@
-"""A boto3 session that shares AWS's service descriptions with every other session of this process."""
+"""Clients of AWS, and the errors of their calls in one sentence."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
+
+from pipelines.base.errors import SourceError, UnreachableError, UsageError
+
+_DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException")
+_STALE = ("AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId",
+          "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException")  # fmt: skip
 
 
 def aws_session(profile: str | None = None, region: str | None = None) -> Any:
@@ -22,3 +30,61 @@ def _loader(data_path: str | None) -> Any:
     from botocore.loaders import create_loader
 
     return create_loader(data_path)
+
+
+def connect(
+    service: str,
+    where: str,
+    *,
+    endpoint_url: str | None,
+    region: str | None,
+    profile: str | None,
+    hurried: bool = False,
+    **config: Any,
+) -> tuple[Any, Any]:
+    """A boto3 session and a client of it for what `where` names; a `hurried` one soon gives up.
+
+    Raises UsageError for a profile, region or endpoint that does not exist.
+    """
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    retries = {"mode": "standard", "max_attempts": 1 if hurried else 5}
+    connect_timeout, read_timeout = (3, 20) if hurried else (10, 60)
+    settings = Config(retries=retries, connect_timeout=connect_timeout, read_timeout=read_timeout, **config)  # pyright: ignore[reportArgumentType]
+    try:
+        session = aws_session(profile, region)
+        return session, session.client(service, endpoint_url=endpoint_url, config=settings)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    except (BotoCoreError, ValueError) as error:
+        raise UsageError(f"{where}: {sentence_of(error)}; check profile, region and endpoint_url.") from None
+
+
+@contextmanager
+def requesting(where: str, permission: str) -> Iterator[None]:
+    """Turn AWS's errors into SourceError with the permission or the fix; UnreachableError if a later try may work."""
+    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+    try:
+        yield
+    except ClientError as error:
+        code = code_of(error)
+        if code in _DENIED:
+            raise SourceError(f"{where}: access is denied; grant {permission}.") from error
+        if code in _STALE:
+            raise SourceError(f"{where}: the credentials are not accepted; renew them or check `profile`.") from error
+        raise UnreachableError(f"{where}: {permission} answered {code}; try again later.") from error
+    except NoCredentialsError as error:
+        raise SourceError(f"{where}: no AWS credentials found; set up a profile or an instance role.") from error
+    except BotoCoreError as error:
+        fix = "check the network, the region and `endpoint_url`"
+        raise UnreachableError(f"{where} did not answer {permission} ({sentence_of(error)}); {fix}.") from error
+
+
+def code_of(error: Exception) -> str:
+    """AWS's name for an error; empty where no answer came."""
+    return getattr(error, "response", {}).get("Error", {}).get("Code", "")
+
+
+def sentence_of(error: Exception) -> str:
+    """The first line of an error's message."""
+    return str(error).rstrip(".").splitlines()[0]

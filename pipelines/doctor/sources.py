@@ -16,8 +16,7 @@ from pipelines.doctor.aws import may_describe_capacity
 from pipelines.doctor.finding import Finding, bucket_arn, failed, object_arn
 from pipelines.ingest.inventory.commitments import read_commitments
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
-from pipelines.ingest.inventory.reservation_file import reservation_files
-from pipelines.ingest.inventory.reservations import read_reservations
+from pipelines.ingest.inventory.reservations import read_reservations, reservation_files
 from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.warehouse.publication import Publications
 from pipelines.warehouse.storage import Store

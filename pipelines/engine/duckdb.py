@@ -13,6 +13,7 @@ import duckdb
 import polars as pl
 
 from pipelines.base.errors import EngineError
+from pipelines.base.sql import identifier, quoted
 from pipelines.engine.base import Engine
 from pipelines.engine.damage import explained
 
@@ -22,23 +23,8 @@ ROW_GROUP_ROWS = 122_880
 _SMALL_BYTES = 8 << 20
 
 _SESSION = ("set timezone = 'UTC'", "set enable_progress_bar = false")
-
-
-NUL = "\0"
 # Days since 1970 of the first and the last day of the calendar.
 _CALENDAR = (date.min.toordinal() - date(1970, 1, 1).toordinal(), date.max.toordinal() - date(1970, 1, 1).toordinal())
-
-
-def quoted(name: str | Path) -> str:
-    """A SQL string literal."""
-    text = "'" + str(name).replace("'", "''") + "'"
-    # A query ends at a NUL, wherever it stands.
-    return f"""({text.replace(NUL, "' || chr(0) || '")})""" if NUL in text else text
-
-
-def _identifier(name: str) -> str:
-    """A SQL identifier, quoted: the names of columns come from delivered files and may contain anything."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def file_list(files: Sequence[Path]) -> str:
@@ -100,7 +86,7 @@ class DuckDBEngine(Engine):
             return
         # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
         types = self.types(relation).items()
-        instants = [_identifier(column) for column, kind in types if kind == "TIMESTAMP WITH TIME ZONE"]
+        instants = [identifier(column) for column, kind in types if kind == "TIMESTAMP WITH TIME ZONE"]
         naive = ", ".join(f"make_timestamp(epoch_us({column})) as {column}" for column in instants)
         self.view_sql(name, f"select * {f'replace ({naive}) ' if naive else ''}from {relation}")
         self._relations[name] = relation

@@ -124,7 +124,7 @@ def test_an_edit_of_a_module_rebuilds_just_the_tables_it_makes(
         ("pipelines.analysis.checkpoint_interval", {"detail/detail_checkpoint_advice"}),
         ("pipelines.ingest.billing.values", {"raw/aws_cur_line_item", "raw/aws_focus_line_item"}),
         ("pipelines.ingest.runs.wandb", {f"raw/{name} of wandb" for name in RAW_TABLES}),
-        ("pipelines.ingest.inventory.commitment_api", {"raw/aws_commitment"}),
+        ("pipelines.ingest.inventory.commitments", {"raw/aws_commitment"}),
         ("pipelines.base.console", set()),
         ("pipelines.config.settings", set()),
         ("pipelines.base.version", set()),

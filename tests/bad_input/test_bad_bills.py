@@ -44,7 +44,7 @@ def with_row(ledger: Ledger, number: int, change: Callable[[str], str]) -> bytes
         pytest.param(lambda x: b"", rf"{BILL} is empty; have it delivered again", id="empty"),
         pytest.param(lambda x: packed(""), rf"{BILL} is empty, without even a header", id="empty inside"),
         pytest.param(lambda x: b"hello", rf"{BILL} has no column bill_payer_account_id", id="something else"),
-        pytest.param(lambda x: b"PAR1 and no more", rf"{BILL} is no whole Parquet file", id="truncated Parquet"),
+        pytest.param(lambda x: b"PAR1 and no more", rf"{BILL} is not a complete Parquet file", id="truncated Parquet"),
         *(
             pytest.param(
                 lambda x, code=code: gzip.compress(text_of(x).encode(code)), rf"{BILL} is UTF-16 text", id=code
@@ -111,7 +111,7 @@ def test_a_parquet_column_of_the_wrong_type(ledger: Ledger) -> None:
         ("[]", "is not a JSON object"),
         ('{"executionId": "x"}', "has no list dataFiles or reportKeys"),
         ('{"executionId": "x", "dataFiles": "all"}', "has no list dataFiles or reportKeys"),
-        ('{"executionId": "x", "dataFiles": ["s3://b/export/../../../etc/passwd"]}', "is no plain path"),
+        ('{"executionId": "x", "dataFiles": ["s3://b/export/../../../etc/passwd"]}', "is not a plain path"),
         ('{"executionId": "x", "dataFiles": ["file:///etc/passwd"]}', "is not an S3 address"),
         ('{"dataFiles": []}', "neither executionId nor assemblyId"),
     ],

@@ -100,7 +100,7 @@ def test_a_file_that_is_not_text(ledger: Ledger) -> None:
 def test_a_kind_of_runs_that_is_not_read(ledger: Ledger) -> None:
     ledger.configure('kind = "events"', 'kind = "notebook"')
     assert ledger.refused(2) == (
-        "[[runs]] jobs: kind 'notebook' is not read; write one of "
+        "[[runs]] jobs: kind 'notebook' is not supported; write one of "
         "checkpoints, events, kubernetes, lightning, mlflow, mllog, sagemaker, slurm, trainer_state, wandb."
     )
 

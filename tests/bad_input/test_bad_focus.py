@@ -46,7 +46,7 @@ def deliver(ledger: Ledger, content: bytes, file: str = "f-00001.csv.gz", column
         pytest.param(packed(text_of().encode())[:-30], rf"{FILE} is cut short or damaged", id="truncated"),
         pytest.param(
             packed(text_of().replace("BilledCost", "Billed").encode()),
-            rf"{FILE} has no column billed_cost; it is not a whole FOCUS export",
+            rf"{FILE} has no column billed_cost; it is not a complete FOCUS export",
             id="without BilledCost",
         ),
         pytest.param(
@@ -62,7 +62,7 @@ def deliver(ledger: Ledger, content: bytes, file: str = "f-00001.csv.gz", column
         *(
             pytest.param(
                 packed(text_of(LINE, {**LINE, column: ""}).encode()),
-                rf"{FILE}, row 3 \(the header is row 1\), column {column}: there is no amount; mend that value",
+                rf"{FILE}, row 3 \(the header is row 1\), column {column}: the amount is missing; fix that value",
                 id=f"no {column}",
             )
             for column in ("BilledCost", "EffectiveCost")
@@ -86,7 +86,7 @@ def test_a_file_that_is_no_focus_bill(ledger: Ledger, content: bytes, said: str)
 
 def test_truncated_parquet(ledger: Ledger) -> None:
     deliver(ledger, focus_parquet(focus_lines([LINE], JUNE))[:-20], "f-00001.parquet")
-    assert re.search(r"f-00001\.parquet is no whole Parquet file", ledger.refused(3))
+    assert re.search(r"f-00001\.parquet is not a complete Parquet file", ledger.refused(3))
 
 
 def test_parquet_with_text_for_a_cost(ledger: Ledger) -> None:
@@ -118,7 +118,7 @@ def test_tags_that_are_broken_json_cost_no_dollar(ledger: Ledger) -> None:
     # Six hours of July and two of June.
     assert Decimal(answer.out.splitlines()[-1]) == Decimal("440.32")
     record = (ledger.root / "warehouse/publications/000002.json").read_text()
-    assert re.search(r"1 values of Tags are not what it should hold \(first '\{[^\n]*in row 3\)", record)
+    assert re.search(r"1 values of Tags cannot be read \(first '\{[^\n]*in row 3\)", record)
 
 
 @pytest.mark.parametrize("column", ["BilledCost", "EffectiveCost"])
@@ -126,7 +126,7 @@ def test_parquet_without_an_amount(ledger: Ledger, column: str) -> None:
     """FOCUS allows neither to be null; a zero of ours would be a guess."""
     lines = focus_lines([LINE, {**LINE, column: ""}], JUNE)
     deliver(ledger, focus_parquet(lines), "f-00001.parquet")
-    assert re.search(rf"f-00001\.parquet, row 2, column {column}: there is no amount", ledger.refused(3))
+    assert re.search(rf"f-00001\.parquet, row 2, column {column}: the amount is missing", ledger.refused(3))
 
 
 # Values outside the sets FOCUS allows (facts aws-billing 1.4).
@@ -150,7 +150,7 @@ def test_words_focus_does_not_know_are_told_by_name_and_count(tmp_path: Path, fo
     told = " ".join(raw.warnings)
     assert len(raw.warnings) == len(ODD)
     for name, word in ODD.items():
-        assert re.search(rf"2 values of {snake(name)} are none of [\w, -]+ \(most often '{word}'\)", told), told
+        assert re.search(rf"2 values of {snake(name)} are not among [\w, -]+ \(most often '{word}'\)", told), told
 
 
 def test_a_focus_file_under_a_manifest_without_columns_is_named(ledger: Ledger) -> None:

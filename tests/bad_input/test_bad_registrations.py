@@ -57,7 +57,7 @@ def test_nothing_is_registered_where_nothing_is_configured() -> None:
 @pytest.mark.parametrize(
     ("texts", "sentences"),
     [
-        pytest.param([GOOD.replace("planned_runs = 3\n", "")], ["'planned_runs' is missing"], id="missing field"),
+        pytest.param([GOOD.replace("planned_runs = 3\n", "")], ["'planned_runs': it is missing"], id="missing field"),
         pytest.param([GOOD + "marign = 1\n"], ["[[registration]] first", "unknown key 'marign'"], id="misspelt field"),
         pytest.param([GOOD.replace("0.02", "-0.02")], ["'quality_margin'", "greater than or equal to 0"], id="margin"),
         pytest.param([GOOD.replace("0.02", "nan")], ["'quality_margin'", "finite"], id="margin that is no number"),
@@ -65,10 +65,12 @@ def test_nothing_is_registered_where_nothing_is_configured() -> None:
         pytest.param([GOOD.replace("2026-06-20", '"soon"')], ["'registered_on'", "day such as"], id="date in words"),
         pytest.param([GOOD.replace("2026-06-20", "20260620")], ["'registered_on'", "day such as"], id="date as number"),
         pytest.param([GOOD.replace("= 3", "= 0")], ["'planned_runs'"], id="no runs planned"),
-        pytest.param(["[registration]\nname = 1\n"], ["'registration'", "double brackets"], id="single brackets"),
+        pytest.param(
+            ["[registration]\nname = 1\n"], ["registration is not a list", "double brackets"], id="single brackets"
+        ),
         pytest.param(["[[registration"], ["not valid TOML"], id="not TOML"),
         pytest.param([f"a{'.a' * 5_000} = 1\n{GOOD}"], ["0.toml is nested more than 100 levels deep"], id="too deep"),
-        pytest.param([GOOD, GOOD], ["first stands in", "as well"], id="twice the same name"),
+        pytest.param([GOOD, GOOD], ["first is also in", "another name"], id="twice the same name"),
         pytest.param([GOOD, LATER], ["first and second", "workload llama", "contradict"], id="two of one workload"),
         pytest.param(
             [LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis')],
@@ -82,11 +84,11 @@ def test_nothing_is_registered_where_nothing_is_configured() -> None:
         ),
         pytest.param([GOOD, EXCLUDED.replace('"first"', '"third"')], ["run-7 cites registration third"], id="uncited"),
         pytest.param(
-            [EXCLUDED.replace('registration = "first"\n', "")], ["'registration' is missing"], id="cites none"
+            [EXCLUDED.replace('registration = "first"\n', "")], ["'registration': it is missing"], id="cites none"
         ),
         pytest.param([GOOD, EXCLUDED.replace('"bad node"', '""')], ["[[exclusion]] run-7", "'reason'"], id="no reason"),
         pytest.param([GOOD, EXCLUDED.replace("07-02", "06-02")], ["before the registration"], id="excluded before"),
-        pytest.param([GOOD, EXCLUDED, EXCLUDED], ["run-7 is told twice"], id="excluded twice"),
+        pytest.param([GOOD, EXCLUDED, EXCLUDED], ["run-7 occurs twice"], id="excluded twice"),
         pytest.param(
             [GOOD + 'pairs = [{gpu = "g", trainium = "t"}, {gpu = "g", trainium = "u"}]\n'],
             ["names run g in two pairs"],
@@ -127,7 +129,7 @@ def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path:
     with pytest.raises(SourceError, match="registration first was changed after it was recorded"):
         build_warehouse(config)
     file.unlink()
-    with pytest.raises(SourceError, match="first was recorded and is gone"):
+    with pytest.raises(SourceError, match="first was recorded and is missing"):
         build_warehouse(config)
     assert builder.lake.current() == published
     file.write_text(GOOD)

@@ -57,12 +57,12 @@ def test_a_line_that_is_no_event(ledger: Ledger, line: str | bytes | dict[str, A
 )
 def test_what_ends_before_it_starts(ledger: Ledger, events: list[dict[str, Any]], said: str) -> None:
     ledger.record(*events)
-    assert re.search(rf"runs/more\.jsonl {said}.*; mend the times", ledger.refused(3))
+    assert re.search(rf"runs/more\.jsonl {said}.*; fix the times", ledger.refused(3))
 
 
 def test_a_file_that_is_no_gzip_file(ledger: Ledger) -> None:
     (ledger.root / "runs/more.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00 and no more")
-    assert re.search(r"runs/more\.jsonl\.gz is no whole gzip file .*; write it again", ledger.refused(3))
+    assert re.search(r"runs/more\.jsonl\.gz is not a complete gzip file .*; write it again", ledger.refused(3))
 
 
 def test_a_folder_that_is_gone(ledger: Ledger) -> None:

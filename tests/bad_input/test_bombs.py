@@ -100,10 +100,10 @@ def test_a_small_bill_of_equal_lines_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        pytest.param(lambda: member(b"\0", 128), "is no CSV", id="zeros"),
+        pytest.param(lambda: member(b"\0", 128), "is not a CSV", id="zeros"),
         pytest.param(lambda: packed(HEADER) + member(b"\n", 128), "unpacks to more than", id="empty lines"),
-        pytest.param(lambda: packed(HEADER + b'"') + member(b"a", 128), "is no CSV", id="a quote without an end"),
-        pytest.param(lambda: packed(HEADER) + member(b"a", 128), "is no CSV", id="a line without an end"),
+        pytest.param(lambda: packed(HEADER + b'"') + member(b"a", 128), "is not a CSV", id="a quote without an end"),
+        pytest.param(lambda: packed(HEADER) + member(b"a", 128), "is not a CSV", id="a line without an end"),
         pytest.param(lambda: packed(HEADER * 2) + b"and more", "is cut short or damaged", id="trailing garbage"),
         pytest.param(lambda: packed(packed(HEADER)), "holds another packed file", id="gzip in gzip"),
         pytest.param(lambda: packed(zipped({"a.csv": HEADER})), "holds another packed file", id="zip in gzip"),

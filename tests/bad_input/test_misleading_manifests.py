@@ -60,7 +60,7 @@ def test_a_path_that_leads_out_is_refused_in_a_folder(tmp_path: Path, way: str) 
     (tmp_path / "secret.csv.gz").write_bytes(FILES["ml-cur2-00001.csv.gz"])
     manifest = named(root, f"{OURS}/{way}")
     said = refusal(root, tmp_path / "raw")
-    assert said.startswith(f"{manifest} names {OURS}/{way}, which is no plain path; nothing outside {root} is read")
+    assert said.startswith(f"{manifest} names {OURS}/{way}, which is not a plain path; nothing outside {root} is read")
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_path_that_leads_out_is_refused_in_a_bucket(tmp_path: Path, bucket: st
     for way in (WAYS_OUT[1], WAYS_OUT[4], WAYS_OUT[8]):
         respell(bucket, dataFiles=[f"{OURS}/{way}"])
         said = refusal(OURS, tmp_path / "raw", endpoint_url=bucket)
-        assert f"names {OURS}/{way}, which is no plain path; nothing outside" in said
+        assert f"names {OURS}/{way}, which is not a plain path; nothing outside" in said
 
 
 def test_another_export_or_bucket_is_refused(tmp_path: Path, bucket: str) -> None:
@@ -178,7 +178,7 @@ def test_a_copy_of_a_file_under_another_name_is_refused(tmp_path: Path, level: i
     root = cur2_export(tmp_path, copies)
     folder = root / PLACE / "20260801T000000Z-exec-1"
     said = refusal(root, tmp_path / "raw")
-    assert said.startswith(f"{folder}/a-2.csv.gz holds just what {folder}/a-1.csv.gz holds; their lines would count")
+    assert said.startswith(f"{folder}/a-2.csv.gz has the same content as {folder}/a-1.csv.gz; their lines would count")
 
 
 def test_empty_parts_are_no_copies(tmp_path: Path) -> None:
@@ -227,25 +227,28 @@ def test_legacy_keys_that_lead_out_are_refused(tmp_path: Path) -> None:
     root = legacy_export(tmp_path, {"a-1.csv.gz": packed(csv_text([LEGACY_LINE]))})
     path = root / "20260701-20260801/ml-cur-Manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"reportKeys": ["cur/ml-cur/../other/x.csv.gz"]}))
-    assert "names cur/ml-cur/../other/x.csv.gz, which is no plain path" in refusal(root, tmp_path / "raw")
+    assert "names cur/ml-cur/../other/x.csv.gz, which is not a plain path" in refusal(root, tmp_path / "raw")
 
 
 def test_a_misleading_manifest_leaves_the_last_publication_as_it_was(ledger: Ledger) -> None:
     name = "s3://example-billing/export/data/%2e%2e/%2e%2e/secret.csv.gz"
     ledger.manifest.write_text(json.dumps({"executionId": "second", "dataFiles": [name]}))
-    assert f"names {name}, which is no plain path; nothing outside" in ledger.refused(3)
+    assert f"names {name}, which is not a plain path; nothing outside" in ledger.refused(3)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"columns": 5}, "has `columns` that are no list of columns"),
-        ({"columns": "bill_payer_account_id"}, "has `columns` that are no list of columns"),
-        ({"columns": {"name": "x"}}, "has `columns` that are no list of columns"),
-        ({"columns": [1]}, "has `columns` that are no list of columns"),
-        ({"executionId": "half \ud800 of a sign"}, r"has the delivery id 'half \ud800 of a sign', which is no name"),
-        ({"executionId": "two\nlines"}, r"has the delivery id 'two\nlines', which is no name"),
-        ({"executionId": " "}, "has the delivery id ' ', which is no name"),
+        ({"columns": 5}, "has `columns` that are not a list of columns"),
+        ({"columns": "bill_payer_account_id"}, "has `columns` that are not a list of columns"),
+        ({"columns": {"name": "x"}}, "has `columns` that are not a list of columns"),
+        ({"columns": [1]}, "has `columns` that are not a list of columns"),
+        (
+            {"executionId": "half \ud800 of a sign"},
+            r"has the delivery id 'half \ud800 of a sign', which is not printable",
+        ),
+        ({"executionId": "two\nlines"}, r"has the delivery id 'two\nlines', which is not printable"),
+        ({"executionId": " "}, "has the delivery id ' ', which is not printable"),
         (
             {"billingPeriod": {"start": "20260701T000000.000Z", "end": "20260601T000000.000Z"}},
             "is for a billing period from 20260701T000000.000Z to 20260601T000000.000Z",
@@ -263,7 +266,7 @@ def test_what_aws_would_not_write_is_refused(tmp_path: Path, changes: dict[str, 
 def test_a_folder_of_no_month_is_refused(tmp_path: Path, month: str) -> None:
     root = cur2_export(tmp_path, FILES, month=month)
     said = refusal(root, tmp_path / "raw")
-    assert f"BILLING_PERIOD={month}/ml-cur2-Manifest.json lies in the folder of {month}, which is no month;" in said
+    assert f"BILLING_PERIOD={month}/ml-cur2-Manifest.json is in the folder of {month}, which is not a month;" in said
 
 
 @pytest.mark.parametrize("tags", ['{"run_id": "\\ud800"}', '{"\\udfff": "x"}'])
@@ -272,5 +275,5 @@ def test_half_a_sign_in_a_tag_is_read_as_missing_and_told(tmp_path: Path, tags: 
     lines = [{**CUR2_LINE, "resource_tags": tags}]
     (raw,) = stored(cur2_export(tmp_path, {"a.csv.gz": packed(csv_text(lines))}), tmp_path / "raw")
     (warning,) = raw.warnings
-    assert "1 values of resource_tags are not what it should hold" in warning
+    assert "1 values of resource_tags cannot be read" in warning
     assert raw.billed_total == Decimal("55.04")

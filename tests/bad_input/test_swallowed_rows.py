@@ -31,7 +31,7 @@ def test_an_unclosed_quote_in_the_last_field_takes_in_no_rows(ledger: Ledger) ->
     lines[3] = quoted(lines[3], -1)
     ledger.respoil(packed("\n".join([*lines, ""]).encode()))
     column = lines[0].split(",")[-1]
-    said = rf"{BILL}, row 4 \(the header is row 1\), column {column}: a quote is not closed and takes in the rows after"
+    said = rf"{BILL}, row 4 \(the header is row 1\), column {column}: a quote is not closed and swallows the rows after"
     assert re.search(said, ledger.refused(3))
 
 

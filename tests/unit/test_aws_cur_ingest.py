@@ -119,8 +119,8 @@ def test_missing_words_are_null_and_odd_list_prices_are_counted(tmp_path: Path) 
     )
     assert rows == [(None, None, None)]
     assert raw.warnings == [
-        "20260701-20260801/asm-1/a.csv.gz: 2 values of pricing/publicOnDemandCost are not what it "
-        "should hold (first 'convertible' in row 2) and are read as missing."
+        "20260701-20260801/asm-1/a.csv.gz: 2 values of pricing/publicOnDemandCost cannot be "
+        "read (first 'convertible' in row 2) and count as missing."
     ]
 
 
@@ -249,7 +249,7 @@ def spoilt(cost: str) -> bytes:
             LEGACY_CSV.replace(b"2.5\n", b"2.5,9\n"),
             "row 3 (the header is row 1): 12 values under 11 columns",
         ),
-        ("a.csv", LEGACY_CSV.replace(b"AmazonEC2", b"\xff\xfe"), "is no CSV"),
+        ("a.csv", LEGACY_CSV.replace(b"AmazonEC2", b"\xff\xfe"), "is not a CSV"),
         (
             "a.csv.gz",
             spoilt("12,50"),
@@ -261,9 +261,9 @@ def spoilt(cost: str) -> bytes:
             LEGACY_CSV.replace(b"2026-07-01T01:00:00Z", b"soon"),
             "row 2 (the header is row 1), column lineItem/UsageEndDate: 'soon' is not an ISO timestamp",
         ),
-        ("a.parquet", parquet(CUR2_THREE)[:-20], "is no whole Parquet file"),
-        ("a.parquet", b"PAR1", "is no whole Parquet file"),
-        ("a.parquet", LEGACY_CSV, "is no whole Parquet file"),
+        ("a.parquet", parquet(CUR2_THREE)[:-20], "is not a complete Parquet file"),
+        ("a.parquet", b"PAR1", "is not a complete Parquet file"),
+        ("a.parquet", LEGACY_CSV, "is not a complete Parquet file"),
         (
             "a.parquet",
             parquet(CUR2_THREE, {"line_item_usage_amount": pa.string()}),

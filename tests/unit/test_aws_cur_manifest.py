@@ -185,7 +185,7 @@ def test_a_folder_without_manifests_says_what_to_point_at(tmp_path: Path) -> Non
 def test_a_manifest_in_another_months_folder_is_refused(tmp_path: Path) -> None:
     root = legacy_export(tmp_path, LEGACY)
     (root / "20260701-20260801").rename(root / "20260801-20260901")
-    assert "is for the billing period from 20260701T000000.000Z but lies in the folder of 2026-08" in refusal(
+    assert "is for the billing period from 20260701T000000.000Z but is in the folder of 2026-08" in refusal(
         root, tmp_path / "raw"
     )
 

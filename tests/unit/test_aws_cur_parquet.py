@@ -34,7 +34,7 @@ def test_a_parquet_with_damaged_costs_is_refused(tmp_path: Path) -> None:
     for at in range(costs.data_page_offset, costs.dictionary_page_offset + costs.total_compressed_size):
         broken[at] ^= 0xFF
     said = refusal(tmp_path, bytes(broken))
-    assert "is no whole Parquet file" in said
+    assert "is not a complete Parquet file" in said
 
 
 def test_a_page_that_is_not_as_it_was_summed_is_refused(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_page_that_is_not_as_it_was_summed_is_refused(tmp_path: Path) -> None:
     content = bytearray(target.getvalue())
     content[content.index(struct.pack("<d", table["line_item_unblended_cost"][0].as_py()))] ^= 1
     said = refusal(tmp_path, bytes(content))
-    assert "is no whole Parquet file" in said
+    assert "is not a complete Parquet file" in said
 
 
 def test_costs_of_few_digits_are_taken_as_they_are(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_twins_by_case_are_both_tried_and_told(tmp_path: Path) -> None:
         ("r-1",),
     ]
     assert raw_select([raw], TAGS).warnings == (
-        "20260701-20260801/asm-1/a.csv.gz: the tags user:Run_ID and user:run_id are one name for run_id; "
+        "20260701-20260801/asm-1/a.csv.gz: the tags user:Run_ID and user:run_id are one key for run_id; "
         "each line takes the first that is filled.",
     )
 

@@ -123,17 +123,17 @@ def test_the_same_told_twice_counts_once_and_the_later_state_stands(tmp_path: Pa
 def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
     write(tmp_path / "notes.txt", "x")
     write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, "EndDate": None}]})
-    window, others = sorted(read_reservations([source(tmp_path)]).warnings, key=lambda said: "passed over" in said)
-    assert "cr-0b10c5 has no window; its fee is spread over the hours the bill shows" in window
-    assert "1 files like notes.txt are passed over" in others
+    window, others = sorted(read_reservations([source(tmp_path)]).warnings, key=lambda said: "skipped" in said)
+    assert "cr-0b10c5 has no window; its fee is spread over the hours on the bill" in window
+    assert "1 files like notes.txt are skipped" in others
 
 
 @pytest.mark.parametrize(
     ("odd", "said"),
     [
-        ({"State": "actve"}, "cr-0b10c5 has the state 'actve', which AWS is not known to have"),
-        ({"TotalInstanceCount": 0}, "cr-0b10c5 has 0 instances; their number is taken as not told"),
-        ({"InstanceType": "p5.49xlarge"}, "cr-0b10c5 has the instance type 'p5.49xlarge', which ref_instance_type.csv"),
+        ({"State": "actve"}, "cr-0b10c5 has the unknown state 'actve'; "),
+        ({"TotalInstanceCount": 0}, "cr-0b10c5 has 0 instances; their number is read as unknown"),
+        ({"InstanceType": "p5.49xlarge"}, "cr-0b10c5 has the instance type 'p5.49xlarge', which is not in "),
         ({"InstanceType": "p5.49xlarge", "ReservationType": "default"}, "has the instance type 'p5.49xlarge'"),
         ({"InstanceType": "p5", "ReservationType": "default"}, "has the instance type 'p5'"),
         # Blocks are sold of accelerators alone; anybody may reserve another machine.
@@ -234,8 +234,7 @@ def test_what_the_api_lacks_is_said(answers: Answers) -> None:
     told = read_reservations([aws(answers)])
     assert told.table.height == 3
     assert told.warnings == [
-        "[[reservations]] live, us-west-2: there is no ec2:DescribeCapacityBlocks here; "
-        "what it would tell is not known."
+        "[[reservations]] live, us-west-2: ec2:DescribeCapacityBlocks is not supported here; such capacity is not read."
     ]
 
 

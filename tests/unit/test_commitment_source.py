@@ -80,14 +80,14 @@ def test_the_same_commitment_in_two_answers_is_one(tmp_path: Path) -> None:
         (["[" * 100_000], "0.json is nested more than 100 levels deep; save"),
         ([{"Plans": []}], "0.json has neither SavingsPlans"),
         ([{"savingsPlans": {}}], "savingsPlans is not a list"),
-        ([{"savingsPlans": [3]}], "number 1 is no JSON object"),
+        ([{"savingsPlans": [3]}], "number 1 is not a JSON object"),
         ([{"savingsPlans": [PLAN | {"savingsPlanType": "Quantum"}]}], "SavingsPlanType 'Quantum'"),
         ([{"savingsPlans": [PLAN | {"savingsPlanArn": "sp-1"}]}], "SavingsPlanArn 'sp-1'"),
         ([{"savingsPlans": [PLAN | {"commitment": "dear"}]}], "Commitment 'dear'; write an amount of money"),
         ([{"savingsPlans": [PLAN | {"end": "2025-01-01T00:00:00Z"}]}], "not after it starts"),
         ([{"savingsPlans": [PLAN | {"end": "soon"}]}], "End 'soon'"),
         ([{"savingsPlans": [PLAN], "nextToken": "p2"}], "more pages belong to it"),
-        ([{"savingsPlans": [PLAN]}, {"savingsPlans": [PLAN | {"commitment": "13"}]}], "in another by"),
+        ([{"savingsPlans": [PLAN]}, {"savingsPlans": [PLAN | {"commitment": "13"}]}], "than in"),
         ([{"ReservedInstances": [{}]}], "no ReservedInstancesId"),
     ],
 )
@@ -99,7 +99,7 @@ def test_what_is_no_answer_is_refused_by_name(tmp_path: Path, answers: list[Any]
 
 def test_an_empty_answer_is_told(tmp_path: Path) -> None:
     told = read_commitments([saved(tmp_path, {"savingsPlans": []})])
-    assert (told.table.height, told.warnings) == (0, ["[[commitments]] bought tells of no commitment."])
+    assert (told.table.height, told.warnings) == (0, ["[[commitments]] bought contains no commitment."])
 
 
 def test_another_answer_is_another_fingerprint(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_split_and_capacity_columns_show_what_the_export_was_asked_for(tmp_path:
     [
         ("nowhere", "events", 3, "nowhere cannot be listed"),
         ("runs", "events", 3, "holds no billing manifest"),
-        ("export", "telepathy", 2, "kind 'telepathy' is not read"),
+        ("export", "telepathy", 2, "kind 'telepathy' is not supported"),
     ],
 )
 def test_what_cannot_be_read_gives_the_exit_code(tmp_path: Path, billing: str, kind: str, code: int, said: str) -> None:
@@ -217,7 +217,7 @@ def test_registrations_are_read_as_a_build_reads_them(tmp_path: Path) -> None:
     (folder / "july.toml").write_text('[[registration]]\nname = "july"\n')
     finding = by_check(config)["proof", "readable"]
     assert (finding.status, finding.exit_code) == ("fail", 3)
-    assert "key 'workload_id' is missing" in finding.message
+    assert "key 'workload_id': it is missing" in finding.message
 
 
 def test_reservations_a_build_would_refuse_fail(tmp_path: Path) -> None:

@@ -157,8 +157,8 @@ def test_without_the_key_nothing_is_built_and_what_is_published_is_read(
     said = asked(capsys, built, "build")
     assert (said.code, said.error) == (
         2,
-        "[privacy] wants pseudonyms and TRAINLEDGER_PRIVACY__KEY is not set; set it to a secret of 32 "
-        "characters or more. Keep it: another key makes other pseudonyms, and a lost one is not to be had again.",
+        "[privacy] asks for pseudonyms and TRAINLEDGER_PRIVACY__KEY is not set; set it to a secret of 32 "
+        "characters or more. Keep it: another key makes other pseudonyms.",
     )
     assert asked(capsys, built, "report", "--out", str(tmp_path / "page.html")).code == 0
 

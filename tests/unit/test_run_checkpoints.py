@@ -163,7 +163,7 @@ def test_whose_saves_they_are_is_told_by_a_pattern(tmp_path: Path) -> None:
     dcp(tmp_path, "team/llama8b-43/other/step-1", 1)
     told = read_runs(source(tmp_path, run_id="team/{run_id}/ckpt"))
     assert [run for run, *_ in saves(told)] == ["llama8b-42"]
-    assert any("llama8b-43/other/step-1 is at no place" in warning for warning in told.warnings)
+    assert any("llama8b-43/other/step-1 does not match run_id" in warning for warning in told.warnings)
     assert {run for run, *_ in saves(read_runs(source(tmp_path, run_id="one")))} == {"one"}
     assert [run for run, *_ in saves(read_runs(source(tmp_path / "team/llama8b-42/ckpt")))] == ["saves"]
     with pytest.raises(UsageError, match="twice"):
@@ -222,5 +222,5 @@ def test_a_multipart_shard_is_dated_by_the_marker_put_after_it(tmp_path: Path) -
     """The upload of the shard began at minute 0 and took until 9; the marker, one PUT, says 10."""
     shard = Object("step-1/__0_0.distcp", 9 << 30, '"0123456789abcdef0123456789abcdef-900"', NOON)
     mark = Object("step-1/.metadata", 10, '"0123456789abcdef0123456789abcdef"', NOON + timedelta(minutes=10))
-    verdict = judged(Folder("step-1", 1, (shard, mark), {}, {}), LocalStore(str(tmp_path)))
+    verdict = judged(Folder("step-1", 1, (shard, mark), {}), LocalStore(str(tmp_path)).read)
     assert (verdict.is_complete, verdict.marked_at) == (True, NOON + timedelta(minutes=10))

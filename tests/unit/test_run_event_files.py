@@ -27,9 +27,9 @@ def test_unknown_events_and_fields_are_counted_and_passed_over(tmp_path: Path) -
     )
     place = tmp_path / "runs"
     assert records.warnings == [
-        f"{place}: 1 line of unknown kind 'gpu_hiccup' passed over.",
-        f"{place}: unknown field 'colour' of heartbeat passed over in 2 lines.",
-        f"{place}: unknown field 'colour' of run_started passed over in 1 line.",
+        f"{place}: 1 line of unknown kind 'gpu_hiccup' skipped.",
+        f"{place}: unknown field 'colour' of heartbeat skipped in 2 lines.",
+        f"{place}: unknown field 'colour' of run_started skipped in 1 line.",
     ]
     # Whatever it was, the run was alive.
     assert rows(records, "attempt", "attempt_no", "last_seen_at") == [(1, at("10:03:00"))]
@@ -41,7 +41,7 @@ def test_a_last_line_cut_by_a_crash_is_passed_over(tmp_path: Path) -> None:
     records = read(tmp_path, whole + cut)
     assert rows(records, "run", "last_seen_at") == [(at("10:00:00"),)]
     file = tmp_path / "runs" / "deep-0" / "rank.jsonl"
-    assert records.warnings == [f"{file} ends in the middle of line 2; that event is passed over."]
+    assert records.warnings == [f"{file} ends in the middle of line 2; that event is skipped."]
 
 
 def test_blank_lines_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_gzip_files_and_files_that_are_none_of_ours(tmp_path: Path) -> None:
     records = read_runs(source(tmp_path))
     assert rows(records, "run", "run_id") == [("llama8b-42",)]
     (warning,) = records.warnings
-    assert warning.startswith(f"{tmp_path}: 1 files like notes.txt are passed over")
+    assert warning.startswith(f"{tmp_path}: 1 files like notes.txt are skipped")
 
 
 def test_the_same_story_from_s3(tmp_path: Path, s3_endpoint: str) -> None:
@@ -85,7 +85,8 @@ def test_an_unchanged_source_keeps_its_fingerprint(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_of_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"\[\[runs\]\] jobs: kind 'diary' is not read; write one of checkpoints, events, kubernetes"
+        UsageError,
+        match=r"\[\[runs\]\] jobs: kind 'diary' is not supported; write one of checkpoints, events, kubernetes",
     ):
         read_runs(source(tmp_path, kind="diary"))
 

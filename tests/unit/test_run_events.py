@@ -123,7 +123,7 @@ def test_a_run_without_its_start_is_kept_with_a_warning(tmp_path: Path) -> None:
     assert rows(records, "run", "run_id", "model", "started_at") == [("r", None, None)]
     # No attempt told: its number is 1, and it began with the first thing seen of it.
     assert rows(records, "attempt", "attempt_no", "started_at") == [(1, at("10:00:00"))]
-    assert records.warnings == ["Run 'r' has no run_started event: what it trained is unknown."]
+    assert records.warnings == ["Run 'r' has no run_started event: its model and dataset are unknown."]
 
 
 def test_a_run_that_tells_of_no_attempt_had_one(tmp_path: Path) -> None:

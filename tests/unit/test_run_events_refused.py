@@ -143,7 +143,7 @@ def test_an_attempt_that_ends_before_it_starts(tmp_path: Path) -> None:
     said = refusal(tmp_path, START, moment("attempt_ended", "09:00:00"), moment("attempt_started", "10:00:00"))
     assert said == (
         "line 2 has `at` 2026-07-01T09:00:00Z: attempt 1 of run 'r' ends before it starts at "
-        "2026-07-01T10:00:00Z; mend the times."
+        "2026-07-01T10:00:00Z; fix the times."
     )
 
 
@@ -162,7 +162,7 @@ def test_a_resource_that_leaves_before_it_joins(tmp_path: Path) -> None:
     )
     assert said == (
         "line 3 has `at` 2026-07-01T10:30:00Z: resource_left of 'i-1' in attempt 1 of run 'r' comes before its "
-        "start at 2026-07-01T11:00:00Z; mend the times."
+        "start at 2026-07-01T11:00:00Z; fix the times."
     )
 
 
@@ -174,13 +174,13 @@ def test_a_resource_that_only_leaves_is_passed_over(tmp_path: Path) -> None:
     records = read_runs(RunSource(name="jobs", location=str(tmp_path)))
     assert records.tables["tracker_resource"].is_empty()
     (warning,) = records.warnings
-    assert warning == "Run 'r' attempt 1 has resource_left of 'i-1' without its start; it is passed over."
+    assert warning == "Run 'r' attempt 1 has resource_left of 'i-1' without its start; it is skipped."
 
 
 @pytest.mark.parametrize("content", [b"\x1f\x8b\x08\x00broken", b"not gzip at all"])
 def test_a_broken_gzip_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "rank.jsonl.gz").write_bytes(content)
-    with pytest.raises(SourceError, match=r"rank\.jsonl\.gz is no whole gzip file \(.*\); write it again\."):
+    with pytest.raises(SourceError, match=r"rank\.jsonl\.gz is not a complete gzip file \(.*\); write it again\."):
         read_runs(RunSource(name="jobs", location=str(tmp_path)))
 
 
@@ -189,7 +189,7 @@ def test_a_truncated_gzip_file(tmp_path: Path) -> None:
 
     whole = gzip.compress(b"".join(json.dumps({**GOOD, "step": step}).encode() + b"\n" for step in range(999)))
     (tmp_path / "rank.jsonl.gz").write_bytes(whole[:-200])
-    with pytest.raises(SourceError, match="is no whole gzip file"):
+    with pytest.raises(SourceError, match="is not a complete gzip file"):
         read_runs(RunSource(name="jobs", location=str(tmp_path)))
 
 

@@ -72,7 +72,7 @@ def test_one_name_that_nobody_declared_is_two_runs_and_told(tmp_path: Path) -> N
         ("i-02", 1, "09:59", "13:01"),
     ]
     (warning,) = told.warnings
-    assert warning.startswith("Run 'r1' is recorded by the [[runs]] sources jobs and wandb, and neither names")
+    assert warning.startswith("Run 'r1' is recorded by the [[runs]] sources jobs and wandb, and neither declares")
 
 
 def test_two_prefixes_of_events_with_one_name_are_two_runs(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_what_does_not_change_keeps_its_fingerprint(told, server: str) -> None:
 
 @needs_server
 def test_a_run_source_that_is_no_address_is_refused(server: str) -> None:
-    with pytest.raises(UsageError, match="is no http address of MLflow"):
+    with pytest.raises(UsageError, match="is not an http address of MLflow"):
         read_runs(source("mlruns"))
     with pytest.raises(SourceError, match="answers 404"):
         read_runs(source(f"{server}/elsewhere"))
@@ -234,20 +234,20 @@ def test_a_server_that_hangs_is_unreachable(
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        ('{"data": {}}', "what {address} gives lacks 'info'; is it whole, and of kind 'mlflow'?"),
+        ('{"data": {}}', "the content of {address} lacks 'info'; check that it is of kind 'mlflow'."),
         (
             '{"info": {"experiment_id": "1"}, "data": {}}',
-            "MLflow run None lacks 'run_id'; mend it where it was written.",
+            "MLflow run None lacks 'run_id'; fix it where it was written.",
         ),
         (
             '{"info": {"experiment_id": "1", "run_id": "a", "start_time": "soon"}, "data": {}}',
-            "MLflow run a is not of its form (invalid literal for int() with base 10: 'soon'); mend it where it was "
+            "MLflow run a has an unexpected form (invalid literal for int() with base 10: 'soon'); fix it where it was "
             "written.",
         ),
         (
             '{"info": [], "data": {}}',
-            "what {address} gives is not of its form (list indices must be integers or slices, not str); is it whole, "
-            "and of kind 'mlflow'?",
+            "the content of {address} has an unexpected form (list indices must be integers or slices, not str); "
+            "check that it is of kind 'mlflow'.",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_log_cut_short_is_a_run_without_end(tmp_path: Path) -> None:
 
 def test_a_broken_line_inside_a_log_is_refused_by_its_number(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(":::MLLOG {broken\n" + mllog("run_stop", 2000))
-    with pytest.raises(SourceError, match=r"a\.log, line 1 is no MLLOG entry"):
+    with pytest.raises(SourceError, match=r"a\.log, line 1 is not an MLLOG entry"):
         read_runs(source("mllog", tmp_path))
 
 

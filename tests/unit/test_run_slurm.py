@@ -65,7 +65,7 @@ def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -
         (2, "i-03", at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), 16),
         (2, "i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), 16),
     ]
-    assert told.warnings == ["Run lab-79: no nodes.csv says which instance node gpu-1 was; its cost is not found."]
+    assert told.warnings == ["Run lab-79: no nodes.csv maps node gpu-1 to an instance; its cost is not found."]
 
 
 def test_a_prologs_log_says_which_instance_a_name_was(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_resumed_wandb_run_is_two_attempts_with_a_gap(tmp_path: Path) -> None:
     assert sorted(set(rows(told, "resource", "resource_id", "evidence"))) == [("i-01", "imds"), ("i-02", "imds")]
     assert rows(told, "evaluation", "attempt_no", "metric", "value") == [(2, "val_loss", 2.2)]
     assert told.warnings == [
-        "Run w1: a target needs target_metric, target_value, target_direction together; it is read as none."
+        "Run w1: a target needs target_metric, target_value, target_direction together; it is ignored."
     ]
 
 
@@ -66,5 +66,5 @@ def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
 
 def test_a_line_that_is_no_wandb_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", []) + "\n" + '{"id": "w2"}\n')
-    with pytest.raises(SourceError, match=r"export\.jsonl, line 2 is no exported run .*created_at is missing"):
+    with pytest.raises(SourceError, match=r"export\.jsonl, line 2 is not an exported run .*created_at is missing"):
         read_runs(source("wandb", tmp_path))

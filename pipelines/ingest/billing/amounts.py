@@ -1,9 +1,11 @@
-"""The amounts and times of a delivered Parquet file, looked at once before an engine meets one that is none."""
+"""Values that a bill column should not hold: amounts and times of Parquet files, and unknown values of short lists."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -21,13 +23,13 @@ pc: Any = pyarrow.compute
 _BATCH_ROWS = 1 << 18
 _TOO_MUCH = 1e10
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
-_WORDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "a time of the years 1 to 9999"}
+_KINDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "a time of the years 1 to 9999"}
 
 
 def read_amounts(
     file: pq.ParquetFile, columns: tuple[Delivered, ...], found: Layout, listed: ColumnList, where: str
 ) -> tuple[Decimal, list[str]]:
-    """What the file bills, to 10 places a line, and a sentence for each column with values read as missing.
+    """The billed total, to 10 places a line, and a warning for each column with values read as missing.
 
     SourceError, by row and column, for a value no bill can hold.
     """
@@ -36,13 +38,15 @@ def read_amounts(
         for source in found.sources[column.name]:
             name = columns[source.position].name
             is_filled = column.name in listed.filled
-            if column.type not in _WORDS or source.key is not None or (_is_empty(file, name) and not is_filled):
+            if column.type not in _KINDS or source.key is not None or (_is_empty(file, name) and not is_filled):
                 continue
             unread, first, row = 0, "", 1
             for values in _batches(file, name):
                 if is_filled and values.null_count:
                     at = row + pc.index(values.is_null(), True).as_py()
-                    raise SourceError(f"{where}, row {at}, column {name}: there is no amount; have it delivered again.")
+                    raise SourceError(
+                        f"{where}, row {at}, column {name}: the amount is missing; have it delivered again."
+                    )
                 bad = _no_amounts(values) if column.type == MONEY else _no_times(values)
                 if bad is not None and bad.true_count:
                     at = pc.index(bad, True).as_py()
@@ -55,7 +59,7 @@ def read_amounts(
                 row += len(values)
             if unread:
                 warnings.append(
-                    f"{unread} values of {name} are not what it should hold ({first}) and are read as missing."
+                    f"{unread} values of {name} are not {_KINDS[column.type]} ({first}) and are read as missing."
                 )
     return total, warnings
 
@@ -67,19 +71,19 @@ def _batches(file: pq.ParquetFile, name: str) -> Iterator[pa.Array]:
 
 
 def _is_empty(file: pq.ParquetFile, name: str) -> bool:
-    """Whether the file says of itself that the column holds nothing; most of a bill's columns mostly do."""
+    """Whether the column is empty by the file's statistics; most columns of a bill are."""
     facts = file.metadata
     leaf = next(at for at in range(facts.num_columns) if file.schema.column(at).path == name)
     for number in range(facts.num_row_groups):
         group = facts.row_group(number)
-        told = group.column(leaf).statistics
-        if told is None or told.null_count != group.num_rows:
+        statistics = group.column(leaf).statistics
+        if statistics is None or statistics.null_count != group.num_rows:
             return False
     return True
 
 
 def _no_amounts(values: pa.Array) -> pa.Array | None:
-    """Which are NaN, infinite or too large, if any can be."""
+    """A mask of those that are NaN, infinite or too large; None where none can be."""
     kind = values.type
     if pa.types.is_decimal(kind) and kind.scale <= 10 and kind.precision - kind.scale <= 10:
         return None
@@ -87,7 +91,7 @@ def _no_amounts(values: pa.Array) -> pa.Array | None:
 
 
 def _no_times(values: pa.Array) -> pa.Array | None:
-    """Which lie outside the calendar, if any can."""
+    """A mask of those outside the calendar; None where none can be."""
     kind = values.type
     if pa.types.is_date32(kind):
         values, steps = values.cast(pa.timestamp("s"), safe=False), 1
@@ -111,7 +115,7 @@ def _total(costs: pa.Array) -> Decimal:
 
 def _refused(column: Column, name: str, value: pa.Scalar, where: str, row: int) -> SourceError:
     return SourceError(
-        f"{where}, row {row}, column {name}: {_shown(value)} is not {_WORDS[column.type]}; have the file delivered "
+        f"{where}, row {row}, column {name}: {_shown(value)} is not {_KINDS[column.type]}; have the file delivered "
         "again."
     )
 
@@ -120,5 +124,39 @@ def _shown(value: pa.Scalar) -> str:
     try:
         return str(value.as_py())
     except (OverflowError, ValueError):
-        # No calendar of Python's has it.
+        # Outside of Python's calendar.
         return f"{value.cast(pa.int64()).as_py()} {value.type}"
+
+
+class ListedValues:
+    """Counts the values of columns that allow only some."""
+
+    def __init__(self, listed: ColumnList):
+        self._allowed = {name: (None, "", *values) for name, values in listed.allowed}
+        self._unknown: dict[str, Counter[str]] = {}
+
+    def count(self, name: str, values: pa.Array) -> None:
+        """Count the values of a normalized column that are not allowed."""
+        for met in values.value_counts().to_pylist() if name in self._allowed else ():
+            if met["values"] not in self._allowed[name]:
+                self._unknown.setdefault(name, Counter())[met["values"]] += met["counts"]
+
+    def warnings(self) -> list[str]:
+        """A sentence for each column, with its most frequent unknown value."""
+        return [
+            f"{unknown.total()} values of {name} are not among {', '.join(filter(None, self._allowed[name]))} (most "
+            f"often {unknown.most_common(1)[0][0][:80]!r}); these lines are classified by their other columns."
+            for name, unknown in self._unknown.items()
+        ]
+
+
+def unlisted_values(stored: Path, columns: tuple[Delivered, ...], found: Layout, listed: ColumnList) -> list[str]:
+    """The warnings of a Parquet file about values that are not allowed."""
+    listed_values = ListedValues(listed)
+    for name, _ in listed.allowed:
+        for source in found.sources[name][:1]:
+            column = columns[source.position].name
+            with pq.ParquetFile(stored, read_dictionary=[column]) as file:
+                for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
+                    listed_values.count(name, batch.column(0).cast(pa.string()))
+    return listed_values.warnings()

@@ -1,4 +1,4 @@
-"""Which bill columns we read of each kind of export and where a delivered file keeps them, by sql/reference/."""
+"""The bill columns read from each kind of export, and their position in a delivered file, by sql/reference/."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -19,12 +20,12 @@ MONEY = "DECIMAL(20,10)"
 _MAP_VALUE = re.compile(r"(?P<column>\w+)\['(?P<key>[^']+)'\]")
 # What a physical type may feed; `any` is text from a csv, judged value by value.
 _FORMS = {"VARCHAR": "text", "TIMESTAMP": "time", MONEY: "number"}
-_WORDS = {"text": "text", "time": "a timestamp", "number": "a number"}
+_KINDS = {"text": "text", "time": "a timestamp", "number": "a number"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the normalised bill; a bad value is refused, or else read as missing and counted."""
+    """One column of the normalized bill; a bad value is refused, or else read as missing and counted."""
 
     name: str
     type: str
@@ -44,7 +45,7 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Source:
-    """Where values lie: a position among the file's columns, and a key when that column is a map."""
+    """The source of values: a position among the file's columns, and a key when that column is a map."""
 
     position: int
     key: str | None = None
@@ -61,9 +62,9 @@ class Tag:
 
 @dataclass(frozen=True)
 class Layout:
-    """How one file feeds the normalised columns: sources in order of preference, and its tag columns.
+    """How one file feeds the normalized columns: sources in order of preference, and its tag columns.
 
-    `warnings` say what is read as missing; they do not name the file.
+    `warnings` are what is read as missing; they do not name the file.
     """
 
     sources: dict[str, tuple[Source, ...]]
@@ -72,11 +73,38 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class TagKey:
+    """A tag of a file: its key as delivered, the kind of column it came in, and the Parquet column."""
+
+    key: str
+    container: str
+    column: str
+    in_map: bool
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One delivered file in the raw store: Parquet named `name` of `size` bytes, rows in the delivered order.
+
+    `billed_total`: of a csv with every delivered digit, of Parquet to 10 places a line.
+    """
+
+    key: str
+    name: str
+    size: int
+    line_count: int
+    billed_total: Decimal
+    columns: tuple[Delivered, ...]
+    tag_keys: tuple[TagKey, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ColumnList:
     """The columns we read of one family of exports, as reviewed in `sql/reference/<name>.csv`.
 
     `table` is the raw table they make, `billed` the column whose sum is kept with each file, `export` what the
-    delivered files are, in words. `filled` are amounts no line may lack, `words` the columns that hold few words.
+    delivered files are called. `filled` are amounts no line may lack, `allowed` the values of columns with few values.
     """
 
     table: str
@@ -84,11 +112,11 @@ class ColumnList:
     billed: str
     export: str
     filled: tuple[str, ...] = ()
-    words: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    allowed: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The delivered columns of the normalised bill, in order."""
+        """The delivered columns of the normalized bill, in order."""
         return tuple(column for column in self._listed if column.type != TAGS)
 
     @cached_property
@@ -113,31 +141,31 @@ class ColumnList:
 
         Raises SourceError when a required column is absent or a column has a type it cannot have.
         """
-        places: dict[str, list[int]] = {}
+        positions: dict[str, list[int]] = {}
         tags: list[Tag] = []
         warnings: list[str] = []
         for position, column in enumerate(columns):
             name = snake(column.name)
             if column.form != "null":
-                places.setdefault(name, []).append(position)
+                positions.setdefault(name, []).append(position)
             tags += self._tags_of(column, name, position)
             if name in self.map_names and column.form not in ("map", "any", "null"):
                 warnings.append(f"column {column.name} is {column.type}, not a map of texts; it is read as missing.")
         sources: dict[str, tuple[Source, ...]] = {}
         for wanted in self.columns:
-            found, warning = _sources_of(wanted, columns, places, where)
+            found, warning = _sources_of(wanted, columns, positions, where)
             sources[wanted.name] = found
             warnings += warning
             if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
                 self._refuse_other_kind(columns, where)
                 raise SourceError(
-                    f"{where} has no column {wanted.name}; it is not a whole {self.export}, or "
+                    f"{where} has no column {wanted.name}; it is not a complete {self.export}, or "
                     f"the export must be set up to deliver that column."
                 )
         return Layout(sources, tuple(tags), tuple(warnings))
 
     def _refuse_other_kind(self, columns: Sequence[Delivered], where: str) -> None:
-        """A manifest that lists no columns does not tell FOCUS from a report; its files do."""
+        """A manifest without columns may be of FOCUS or of a report; its files show which."""
         names = {snake(column.name).replace("_", "") for column in columns}
         for other in LISTS:
             if other is not self and other.billed.replace("_", "") in names:
@@ -187,7 +215,7 @@ FOCUS = ColumnList(
     "FOCUS export",
     filled=("billed_cost", "effective_cost"),
     # Facts aws-billing 1.4, and FOCUS itself where it has no list.
-    words=(
+    allowed=(
         ("charge_category", ("Usage", "Purchase", "Tax", "Credit", "Adjustment")),
         ("charge_class", ("Correction",)),
         # FOCUS's own sample spells the last one both ways.
@@ -202,7 +230,7 @@ LISTS = (CUR, FOCUS)
 
 
 def tag_containers() -> tuple[str, ...]:
-    """The tag containers of all lists, in the order they are asked."""
+    """The tag containers of all lists, in the order they are searched."""
     return tuple(dict.fromkeys(name for listed in LISTS for name in listed.tag_containers))
 
 
@@ -217,30 +245,32 @@ def snake(name: str) -> str:
 
 
 def _sources_of(
-    wanted: Column, columns: Sequence[Delivered], places: dict[str, list[int]], where: str
+    wanted: Column, columns: Sequence[Delivered], positions: dict[str, list[int]], where: str
 ) -> tuple[tuple[Source, ...], list[str]]:
     plain: list[Source] = []
     in_map: list[Source] = []
-    said: list[str] = []
+    warnings: list[str] = []
     for alias in (wanted.name, *wanted.aliases):
         value = _MAP_VALUE.fullmatch(alias)
         if value is None:
-            twins = places.get(alias, [])
-            plain += [Source(position) for position in twins]
-            if len(twins) > 1:
-                names = " and ".join(columns[position].name for position in twins)
-                said.append(f"the columns {names} are one column, {alias}; each line takes the first that is filled.")
+            same = positions.get(alias, [])
+            plain += [Source(position) for position in same]
+            if len(same) > 1:
+                names = " and ".join(columns[position].name for position in same)
+                warnings.append(
+                    f"the columns {names} are one column, {alias}; each line takes the first that is filled."
+                )
         else:
-            held = places.get(value["column"], [])
+            held = positions.get(value["column"], [])
             in_map += [Source(position, value["key"]) for position in held if columns[position].form == "map"]
     fits = _FORMS[wanted.type]
     misfits = [s for s in plain if columns[s.position].form not in (fits, "any")]
     if misfits:
         column = columns[misfits[0].position]
-        fault = f"column {column.name} is {column.type}, not {_WORDS[fits]}"
+        fault = f"column {column.name} is {column.type}, not {_KINDS[fits]}"
         if wanted.refuses:
             raise SourceError(f"{where}: {fault}; deliver it again with the type AWS gives it.")
         plain = [source for source in plain if source not in misfits]
-        return tuple(plain), [*said, f"{fault}; it is read as missing."]
+        return tuple(plain), [*warnings, f"{fault}; it is read as missing."]
     # Reading a map costs as much as many columns, so it only stands in for a column that is absent.
-    return tuple(plain or in_map), said
+    return tuple(plain or in_map), warnings

@@ -1,4 +1,4 @@
-"""Two sources that deliver the same month: one delivery read from two places, or lines of the same account."""
+"""Two sources that deliver the same month: one delivery in two locations, or lines of the same account."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOBODY = pl.DataFrame(
 
 
 def refuse_copies(deliveries: Sequence[Delivery], sources: Mapping[str, BillingSource]) -> None:
-    """SourceError when two deliveries of a month are one, found in two places; needs none of their files."""
+    """SourceError when two deliveries of a month are the same, in two locations; reads none of their files."""
     first: dict[tuple, Delivery] = {}
     for delivery in deliveries:
         files = sorted((PurePosixPath(item.key).name, item.size) for item in delivery.objects)

@@ -1,6 +1,6 @@
-"""Delivered files as the raw store keeps them: Parquet as it came, a csv converted, and what is recorded of each.
+"""Delivered files as the raw store keeps them: Parquet as it came, a csv converted, and a record of each.
 
-Whatever this module reaches decides what the raw store holds, so a delivery is converted again when any of it changes.
+The code this module imports decides what the raw store holds, so a delivery is converted again when it changes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from pathlib import Path
 import polars as pl
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.columns import ColumnList
+from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.parquet import inspect
 from pipelines.ingest.billing.repeats import repeated_across
-from pipelines.ingest.billing.stored_file import RawFile
 from pipelines.ingest.billing.text import convert
 from pipelines.ingest.billing.unpack import PARQUET, Allowance, magic
 
@@ -79,12 +78,12 @@ def _refuse_copies(files: Sequence[RawFile], paths: Mapping[str, Path], uri: Cal
             alike.setdefault(facts, []).append(file)
     for group in alike.values():
         first: dict[str, RawFile] = {}
-        # Only these are read once more: lines are told apart by their ids, so other files hardly ever have all equal.
+        # Only these are read again: files with other lines hardly ever have all of this equal.
         for file in group if len(group) > 1 else ():
             with paths[file.key].open("rb") as stream:
                 other = first.setdefault(hashlib.file_digest(stream, "sha256").hexdigest(), file)
             if other is not file:
                 raise SourceError(
-                    f"{uri(file.key)} holds just what {uri(other.key)} holds; their lines would count "
+                    f"{uri(file.key)} has the same content as {uri(other.key)}; their lines would count "
                     "double, so have the month delivered again."
                 )

@@ -1,4 +1,4 @@
-"""What one delivery of a billing month is, before and after it is in the raw store."""
+"""A delivery of a billing month, before and after it is in the raw store."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import Any, Literal
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.base.paths import below
-from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, Delivered
-from pipelines.ingest.billing.stored_file import RawFile, TagKey
+from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, Delivered, RawFile, TagKey
 from pipelines.warehouse.storage import Object
 
 RECORD = "delivery.json"
@@ -49,7 +48,7 @@ class Delivery:
         return column_list(self.kind)
 
     def folder(self, raw_root: Path) -> Path:
-        """Where its files lie once they are in the raw store."""
+        """The folder of its files in the raw store."""
         return below(raw_root, delivery_folder(self.source, self.billing_period, self.fingerprint))
 
 
@@ -66,7 +65,7 @@ class RawDelivery:
     converter: str
 
     def path(self, file: RawFile) -> Path:
-        """Where one of its files lies."""
+        """The path of one of its files."""
         return below(self.folder, file.name)
 
     @property
@@ -76,13 +75,13 @@ class RawDelivery:
 
     @property
     def billed_total(self) -> Decimal:
-        """What all its lines bill, in the bill's currencies added as numbers."""
+        """The billed total of all its lines, currencies added as plain numbers."""
         return sum((file.billed_total for file in self.files), Decimal(0))
 
     @property
     def warnings(self) -> list[str]:
         """What was read as missing, one sentence each."""
-        empty = [] if self.line_count else [f"{self.delivery.manifest_key} delivers no line; the month is empty."]
+        empty = [] if self.line_count else [f"{self.delivery.manifest_key} contains no line; the month is empty."]
         return [*empty, *(warning for file in self.files for warning in file.warnings)]
 
 
@@ -110,23 +109,23 @@ def save(raw: RawDelivery, folder: Path) -> None:
 
 
 def load(folder: Path) -> RawDelivery | None:
-    """The delivery stored in `folder`; None when there is none, when it is no longer whole or is not the folder's."""
+    """The delivery stored in `folder`; None where it is missing, incomplete or of another folder."""
     try:
         record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
-        given = record["delivery"]
-        objects = tuple(_object(item) for item in given["objects"])
-        delivery = Delivery(**{**given, "objects": objects, "missing": tuple(given["missing"])})
+        body = record["delivery"]
+        objects = tuple(_object(item) for item in body["objects"])
+        delivery = Delivery(**{**body, "objects": objects, "missing": tuple(body["missing"])})
         # An older version wrote a layout with every file.
         layouts = [_layout(item) for item in record.get("layouts", ())]
         files = tuple(_file(item, layouts) for item in record["files"])
         raw = RawDelivery(delivery, folder, files, str(record.get("converter", "")))
-        # Its fingerprint becomes a word of SQL.
+        # Its fingerprint becomes part of SQL.
         is_ours = _FINGERPRINT.fullmatch(delivery.fingerprint) and delivery.folder(folder.parents[2]) == folder
         is_whole = is_ours and all(raw.path(file).stat().st_size == file.size for file in files)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SourceError):
-        # Damaged, written by an older version, or by somebody else.
+        # Damaged, or not written by this version.
         return None
     return raw if is_whole else None
 

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import BillingSource
-from pipelines.ingest.billing.columns import ColumnList
+from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.delivery import Delivery, Kind, RawDelivery, column_list, load, save
 from pipelines.ingest.billing.manifest import Manifest, find_manifests, read_manifests
 from pipelines.ingest.billing.select import RawSelect, raw_select
-from pipelines.ingest.billing.stored_file import RawFile
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import Stores
 
@@ -47,12 +46,12 @@ def list_deliveries(source: BillingSource, raw_root: Path, stores: Stores | None
     """The current delivery of every billing month of an export, oldest month first.
 
     Costs one listing, plus one read for each manifest that changed since the last call with this `raw_root`.
-    Raises SourceError when the export cannot be listed or a manifest cannot be taken at its word.
+    Raises SourceError when the export cannot be listed or a manifest is invalid.
     """
     store = _store(source, stores)
     listing = store.list()
-    places = [place for place in find_manifests(listing, store, source.export) if source.reads(place.period)]
-    manifests = read_manifests(places, listing, store, raw_root / source.name)
+    paths = [path for path in find_manifests(listing, store, source.export) if source.reads(path.period)]
+    manifests = read_manifests(paths, listing, store, raw_root / source.name)
     found = {item.key: item for item in listing}
     deliveries = [_as_stored(_delivery(source, manifest, found, store), raw_root) for manifest in manifests]
     return sorted(deliveries, key=lambda delivery: delivery.billing_period)
@@ -68,8 +67,8 @@ def ingest(
     """The delivery in the raw store, whole or not at all; one that is there already is returned as it is.
 
     One that other code has converted is converted again, as long as its files are there.
-    `progress(done, total, label)` hears of delivered bytes, from any thread. Memory does not grow with the
-    number of lines. Raises SourceError, naming file, row, column and the mend, for a file that is no bill.
+    `progress(done, total, label)` is called with delivered bytes, from any thread. Memory does not grow with the
+    number of lines. Raises SourceError, naming file, row, column and the fix, for a file that is not a bill.
     """
     folder = delivery.folder(raw_root)
     stored, converter = load(folder), converter_of(delivery.listed)
@@ -101,7 +100,7 @@ def converter_of(listed: ColumnList) -> str:
 
 
 def detect_kind(columns: Sequence[str]) -> Kind | None:
-    """Which export has these columns (facts aws-billing 1); None when they do not tell."""
+    """Which export has these columns (facts aws-billing 1); None when they fit several."""
     names = {name.lower() for name in columns}
     if "billedcost" in names:
         return "focus"
@@ -117,20 +116,20 @@ def _store(source: BillingSource, stores: Stores | None) -> Store:
 
 def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:
     detected = detect_kind(manifest.columns)
-    # Columns that do not tell are in snake case, as CUR 2.0 writes them under a manifest of data files.
+    # Ambiguous columns are in snake case, as CUR 2.0 writes them under a manifest of data files.
     kind = source.kind if source.kind != "auto" else detected or manifest.kind
     # A csv is converted by our list of columns, so a new list means converting it again.
     is_kept = all(key.endswith(".parquet") for key in manifest.files)
-    told = "\n".join((source.name, "" if is_kept else column_list(kind).digest, manifest.text))
+    identity = "\n".join((source.name, "" if is_kept else column_list(kind).digest, manifest.text))
     return Delivery(
         source=source.name,
-        billing_period=manifest.place.period,
+        billing_period=manifest.path.period,
         delivery_id=manifest.delivery_id,
         kind=kind,
-        manifest_key=manifest.place.object.key,
+        manifest_key=manifest.path.object.key,
         objects=tuple(found[key] for key in manifest.files if key in found),
         missing=tuple(key for key in manifest.files if key not in found),
-        fingerprint=hashlib.sha256(told.encode()).hexdigest(),
+        fingerprint=hashlib.sha256(identity.encode()).hexdigest(),
     )
 
 
@@ -216,12 +215,12 @@ def _fetch(item: Object, store: Store, delivered: Path, kept: Path | None) -> No
         raise SourceError(f"{store.uri(item.key)} is empty; have it delivered again.")
 
 
-def _link(kept: Path, place: Path) -> None:
+def _link(kept: Path, path: Path) -> None:
     try:
-        os.link(kept, place)
+        os.link(kept, path)
     except OSError:
         # Some file systems have no links.
-        shutil.copyfile(kept, place)
+        shutil.copyfile(kept, path)
 
 
 def _move(temporary: Path, folder: Path, converter: str) -> None:

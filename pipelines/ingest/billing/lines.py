@@ -1,4 +1,4 @@
-"""Whether every line of a csv became a row: a quote that is never closed takes in the rows after it without a word."""
+"""Whether every line of a csv became a row: an unclosed quote swallows the rows after it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Lines(io.RawIOBase):
         return self.read_buffer(size).to_pybytes()
 
     def read_buffer(self, size: int = -1) -> pa.Buffer:
-        """The next bytes without a copy; Arrow asks for these."""
+        """The next bytes without a copy, as Arrow reads them."""
         block = self._stream.read_buffer(BLOCK_BYTES if size < 0 else size)
         if block.size:
             self._breaks += _breaks(block)
-            # A row lies in two blocks at most.
+            # A row spans two blocks at most.
             self._end = [*self._end[-1:], block]
         return block
 
@@ -65,7 +65,7 @@ class Lines(io.RawIOBase):
 def refuse_swallowed_rows(
     delivered: Path, names: Sequence[str], allowed: Allowance, lines: Lines, row_count: int
 ) -> None:
-    """SourceError, by row and column, where a value took in rows. Costs next to nothing where each line made a row.
+    """SourceError, by row and column, where a value swallowed rows. Cheap where each line made a row.
 
     Text may break its lines within quotes: only then, or where lines are blank, is the file read again.
     """
@@ -115,6 +115,6 @@ def _breaks(block: pa.Buffer) -> int:
 
 def _swallowed(allowed: Allowance, row: int, name: str) -> SourceError:
     return SourceError(
-        f"{allowed.where}, row {row} (the header is row 1), column {name}: a quote is not closed and takes in the rows "
+        f"{allowed.where}, row {row} (the header is row 1), column {name}: a quote is not closed and swallows the rows "
         "after it; have the file delivered again."
     )

@@ -1,4 +1,4 @@
-"""Manifests: which deliveries an export holds, and which files make up each. Nothing else of it is read."""
+"""Manifests: the deliveries of an export, and the files of each. No other file is read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import ParseError, parse_json
 from pipelines.base.paths import unsafe
 from pipelines.ingest.billing.delivery import Kind
-from pipelines.ingest.billing.manifest_content import read_content
 from pipelines.warehouse.storage import Object, Store
 
-# The manifest of a month lies in that month's folder; copies inside an assembly's folder are history.
+# The manifest of a month is in that month's folder; copies inside an assembly's folder are history.
 _CURRENT = re.compile(
     r"(?P<base>(?:[^/]+/)?)"
     r"(?:metadata/BILLING_PERIOD=(?P<partition>\d{4}-\d{2})|(?P<year>\d{4})(?P<month>\d{2})\d{2}-\d{8})"
@@ -37,8 +36,8 @@ _READ_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a current manifest lies: the export's folder, its name, and the billing month of the path."""
+class ManifestPath:
+    """A current manifest: its object, the export's folder and name, and the billing month of the path."""
 
     object: Object
     base: str
@@ -50,10 +49,10 @@ class Place:
 class Manifest:
     """A manifest as read: the files it names, as keys of the store, and its columns if it lists them.
 
-    `kind` is what its form says: Data Exports names data files, a legacy report its keys.
+    `kind` follows from its form: Data Exports names data files, a legacy report its keys.
     """
 
-    place: Place
+    path: ManifestPath
     text: str
     kind: Kind
     delivery_id: str
@@ -61,19 +60,19 @@ class Manifest:
     columns: tuple[str, ...]
 
 
-def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[Place]:
-    """The current manifest of each billing month in a listing of the export's root, of the export so named if given.
+def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[ManifestPath]:
+    """The current manifest of each billing month in a listing of the export's root, of `export` if given.
 
     Raises SourceError when there is none, when the folder holds more than one export, or two for one month.
     """
-    places = []
+    paths = []
     for item in listing:
         if found := _CURRENT.fullmatch(item.key):
             period = found["partition"] or f"{found['year']}-{found['month']}"
             if export in (None, found["export"]):
                 _refuse_no_month(period, item, store)
-                places.append(Place(item, found["base"], found["export"], period))
-    exports = sorted({f"{place.base}{place.export}" for place in places})
+                paths.append(ManifestPath(item, found["base"], found["export"], period))
+    exports = sorted({f"{path.base}{path.export}" for path in paths})
     if not exports and export is not None:
         raise SourceError(f"{store.location} holds no manifest of an export {export!r}; check `export` in its entry.")
     if not exports:
@@ -86,36 +85,38 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
             f"{store.location} holds {len(exports)} exports ({', '.join(exports)}); "
             "give each its own [[billing]] entry with its own location, or with its `export` by name."
         )
-    _refuse_second_manifests(places, store)
-    return places
+    _refuse_second_manifests(paths, store)
+    return paths
 
 
-def read_manifests(places: Sequence[Place], listing: Sequence[Object], store: Store, cache: Path) -> list[Manifest]:
+def read_manifests(
+    paths: Sequence[ManifestPath], listing: Sequence[Object], store: Store, cache: Path
+) -> list[Manifest]:
     """The manifests, read from the store only where they changed since `cache`, a folder, was written."""
-    path = cache / CACHE
-    known = _known(path)
-    changed = [place.object for place in places if not _is_of(known.get(place.object.key), place.object)]
+    file = cache / CACHE
+    known = _known(file)
+    changed = [path.object for path in paths if not _is_of(known.get(path.object.key), path.object)]
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         texts = dict(zip(changed, pool.map(lambda item: _text(store, item), changed), strict=True))
     fresh = {
-        place.object.key: {"etag": place.object.etag, "text": texts[place.object]}
-        if place.object in texts
-        else known[place.object.key]
-        for place in places
+        path.object.key: {"etag": path.object.etag, "text": texts[path.object]}
+        if path.object in texts
+        else known[path.object.key]
+        for path in paths
     }
     present = {item.key for item in listing}
-    manifests = [_parse(place, fresh[place.object.key]["text"], present, store) for place in places]
+    manifests = [_parse(path, fresh[path.object.key]["text"], present, store) for path in paths]
     _refuse_shared_files(manifests, store)
     if fresh != known:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{CACHE}.partial")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_name(f".{CACHE}.partial")
         partial.write_text(json.dumps(fresh), encoding="utf-8")
-        partial.replace(path)
+        partial.replace(file)
     return manifests
 
 
 def _known(cache: Path) -> dict[str, Any]:
-    """What was read before; a cache that is damaged is as good as none."""
+    """What was read before; a damaged cache counts as empty."""
     try:
         known = parse_json(cache.read_text(encoding="utf-8")) if cache.is_file() else {}
     except ValueError:
@@ -141,15 +142,15 @@ def _text(store: Store, item: Object) -> str:
         raise SourceError(f"{where} is not UTF-8 text; fetch the manifest from the export again.") from None
 
 
-def _refuse_second_manifests(places: Sequence[Place], store: Store) -> None:
-    """Each delivers its whole month: of two, one is stale or would count double, and nothing tells which."""
-    first: dict[str, Place] = {}
-    for place in places:
-        other = first.setdefault(place.period, place)
-        if other is not place:
-            keys = sorted((other.object.key, place.object.key))
+def _refuse_second_manifests(paths: Sequence[ManifestPath], store: Store) -> None:
+    """Each delivers its whole month: of two, one is stale or would count double, and it is unknown which."""
+    first: dict[str, ManifestPath] = {}
+    for path in paths:
+        other = first.setdefault(path.period, path)
+        if other is not path:
+            keys = sorted((other.object.key, path.object.key))
             raise SourceError(
-                f"{' and '.join(map(store.uri, keys))} both deliver {place.period}; keep the one of the export as it "
+                f"{' and '.join(map(store.uri, keys))} both deliver {path.period}; keep the one of the export as it "
                 "is now and move the other one out."
             )
 
@@ -159,74 +160,134 @@ def _refuse_no_month(period: str, item: Object, store: Store) -> None:
         date.fromisoformat(f"{period}-01")
     except ValueError:
         raise SourceError(
-            f"{store.uri(item.key)} lies in the folder of {period}, which is no month; put it back where the export "
+            f"{store.uri(item.key)} is in the folder of {period}, which is not a month; put it back where the export "
             "wrote it, or move it out."
         ) from None
 
 
 def _refuse_shared_files(manifests: Sequence[Manifest], store: Store) -> None:
     """A file named twice, by one manifest or by those of two months, would count double."""
-    named: dict[str, Place] = {}
+    named: dict[str, ManifestPath] = {}
     for manifest in manifests:
         for file in manifest.files:
             if file in named:
-                where, other = (store.uri(place.object.key) for place in (manifest.place, named[file]))
+                where, other = (store.uri(path.object.key) for path in (manifest.path, named[file]))
                 twice = "twice" if other == where else f"and so does {other}"
                 raise SourceError(f"{where} names {file} {twice}; its lines would count double, so fetch it again.")
-            named[file] = manifest.place
+            named[file] = manifest.path
 
 
-def _parse(place: Place, text: str, present: set[str], store: Store) -> Manifest:
-    told = read_content(text, place.period, store.uri(place.object.key))
-    files = tuple(_resolve(name, told.bucket, place, present, store) for name in told.names)
-    return Manifest(place, text, told.kind, told.delivery_id, files, told.columns)
+def _parse(path: ManifestPath, text: str, present: set[str], store: Store) -> Manifest:
+    content = _read_content(text, path.period, store.uri(path.object.key))
+    files = tuple(_resolve(name, content.bucket, path, present, store) for name in content.names)
+    return Manifest(path, text, content.kind, content.delivery_id, files, content.columns)
 
 
-def _resolve(name: str, bucket: str | None, place: Place, present: set[str], store: Store) -> str:
-    """The store's key of a file a manifest names; refused when it lies outside the export's root."""
+def _resolve(name: str, bucket: str | None, path: ManifestPath, present: set[str], store: Store) -> str:
+    """The store's key of a file a manifest names; refused when it is outside the export's root."""
     uri = _URI.fullmatch(name)
     if uri and uri["scheme"].lower() != "s3":
-        raise _outside(name, place, store, "which is not an S3 address")
+        raise _outside(name, path, store, "which is not an S3 address")
     bucket = uri["bucket"] if uri else bucket
-    path = (uri["key"] if uri else name).removeprefix("/")
-    steps = path.split("/")
+    key = (uri["key"] if uri else name).removeprefix("/")
+    steps = key.split("/")
     if any(_misleads(step) for step in steps):
-        raise _outside(name, place, store, "which is no plain path")
+        raise _outside(name, path, store, "which is not a plain path")
     if not store.location.startswith("s3://"):
-        return _below_folder(name, steps, place, present, store)
+        return _below_folder(name, steps, path, present, store)
     root_bucket, _, prefix = store.location.removeprefix("s3://").partition("/")
     prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
     if bucket not in (None, root_bucket):
-        raise _outside(name, place, store, f"which is in bucket {bucket}")
-    if not path.startswith(prefix + place.base):
-        raise _outside(name, place, store, "which is not below it")
-    return path.removeprefix(prefix)
+        raise _outside(name, path, store, f"which is in bucket {bucket}")
+    if not key.startswith(prefix + path.base):
+        raise _outside(name, path, store, "which is not below it")
+    return key.removeprefix(prefix)
 
 
 def _misleads(step: str) -> bool:
-    """Whether a part of a path may lead elsewhere for anybody who reads it, or is URL-encoded again and again."""
+    """Whether a part of a path may lead elsewhere, or is URL-encoded several times."""
     for _ in range(_MOST_ENCODINGS):
         step = unquote(step)
     return step != unquote(step) or unsafe(step) is not None or not step.isprintable() or "/" in step
 
 
-def _below_folder(name: str, steps: list[str], place: Place, present: set[str], store: Store) -> str:
+def _below_folder(name: str, steps: list[str], path: ManifestPath, present: set[str], store: Store) -> str:
     """A copied export keeps its layout, not its bucket: take the path after the export's name.
 
-    Where the name is no folder of the path, take it from the export's own first folder on.
+    Where the name is not a folder of the path, take it from the export's own first folder on.
     """
-    month = place.object.key.removeprefix(place.base).split("/")[0]
+    month = path.object.key.removeprefix(path.base).split("/")[0]
     anchor = "data" if month.lower() == "metadata" else month
-    starts = [at + 1 for at, step in enumerate(steps[:-1]) if step == place.export]
+    starts = [at + 1 for at, step in enumerate(steps[:-1]) if step == path.export]
     starts += [at for at, step in enumerate(steps[:-1]) if step == anchor]
-    found = [place.base + "/".join(steps[start:]) for start in starts]
+    found = [path.base + "/".join(steps[start:]) for start in starts]
     if not found:
-        raise _outside(name, place, store, f"which is not below {place.export}")
+        raise _outside(name, path, store, f"which is not below {path.export}")
     return next((key for key in found if key in present), found[0])
 
 
-def _outside(name: str, place: Place, store: Store, why: str) -> SourceError:
+def _outside(name: str, path: ManifestPath, store: Store, why: str) -> SourceError:
     return SourceError(
-        f"{store.uri(place.object.key)} names {name[:300]}, {why}; nothing outside {store.location} is read, "
+        f"{store.uri(path.object.key)} names {name[:300]}, {why}; nothing outside {store.location} is read, "
         "so point location at the export's own root."
+    )
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The files a manifest names as it spells them, their bucket, and its columns if it lists them."""
+
+    kind: Kind
+    delivery_id: str
+    names: tuple[str, ...]
+    bucket: str | None
+    columns: tuple[str, ...]
+
+
+def _read_content(text: str, period: str, where: str) -> _Content:
+    """The content of the manifest `where`, which lies in the folder of `period` (YYYY-MM).
+
+    Raises SourceError when it is not a manifest, or one of another month.
+    """
+    try:
+        content = parse_json(text)
+    except ParseError as error:
+        raise SourceError(f"{where} {error}; fetch it from the export again.") from None
+    if not isinstance(content, dict):
+        raise SourceError(f"{where} is not a JSON object; fetch the manifest from the export again.")
+    names = content.get("dataFiles", content.get("reportKeys"))
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise SourceError(f"{where} has no list dataFiles or reportKeys of file names; it is not a billing manifest.")
+    delivery_id = content.get("executionId") or content.get("assemblyId")
+    if not isinstance(delivery_id, str):
+        raise SourceError(f"{where} has neither executionId nor assemblyId; fetch it from the export again.")
+    if not delivery_id.isprintable() or not delivery_id.strip():
+        raise SourceError(
+            f"{where} has the delivery id {delivery_id!a}, which is not printable; fetch it from the export again."
+        )
+    _check_period(content.get("billingPeriod"), period, where)
+    kind = "cur2" if "dataFiles" in content else "cur"
+    return _Content(kind, delivery_id, tuple(names), content.get("bucket") or None, _columns(content, where))
+
+
+def _check_period(dates: Any, period: str, where: str) -> None:
+    """A legacy manifest has its period as two dates; one of Data Exports has none."""
+    start, end = (dates.get("start"), dates.get("end")) if isinstance(dates, dict) else (None, None)
+    first, after = (re.sub(r"\D", "", at)[:8] if isinstance(at, str) else "" for at in (start, end))
+    if first and f"{first[:4]}-{first[4:6]}" != period:
+        raise SourceError(
+            f"{where} is for the billing period from {start} but is in the folder of {period}; "
+            "put it back where the export wrote it."
+        )
+    if first and after and after <= first:
+        raise SourceError(f"{where} is for a billing period from {start} to {end}; fetch it from the export again.")
+
+
+def _columns(content: dict, where: str) -> tuple[str, ...]:
+    columns = content.get("columns") or []
+    if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
+        raise SourceError(f"{where} has `columns` that are not a list of columns; fetch it from the export again.")
+    return tuple(
+        f"{column['category']}/{column.get('name')}" if column.get("category") else str(column.get("name"))
+        for column in columns
     )

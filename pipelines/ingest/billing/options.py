@@ -1,4 +1,4 @@
-"""What a delivery tells of how its export was set up: granularity, resource ids, optional columns, tags, freshness."""
+"""The settings of an export by one of its deliveries: granularity, resource ids, optional columns, tags, freshness."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class TagUse:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the lines of a delivery show. Costs are of used lines, as the bill states them, by currency.
+    """The lines of a delivery in figures. Costs are of usage lines, as on the bill, by currency.
 
-    `granularity` is None where nothing was used; `columns` names the optional ones that are there; `has_net` says
-    whether any net cost is filled.
+    `granularity` is None where nothing was used; `columns` are the optional ones that are there; `has_net`: any
+    net cost is filled.
     """
 
     line_count: int

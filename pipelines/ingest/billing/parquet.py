@@ -1,4 +1,4 @@
-"""A delivered Parquet file: kept as it is, looked into once for what the bill needs to know of it."""
+"""A delivered Parquet file: kept as it is, inspected once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.amounts import read_amounts
-from pipelines.ingest.billing.columns import ColumnList, Delivered, Layout
+from pipelines.ingest.billing.amounts import read_amounts, unlisted_values
+from pipelines.ingest.billing.columns import ColumnList, Delivered, Layout, RawFile, TagKey
 from pipelines.ingest.billing.repeats import repeated_in_parquet
-from pipelines.ingest.billing.stored_file import RawFile, TagKey
 from pipelines.ingest.billing.unpack import Allowance
-from pipelines.ingest.billing.words import odd_words
 
 _BATCH_ROWS = 1 << 18
 
 
 def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> tuple[RawFile, pl.Series]:
-    """What the Parquet file `stored`, delivered as `key`, holds by the columns of `listed`, and the ids of its lines.
+    """The record of the Parquet file `stored`, delivered as `key`, by the columns of `listed`; the ids of its lines.
 
     Raises SourceError when it is cut short, unpacks to more than it may, lacks a column, or has one of a type or with
     a value it cannot have.
@@ -30,38 +28,38 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
     try:
         with pq.ParquetFile(stored, page_checksum_verification=True) as file:
             allowed.check(_unpacked_bytes(file.metadata))
-            columns, twins = _columns(file.schema_arrow)
+            columns, ambiguous = _columns(file.schema_arrow)
             found = listed.layout(columns, where)
             total, unread = read_amounts(file, columns, found, listed, where)
             line_count = file.metadata.num_rows
         repeated, ids = repeated_in_parquet(stored, [column.name for column in columns], listed.billed, where)
-        words = odd_words(stored, columns, found, listed)
+        unlisted = unlisted_values(stored, columns, found, listed)
         tag_keys = tuple(_tag_keys(stored, columns, found, listed.tag_containers))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise SourceError(f"{where} is no whole Parquet file ({reason}); have it delivered again.") from None
-    warnings = tuple(f"{key}: {warning}" for warning in (*twins, *found.warnings, *unread, *words, *repeated))
+        raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None
+    warnings = tuple(f"{key}: {warning}" for warning in (*ambiguous, *found.warnings, *unread, *unlisted, *repeated))
     return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings), ids
 
 
 def _unpacked_bytes(facts: pq.FileMetaData) -> int:
-    """What the file says it unpacks to; a value takes a byte at least, also where one is written for a million."""
+    """The unpacked size by the file's metadata; a value counts at least a byte, also where one stands for a million."""
     pages = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
     return max(pages, facts.num_rows * facts.num_columns)
 
 
 def _columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[str]]:
-    """The columns, and a warning for each that SQL cannot tell from an earlier one."""
+    """The columns, and a warning for each whose name differs from an earlier one only by case."""
     columns: list[Delivered] = []
-    twins: list[str] = []
+    warnings: list[str] = []
     taken: set[str] = set()
     for field in schema:
-        is_twin = field.name.lower() in taken
+        is_repeated = field.name.lower() in taken
         taken.add(field.name.lower())
-        if is_twin:
-            twins.append(f"column {field.name} differs only by case from an earlier one and is not read.")
-        columns.append(Delivered(field.name, "null" if is_twin else _form(field.type), str(field.type)))
-    return tuple(columns), twins
+        if is_repeated:
+            warnings.append(f"column {field.name} differs only by case from an earlier one and is not read.")
+        columns.append(Delivered(field.name, "null" if is_repeated else _form(field.type), str(field.type)))
+    return tuple(columns), warnings
 
 
 def _form(kind: pa.DataType) -> str:
@@ -100,7 +98,7 @@ def _map_keys(stored: Path, column: str) -> list[str]:
     try:
         return _distinct(stored, key_leaf, as_codes=True)
     except pa.ArrowNotImplementedError:
-        # So many keys that the writer gave up coding them.
+        # The writer stopped coding them because there are too many.
         return _distinct(stored, key_leaf, as_codes=False)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class PublishedBill(RawBill):
     """The deliveries a publication names (`inputs["deliveries"]`), read from the raw store without a look at the
-    sources; a source is asked again only for what the raw store has lost."""
+    sources; a source is read again only for what the raw store has lost."""
 
     def __init__(self, raw_root: Path, settings: Settings, named: Sequence[Mapping[str, Any]]):
         super().__init__(raw_root, settings)
@@ -50,7 +50,7 @@ class PublishedBill(RawBill):
         source = self._sources.get(name)
         if source is None:
             raise SourceError(f"{lost} and no [[billing]] source is called {name}; configure it again.")
-        # Opened now: whoever explains a publication may run for days.
+        # Opened now: the dashboard may run for days.
         stores = Stores()
         listed = list_deliveries(source, self._raw_root, stores)
         current = [delivery for delivery in listed if delivery.billing_period == month]
@@ -58,6 +58,6 @@ class PublishedBill(RawBill):
             raise SourceError(f"{lost} and {source.location} delivers the month no more; have it delivered again.")
         if current[0].fingerprint != named["fingerprint"]:
             raise SourceError(
-                f"{lost}, and {current[0].delivery_id} has replaced it; run `trainledger build` and ask again."
+                f"{lost}, and {current[0].delivery_id} has replaced it; run `trainledger build` and try again."
             )
         return ingest(current[0], source, self._raw_root, progress, stores)

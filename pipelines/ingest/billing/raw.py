@@ -72,7 +72,7 @@ class RawBill:
         return select.sql + " ".join(f"{raw.delivery.fingerprint} {raw.converter}" for raw in raws)
 
     def warnings(self, period: str) -> dict[str, tuple[str, ...]]:
-        """By raw table delivered, what was read as missing and tags that are spelled twice; one sentence each."""
+        """By delivered raw table: values read as missing, and tags with several spellings; one sentence each."""
         delivered = {raw.delivery.listed.table for raw in self.ingest(period)}
         return {table: self._select(table, period).warnings for table in sorted(delivered)}
 
@@ -94,23 +94,23 @@ class RawBill:
     def _delivered(self, source: BillingSource) -> list[Delivery]:
         """The deliveries of one source, oldest month first."""
         listed = {found.billing_period: found for found in list_deliveries(source, self._raw_root, self._stores)}
-        return [delivery for _, delivery in sorted((self._kept(source.name, besides=listed) | listed).items())]
+        return [delivery for _, delivery in sorted((self._kept(source.name, skipped=listed) | listed).items())]
 
-    def _kept(self, source: str, besides: Container[str]) -> dict[str, Delivery]:
-        """The delivery in the raw store of each month of a source, months in `besides` left out."""
-        months = [month for month in (self._raw_root / source).glob("*/") if month.name not in besides]
-        # A month the source is no longer read for is another's.
+    def _kept(self, source: str, skipped: Container[str]) -> dict[str, Delivery]:
+        """The delivery in the raw store of each month of a source, without those in `skipped`."""
+        months = [month for month in (self._raw_root / source).glob("*/") if month.name not in skipped]
+        # A month that this source is no longer read for belongs to another.
         months = [month for month in months if self._sources[source].reads(month.name)]
         folders = [folder for month in months for folder in month.glob("*/") if not folder.name.startswith(".")]
         stored = {folder.parent.name: _whole(folder).delivery for folder in folders}
-        # Nothing says that its files are still there, so it stays as it is.
+        # Its files may be gone from the source, so it stays as it is.
         gone = {month: tuple(item.key for item in delivery.objects) for month, delivery in stored.items()}
         return {month: replace(delivery, missing=gone[month]) for month, delivery in stored.items()}
 
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
             raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
-        # Every table that rests on the bill asks for it, to know what it is made from.
+        # Every table made from the bill needs it for its fingerprint.
         if (table, period) not in self._selects:
             delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
             listed = next(listed for listed in LISTS if listed.table == table)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.ingest.billing.columns import CUR, MONEY, Column, ColumnList, Delivered, Source
+from pipelines.base.sql import identifier, quoted
+from pipelines.ingest.billing.columns import CUR, MONEY, Column, ColumnList, Delivered, RawFile, Source, TagKey
 from pipelines.ingest.billing.delivery import RawDelivery
-from pipelines.ingest.billing.stored_file import RawFile, TagKey
 from pipelines.ingest.billing.tag_json import tag_json
-from pipelines.ingest.billing.tags import FALLBACKS, lookups, twins
+from pipelines.ingest.billing.tags import FALLBACKS, lookups, spellings
 
 # Arrow's floats of less than 64 bits: cast straight to a decimal, an engine rounds in their few digits.
 _SHORT = ("float", "halffloat")
@@ -20,7 +20,7 @@ TAG_NAMES = ("run_id", "owner", "team")
 
 @dataclass(frozen=True)
 class RawSelect:
-    """A SELECT in DuckDB's dialect over `views`, each to be given its files by `engine.scan_files` first."""
+    """A SELECT in DuckDB's dialect over `views`, each to be created by `engine.scan_files` first."""
 
     sql: str
     views: dict[str, tuple[Path, ...]]
@@ -33,7 +33,7 @@ def raw_select(
     """The lines of deliveries under the columns of the list all are of; a column a file lacks is a typed NULL.
 
     `tags` gives the accepted tag keys for each of run_id, owner and team. Costs are DECIMAL(20,10), times
-    naive UTC; an empty text is NULL. `warnings` tells what was read as missing and which tags are twins.
+    naive UTC; an empty text is NULL. `warnings` are values read as missing, and tags with several spellings.
     """
     parts: list[str] = []
     views: dict[str, tuple[Path, ...]] = {}
@@ -45,7 +45,7 @@ def raw_select(
             tried = {name: lookups(first.tag_keys, tags.get(name, ()), FALLBACKS[name]) for name in TAG_NAMES}
             for file in group:
                 for name, keys in tried.items():
-                    warnings.update(dict.fromkeys(twins(file, name, keys)))
+                    warnings.update(dict.fromkeys(spellings(file, name, keys)))
             view = f"bill_{raw.delivery.fingerprint[:16]}_{number}"
             views[view] = tuple(map(raw.path, group))
             parts.append(f"select\n{_columns(raw, group, tried, listed)}\nfrom {view}")
@@ -66,9 +66,9 @@ def _columns(
     delivery, first = raw.delivery, group[0]
     found = listed.layout(first.columns, first.key)
     named = {
-        "source_name": _text(delivery.source),
-        "delivery_id": _text(delivery.delivery_id),
-        "billing_period": _text(delivery.billing_period),
+        "source_name": quoted(delivery.source),
+        "delivery_id": quoted(delivery.delivery_id),
+        "billing_period": quoted(delivery.billing_period),
         "source_file": _source_file(group),
         "source_row": "cast(file_row_number as bigint)",
     }
@@ -85,15 +85,17 @@ def _value(column: Column, sources: Sequence[Source], columns: Sequence[Delivere
     if column.type == "VARCHAR":
         return _first(_filled(held.name, source.key) for held, source in zip(found, sources, strict=True))
     kind = "decimal(20, 10)" if column.type == MONEY else column.type.lower()
-    values = [f"cast({_name(held.name)} as double)" if held.type in _SHORT else _name(held.name) for held in found]
+    values = [
+        f"cast({identifier(held.name)} as double)" if held.type in _SHORT else identifier(held.name) for held in found
+    ]
     inner = f"coalesce({', '.join(values)})" if len(values) > 1 else next(iter(values), "null")
-    # A value that may be read as missing was told when the file came in.
+    # Values read as missing were reported when the file was converted.
     read = "cast" if column.refuses or column.type != MONEY else "try_cast"
     return f"{read}({inner} as {kind})"
 
 
 def _filled(column: str, key: str | None) -> str:
-    value = _name(column) if key is None else f"{_name(column)}[{_text(key)}]"
+    value = identifier(column) if key is None else f"{identifier(column)}[{quoted(key)}]"
     return f"nullif({value}, '')"
 
 
@@ -105,11 +107,11 @@ def _first(values: Iterator[str]) -> str:
 
 
 def _source_file(group: Sequence[RawFile]) -> str:
-    """The delivered key, told by the end of the path: engines spell the rest of a path in their own way."""
+    """The delivered key, by the end of the path: engines write the rest of a path in different ways."""
     if len(group) == 1:
-        return _text(group[0].key)
+        return quoted(group[0].key)
     length = len(group[0].name)
-    cases = " ".join(f"when {_text(file.name)} then {_text(file.key)}" for file in group)
+    cases = " ".join(f"when {quoted(file.name)} then {quoted(file.key)}" for file in group)
     return f"case right(filename, {length}) {cases} end"
 
 
@@ -120,11 +122,3 @@ def _nothing(listed: ColumnList) -> str:
     columns += [(f"tag_{name}", "varchar") for name in (*TAG_NAMES, "json")]
     typed = ",\n".join(f"    cast(null as {kind}) as {name}" for name, kind in columns)
     return f"select\n{typed}\nwhere 1 = 0"
-
-
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -6,10 +6,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from pipelines.ingest.billing.columns import tag_containers
-from pipelines.ingest.billing.stored_file import RawFile, TagKey
+from pipelines.ingest.billing.columns import RawFile, TagKey, tag_containers
 
-# Where a tag was put: on the resource, else on its account, else by a cost category rule (facts aws-billing 1.3).
+# The origin of a tag: the resource, its account, or a cost category rule (facts aws-billing 1.3).
 RESOURCE, ACCOUNT, CATEGORY = "resource", "account", "cost category"
 _ORIGINS = (
     (RESOURCE, re.compile(r"resourceTags/(user:)?|user[:_]", re.IGNORECASE)),
@@ -17,7 +16,7 @@ _ORIGINS = (
     (CATEGORY, re.compile(r"costCategory/", re.IGNORECASE)),
 )
 _CATEGORIES = "cost_category"
-# A whole account or category is somebody's, but never one run.
+# A whole account or category has an owner and a team, but never one run.
 FALLBACKS = {"run_id": (RESOURCE,), "owner": (RESOURCE, ACCOUNT, CATEGORY), "team": (RESOURCE, ACCOUNT, CATEGORY)}
 
 
@@ -30,7 +29,7 @@ def bare(key: str) -> str:
 
 
 def origin(tag: TagKey) -> str:
-    """Where a tag was put: on the resource, on its account or by a cost category."""
+    """The origin of a tag: the resource, its account or a cost category."""
     if tag.container == _CATEGORIES:
         return CATEGORY
     return next((name for name, prefix in _ORIGINS if prefix.match(tag.key)), RESOURCE)
@@ -40,32 +39,32 @@ def lookups(tag_keys: Sequence[TagKey], accepted: Sequence[str], origins: Sequen
     """The keys of a file that the accepted ones stand for, in the order to try them on each line.
 
     All tags of the first of `origins` are tried before those of the next. An accepted key may name its own origin
-    (`costCategory/Team`), which is then tried in its turn among the first. Where one export says a tag in two
+    (`costCategory/Team`), which is then tried in its turn among the first. Where one export has a tag in two
     columns, the first kind of column that has it is taken.
     """
     chosen: dict[TagKey, None] = {}
-    for place in origins:
+    for current in origins:
         for wanted in accepted:
             named = next((name for name, prefix in _ORIGINS[1:] if prefix.match(wanted)), None)
-            home = place if named is None else named if place == origins[0] else None
+            home = current if named is None else named if current == origins[0] else None
             chosen.update(dict.fromkeys(_found([tag for tag in tag_keys if origin(tag) == home], wanted)))
     return list(chosen)
 
 
-def twins(file: RawFile, name: str, tried: Sequence[TagKey]) -> list[str]:
-    """A warning for each set of different keys of a file that are one key but for its spelling."""
-    spellings: dict[tuple[str, str], list[str]] = {}
+def spellings(file: RawFile, name: str, tried: Sequence[TagKey]) -> list[str]:
+    """A warning for each key of a file that occurs in several spellings."""
+    found: dict[tuple[str, str], list[str]] = {}
     for tag in tried:
-        spellings.setdefault((origin(tag), bare(tag.key)), []).append(tag.key)
+        found.setdefault((origin(tag), bare(tag.key)), []).append(tag.key)
     return [
-        f"{file.key}: the tags {' and '.join(keys)} are one name for {name}; each line takes the first that is filled."
-        for keys in spellings.values()
+        f"{file.key}: the tags {' and '.join(keys)} are one key for {name}; each line takes the first that is filled."
+        for keys in found.values()
         if len(keys) > 1
     ]
 
 
 def _found(tag_keys: Sequence[TagKey], wanted: str) -> list[TagKey]:
-    # A tag may itself be called user_name: the words as given come before the words without a prefix.
+    # A tag may itself be called user_name: the whole key is tried before the key without a prefix.
     for name in dict.fromkeys((_plain(wanted), bare(wanted))):
         found = [tag for tag in tag_keys if name and bare(tag.key) == name]
         homes = [home for home in tag_containers() if any(tag.container == home for tag in found)]
@@ -75,5 +74,5 @@ def _found(tag_keys: Sequence[TagKey], wanted: str) -> list[TagKey]:
 
 
 def _plain(key: str) -> str:
-    # One letter may be written in several ways: é as one sign or as e and an accent.
+    # One letter may be written in several ways: é as one character or as e and an accent.
     return "".join(letter for letter in unicodedata.normalize("NFKC", key).lower() if letter.isalnum())

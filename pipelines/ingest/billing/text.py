@@ -16,33 +16,31 @@ import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
-from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, Source, snake
+from pipelines.ingest.billing.amounts import ListedValues
+from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, Source, TagKey, snake
 from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
 from pipelines.ingest.billing.repeats import Identities, repeated_in_csv
-from pipelines.ingest.billing.stored_file import RawFile, TagKey
 from pipelines.ingest.billing.unpack import Allowance, read_header, unpacked
-from pipelines.ingest.billing.words import Words
 
 ROW_GROUP_ROWS = 122_880
 
 _READERS = {MONEY: values.numbers, "TIMESTAMP": values.times}
 _TYPES = {MONEY: values.NUMBER, "TIMESTAMP": values.TIME, "VARCHAR": pa.string()}
-_WORDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "an ISO timestamp"}
+_KINDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "an ISO timestamp"}
 
 
 def convert(
     delivered: Path, out: Path, *, key: str, allowed: Allowance, listed: ColumnList, on_bytes: Callable[[int], None]
 ) -> tuple[RawFile, pl.Series]:
-    """Write the columns of `listed` that the csv `delivered` has to `out`, rows in its order; also tell their ids.
+    """Write the columns of `listed` in the csv `delivered` to `out`, in order; its record and the ids of its lines.
 
-    `allowed` names the file in errors, `key` in the record.
-    Raises SourceError for a csv that is cut short, ragged, too large for its packed size, lacks a column or holds a
-    value that is none.
+    `allowed` names the file in errors, `key` in the record. Raises SourceError for a csv that is cut short, ragged,
+    too large for its packed size, lacks a column or holds an invalid value.
     """
     names, has_rows = read_header(delivered, allowed)
     bill = _Bill(names, key, allowed.where, listed)
     blocks = _blocks(delivered, bill, allowed, on_bytes) if has_rows else iter(())
-    # Costs hardly repeat: a dictionary of them only costs, and their bounds sort nothing out.
+    # Costs hardly repeat: neither a dictionary nor their bounds would help.
     # (The writer takes lists of columns though its annotations say bool.)
     repeating: Any = [field.name for field in bill.schema if field.type != values.NUMBER]
     with pq.ParquetWriter(
@@ -61,7 +59,7 @@ def convert(
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
-    repeated = repeated_in_csv(delivered, names, listed.billed, allowed) if bill.identities.come_again() else []
+    repeated = repeated_in_csv(delivered, names, listed.billed, allowed) if bill.identities.are_repeated() else []
     raw = RawFile(
         key,
         out.name,
@@ -70,9 +68,9 @@ def convert(
         bill.billed_total,
         bill.stored_columns(),
         bill.tag_keys(),
-        (*bill.warnings(), *(f"{key}: {told}" for told in repeated)),
+        (*bill.warnings(), *(f"{key}: {warning}" for warning in repeated)),
     )
-    return raw, bill.identities.met
+    return raw, bill.identities.ids
 
 
 def _blocks(
@@ -117,11 +115,11 @@ def _blocks(
                 f"{bill.where}, row {row.number} (the header is row 1): {row.actual_columns} values under "
                 f"{row.expected_columns} columns; have the file delivered again."
             ) from None
-        raise SourceError(f"{bill.where} is no CSV ({error}); have it delivered again.") from None
+        raise SourceError(f"{bill.where} is not a CSV ({error}); have it delivered again.") from None
 
 
 class _Bill:
-    """One csv on its way to Parquet: its columns, and what was met so far."""
+    """One csv while it is converted to Parquet: its columns, and what was read so far."""
 
     def __init__(self, names: list[str], key: str, where: str, listed: ColumnList):
         self.names, self.key, self.where, self.listed = names, key, where, listed
@@ -130,7 +128,7 @@ class _Bill:
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self._map_keys: dict[int, dict[str, None]] = {}
-        self._words = Words(listed)
+        self._listed_values = ListedValues(listed)
         self.identities = Identities(names)
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
@@ -149,7 +147,7 @@ class _Bill:
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the schema."""
         texts = dict(zip(self.positions, block.columns, strict=True))
-        self.identities.meet([texts[position] for position in self.identities.positions])
+        self.identities.add([texts[position] for position in self.identities.positions])
         maps = {
             position: self._read(values.maps, text, position, None)
             for position, text in texts.items()
@@ -171,7 +169,7 @@ class _Bill:
         return (*columns, *tags)
 
     def tag_keys(self) -> tuple[TagKey, ...]:
-        """Every tag met."""
+        """Every tag of the file."""
         found = []
         for tag, name in self._tags:
             if tag.key:
@@ -182,14 +180,14 @@ class _Bill:
         return tuple(found)
 
     def warnings(self) -> tuple[str, ...]:
-        """What could not be read and was taken as missing."""
+        """Values that could not be read and count as missing."""
         counted = [
-            f"{self.key}: {count} values of {self.names[position]} are not what it should hold "
-            f"({self._first_unread[position]}) and are read as missing."
+            f"{self.key}: {count} values of {self.names[position]} cannot be read ({self._first_unread[position]}) and "
+            "count as missing."
             for position, count in self._unread.items()
         ]
-        told = (*self._layout.warnings, *self._words.warnings())
-        return (*(f"{self.key}: {warning}" for warning in told), *counted)
+        others = (*self._layout.warnings, *self._listed_values.warnings())
+        return (*(f"{self.key}: {warning}" for warning in others), *counted)
 
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]
@@ -199,15 +197,15 @@ class _Bill:
             self.billed_total += values.total(text)
         if column.name in self.listed.filled and text.null_count:
             at = pc.index(text.is_null(), True).as_py()
-            raise self._refused(at, sources[0].position, "there is no amount")
-        self._words.look(column.name, text)
+            raise self._refused(at, sources[0].position, "the amount is missing")
+        self._listed_values.count(column.name, text)
         if column.type not in _READERS:
             return text
         return self._read(_READERS[column.type], text, sources[0].position, column if column.refuses else None)
 
-    def _refused(self, at: int, position: int, said: str) -> SourceError:
+    def _refused(self, at: int, position: int, reason: str) -> SourceError:
         where = f"{self.where}, row {self.row_count + at + 2} (the header is row 1), column {self.names[position]}"
-        return SourceError(f"{where}: {said}; mend that value or have the file delivered again.")
+        return SourceError(f"{where}: {reason}; fix that value or have the file delivered again.")
 
     def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
         values, unread = reader(text)
@@ -217,7 +215,7 @@ class _Bill:
         at = pc.index(unread, True).as_py()
         first = f"{text[at].as_py()[:80]!r}"
         if refusing:
-            raise self._refused(at, position, f"{first} is not {_WORDS[refusing.type]}")
+            raise self._refused(at, position, f"{first} is not {_KINDS[refusing.type]}")
         self._unread[position] += count
         self._first_unread.setdefault(position, f"first {first} in row {self.row_count + at + 2}")
         return values
@@ -226,7 +224,7 @@ class _Bill:
         return snake(name) in self.listed.map_names
 
     def _tag_columns(self) -> Iterator[str]:
-        """A name for each tag column that no other column has in any case: SQL does not tell cases apart."""
+        """A name for each tag column that differs from other columns in more than case, which SQL ignores."""
         taken = {column.name for column in self._columns}
         for tag in self._layout.tags:
             name = self.names[tag.position]

@@ -68,8 +68,8 @@ class _Measured(io.RawIOBase):
         return self.read_buffer(size).to_pybytes()
 
     def read_buffer(self, size: int = -1) -> pa.Buffer:
-        """The next bytes without a copy; Arrow asks for these."""
-        # Reading in steps bounds the memory of a caller that asks for everything.
+        """The next bytes without a copy, as Arrow reads them."""
+        # Steps bound the memory of a caller that reads everything.
         block = self._stream.read_buffer(_HEAD_BYTES if size < 0 else size)
         self._count += block.size
         self._allowed.check(self._count)
@@ -86,7 +86,7 @@ def magic(path: Path) -> bytes:
 def unpacked(
     path: Path, allowed: Allowance, on_bytes: Callable[[int], None] = lambda count: None
 ) -> Iterator[pa.NativeFile]:
-    """The csv bytes of a delivered file; `on_bytes` hears of packed bytes as they are read.
+    """The csv bytes of a delivered file; `on_bytes` is called with packed bytes as they are read.
 
     Raises SourceError, naming the file, when it ends early, unpacks to more than it may, or is a ZIP that does not
     hold just one file.
@@ -119,7 +119,7 @@ def read_header(path: Path, allowed: Allowance) -> tuple[list[str], bool]:
     try:
         names = next(csv.reader(text), [])
     except csv.Error as error:
-        raise SourceError(f"{where} is no CSV ({error}); have it delivered again.") from None
+        raise SourceError(f"{where} is not a CSV ({error}); have it delivered again.") from None
     if not any(names):
         raise SourceError(f"{where} is empty, without even a header; have it delivered again.")
     return names, bool(text.read(1))

@@ -15,10 +15,10 @@ import pyarrow.compute
 
 from pipelines.base.parse import parse_json
 
-# Its functions are made when it is imported, so a type checker does not know them.
+# Its functions are created at import, so a type checker does not know them.
 pc: Any = pyarrow.compute
 
-# AWS leaves a missing value empty; tools that rewrite bills write these words.
+# AWS leaves a missing value empty; tools that rewrite bills write the others.
 MISSING = ("", "None", "NULL", "null")
 NUMBER = pa.decimal128(20, 10)
 TIME = pa.timestamp("us")
@@ -33,7 +33,7 @@ _PLACES = 10
 
 
 def numbers(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Decimal numbers of 10 places, halves rounded away from zero, and which texts are not such numbers."""
+    """Decimal numbers of 10 places, halves rounded away from zero, and a mask of invalid texts."""
     try:
         # All within 10 places, as AWS writes them: Arrow reads them as they stand or not at all.
         return texts.cast(NUMBER), pa.repeat(False, len(texts))
@@ -50,7 +50,7 @@ def total(texts: pa.Array) -> Decimal:
 
 
 def times(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Naive UTC timestamps from ISO texts with or without a zone, and which texts are none."""
+    """Naive UTC timestamps from ISO texts with or without a zone, and a mask of invalid texts."""
     try:
         # All with a zone, as AWS writes them.
         values = texts.cast(_ZONED).cast(TIME)
@@ -65,7 +65,7 @@ def times(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def maps(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Maps of text to text from JSON objects, entries without a value left out, and which texts are none."""
+    """Maps of text to text from JSON objects, without entries that have no value, and a mask of invalid texts."""
     values = _by_distinct(texts, _entries, MAP)
     return values, pc.and_(values.is_null(), texts.is_valid())
 
@@ -101,14 +101,14 @@ def _time(text: str) -> datetime | None:
         at = datetime.fromisoformat(text)
         return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
     except (ValueError, OverflowError):
-        # A time no calendar has in UTC is none.
+        # Outside of the calendar in UTC.
         return None
 
 
 def _entries(text: str) -> Sequence[tuple[str, str]] | None:
     try:
         content = parse_json(text)
-        # Half of a sign may be escaped, which is no text.
+        # Half of a surrogate pair may be escaped, which is not text.
         json.dumps(content, ensure_ascii=False).encode()
     except ValueError:
         return None

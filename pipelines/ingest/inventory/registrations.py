@@ -1,22 +1,25 @@
-"""Pre-registrations of comparisons: TOML files that say metric, margin, runs and basis before the runs are seen.
+"""Pre-registrations of comparisons: TOML files with metric, margin, runs and basis, written before the runs are seen.
 
-A registration is never edited: the first build that reads it records a seal of its content, and later ones refuse
-another. What changes is a new one, dated, that supersedes it. Exclusions of runs are told apart and cite theirs.
+A registration is never edited: the first build that reads it records a seal of its content, and later builds refuse
+any other. A change is a new registration, dated, that supersedes it. Exclusions of runs are entries that cite one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from datetime import date
+from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_toml
-from pipelines.config.sources import ProofSource
-from pipelines.ingest.inventory.registration_form import Exclusion, File, Registration, mistake_in
+from pipelines.config.fields import Frozen
+from pipelines.config.mistakes import first_mistake
+from pipelines.config.sources import ProofSource, SourceName
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
@@ -47,45 +50,91 @@ SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
 }
 _LARGEST_BYTES = 1 << 20
 
+_Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
+# A time would be two days in two zones.
+_Day = Annotated[date, Field(strict=True)]
+
+
+class _Pair(Frozen):
+    gpu: _Text
+    trainium: _Text
+
+
+class Registration(Frozen):
+    """One comparison as registered."""
+
+    name: SourceName
+    workload_id: _Text
+    registered_on: _Day
+    target_metric: _Text
+    target_direction: Literal["min", "max"]
+    target_value: float | None = Field(default=None, allow_inf_nan=False)
+    quality_margin: float = Field(ge=0, allow_inf_nan=False)
+    planned_runs: int = Field(ge=1, le=10_000)
+    cost_basis: Literal["list", "effective", "billed"]
+    supersedes: SourceName | None = None
+    pairs: tuple[_Pair, ...] = ()
+
+    @property
+    def seal(self) -> str:
+        """SHA-256 of its content, however the file writes it."""
+        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+
+
+class Exclusion(Frozen):
+    """An excluded run, and the registration it cites."""
+
+    registration: SourceName
+    run_id: _Text
+    reason: _Text
+    excluded_on: _Day
+
+
+class File(Frozen):
+    """The content of a file."""
+
+    registration: tuple[Registration, ...] = ()
+    exclusion: tuple[Exclusion, ...] = ()
+
 
 def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict[str, pl.DataFrame]:
     """The tables of SCHEMAS. `recorded` are the seals by name as first read.
 
-    Raises SourceError for a file that says too little or too much, registrations that contradict each other or what
-    was recorded, and exclusions that cite none.
+    Raises SourceError for a missing or unknown key, for registrations that contradict each other or the recorded
+    seals, and for exclusions that cite none.
     """
-    told: dict[str, tuple[str, Registration]] = {}
+    registered: dict[str, tuple[str, Registration]] = {}
     exclusions: list[tuple[str, Exclusion]] = []
     for where, file in _files(source):
         for entry in file.registration:
-            if entry.name in told:
+            if entry.name in registered:
                 raise SourceError(
-                    f"{where}: registration {entry.name} stands in {told[entry.name][0]} as well; give it another name."
+                    f"{where}: registration {entry.name} is also in {registered[entry.name][0]}; give it another name."
                 )
-            told[entry.name] = (where, entry)
+            registered[entry.name] = (where, entry)
         exclusions += [(where, entry) for entry in file.exclusion]
-    _refuse_edited(source, told, recorded)
-    _refuse_contradictions(told)
-    _refuse_uncited(told, exclusions)
+    _refuse_edited(source, registered, recorded)
+    _refuse_contradictions(registered)
+    _refuse_uncited(registered, exclusions)
     runs = [
         {"registration": name, "run_id": run, "pair_no": number, "accelerator_family": family}
-        for name, (_, entry) in told.items()
+        for name, (_, entry) in registered.items()
         for number, pair in enumerate(entry.pairs, start=1)
         for family, run in (("gpu", pair.gpu), ("trainium", pair.trainium))
     ] + [entry.model_dump() for _, entry in exclusions]
     registrations = [
         entry.model_dump(exclude={"name", "planned_runs", "pairs"})
         | {"registration": name, "source_file": where, "planned_run_count": entry.planned_runs, "seal": entry.seal}
-        for name, (where, entry) in told.items()
+        for name, (where, entry) in registered.items()
     ]
     return {REGISTRATION: _table(REGISTRATION, registrations), RUN: _table(RUN, runs)}
 
 
 def registrations_fingerprint(source: ProofSource) -> str:
-    """A digest of where registrations lie and of the files there: one listing."""
+    """A digest of the location of registrations and of its files: one listing."""
     items = [] if source.registrations is None else _store(source).list()
-    told = [(item.key, item.size, item.etag) for item in items]
-    return hashlib.sha256(repr((source, told)).encode()).hexdigest()
+    listing = [(item.key, item.size, item.etag) for item in items]
+    return hashlib.sha256(repr((source, listing)).encode()).hexdigest()
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
@@ -110,7 +159,7 @@ def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
             continue
         where = store.uri(item.key)
         if item.size > _LARGEST_BYTES:
-            raise SourceError(f"{where} has {item.size:,} bytes, more than registrations take; check what it is.")
+            raise SourceError(f"{where} has {item.size:,} bytes, too many for registrations; check what it is.")
         try:
             content = parse_toml(store.read(item.key))
         except ParseError as error:
@@ -118,37 +167,37 @@ def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
         try:
             yield where, File(**content)
         except ValidationError as error:
-            raise SourceError(mistake_in(where, error, content)) from None
+            raise SourceError(first_mistake(error, where, content, ("registration", "exclusion"))) from None
 
 
 def _refuse_edited(
-    source: ProofSource, told: Mapping[str, tuple[str, Registration]], recorded: Mapping[str, str]
+    source: ProofSource, registered: Mapping[str, tuple[str, Registration]], recorded: Mapping[str, str]
 ) -> None:
-    mend = "put it back as it was, and write a new one of a later day that supersedes it"
+    fix = "put it back as it was, and write a new one of a later day that supersedes it"
     for name, seal in sorted(recorded.items()):
-        if name not in told:
-            place = source.registrations or "the configuration ([proof] registrations)"
-            raise SourceError(f"Registration {name} was recorded and is gone from {place}; {mend}.")
-        where, entry = told[name]
+        if name not in registered:
+            folder = source.registrations or "the configuration ([proof] registrations)"
+            raise SourceError(f"Registration {name} was recorded and is missing from {folder}; {fix}.")
+        where, entry = registered[name]
         if entry.seal != seal:
             raise SourceError(
                 f"{where}: registration {name} was changed after it was recorded (sha256 {seal[:12]} then, "
-                f"{entry.seal[:12]} now); {mend}."
+                f"{entry.seal[:12]} now); {fix}."
             )
 
 
-def _refuse_contradictions(told: Mapping[str, tuple[str, Registration]]) -> None:
+def _refuse_contradictions(registered: Mapping[str, tuple[str, Registration]]) -> None:
     superseded: dict[str, str] = {}
-    for name, (where, entry) in told.items():
+    for name, (where, entry) in registered.items():
         runs = [run for pair in entry.pairs for run in (pair.gpu, pair.trainium)]
         twice = next((run for run in runs if runs.count(run) > 1), None)
         if twice:
-            raise SourceError(f"{where}: registration {name} names run {twice} in two pairs; leave one.")
+            raise SourceError(f"{where}: registration {name} names run {twice} in two pairs; keep one.")
         if entry.supersedes is None:
             continue
-        if entry.supersedes not in told:
+        if entry.supersedes not in registered:
             raise SourceError(f"{where}: registration {name} supersedes {entry.supersedes}, which no file holds.")
-        older = told[entry.supersedes][1]
+        older = registered[entry.supersedes][1]
         if older.workload_id != entry.workload_id or older.registered_on >= entry.registered_on:
             raise SourceError(
                 f"{where}: registration {name} supersedes {older.name} ({older.workload_id}, {older.registered_on}); "
@@ -158,35 +207,37 @@ def _refuse_contradictions(told: Mapping[str, tuple[str, Registration]]) -> None
             raise SourceError(f"{where}: registration {name} and {superseded[older.name]} both supersede {older.name}.")
         superseded[older.name] = name
     in_force: dict[str, str] = {}
-    for name, (where, entry) in told.items():
+    for name, (where, entry) in registered.items():
         if name in superseded:
             continue
         if entry.workload_id in in_force:
             raise SourceError(
                 f"{where}: registrations {in_force[entry.workload_id]} and {name} are both of the workload "
-                f"{entry.workload_id} and contradict each other; let the later one say which it supersedes."
+                f"{entry.workload_id} and contradict each other; name the superseded one in the later."
             )
         in_force[entry.workload_id] = name
 
 
-def _refuse_uncited(told: Mapping[str, tuple[str, Registration]], exclusions: list[tuple[str, Exclusion]]) -> None:
-    superseded = {entry.supersedes: name for name, (_, entry) in told.items() if entry.supersedes}
+def _refuse_uncited(
+    registered: Mapping[str, tuple[str, Registration]], exclusions: list[tuple[str, Exclusion]]
+) -> None:
+    superseded = {entry.supersedes: name for name, (_, entry) in registered.items() if entry.supersedes}
     seen: set[tuple[str, str]] = set()
     for where, entry in exclusions:
-        said = f"{where}: the exclusion of run {entry.run_id}"
-        if entry.registration not in told:
+        what = f"{where}: the exclusion of run {entry.run_id}"
+        if entry.registration not in registered:
             raise SourceError(
-                f"{said} cites registration {entry.registration}, which no file holds; cite the right one."
+                f"{what} cites registration {entry.registration}, which no file holds; cite the right one."
             )
         if entry.registration in superseded:
             newer = superseded[entry.registration]
             raise SourceError(
-                f"{said} cites registration {entry.registration}, which {newer} supersedes; cite {newer}."
+                f"{what} cites registration {entry.registration}, which {newer} supersedes; cite {newer}."
             )
-        if entry.excluded_on < told[entry.registration][1].registered_on:
+        if entry.excluded_on < registered[entry.registration][1].registered_on:
             raise SourceError(
-                f"{said} is of {entry.excluded_on}, before the registration it cites; correct excluded_on."
+                f"{what} is dated {entry.excluded_on}, before the registration it cites; correct excluded_on."
             )
         if (entry.registration, entry.run_id) in seen:
-            raise SourceError(f"{said} is told twice; leave one.")
+            raise SourceError(f"{what} occurs twice; keep one.")
         seen.add((entry.registration, entry.run_id))

@@ -1,7 +1,7 @@
 """Answers of DescribeCapacityReservations, DescribeCapacityBlocks and SageMaker's training plans as Reservations.
 
-The same shapes come from boto3 (times as datetimes) and from JSON that somebody saved (times as text, or as seconds
-since 1970, which older command lines write).
+The same shapes come from boto3 (times as datetimes) and from saved JSON (times as text, or as seconds since 1970,
+which older command lines write).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.inventory.aws_answer import amount, count, moment
+from pipelines.ingest.inventory.answers import Entry, amount, count, entries, moment, text
 from pipelines.ingest.inventory.reservation import BLOCK, ODCR, PLAN, Reservation
 
 _TYPES = {"default": ODCR, "capacity-block": BLOCK}
@@ -21,9 +21,9 @@ _SHAPES = "CapacityReservations, CapacityBlocks, TrainingPlanSummaries or Traini
 
 
 def reservations_in(answer: Any, where: str) -> Iterator[Reservation]:
-    """The reservations of one answer; SourceError naming `where` and the field for what is none."""
+    """The reservations of one answer; SourceError naming `where` and the field at fault."""
     if not isinstance(answer, Mapping):
-        raise SourceError(f"{where} is no JSON object; save an answer with {_SHAPES}.")
+        raise SourceError(f"{where} is not a JSON object; save an answer with {_SHAPES}.")
     readers = {"CapacityReservations": _reservation, "CapacityBlocks": _block, "TrainingPlanSummaries": _plan}
     known = [name for name in readers if name in answer]
     if "TrainingPlanArn" in answer:
@@ -31,13 +31,7 @@ def reservations_in(answer: Any, where: str) -> Iterator[Reservation]:
     elif not known:
         raise SourceError(f"{where} has none of {_SHAPES}; save the answer of one of those calls.")
     for name in known:
-        entries = answer[name]
-        if not isinstance(entries, list):
-            raise SourceError(f"{where}: {name} is not a list; save the whole answer.")
-        for number, entry in enumerate(entries, 1):
-            place = f"{where} {name} number {number}"
-            if not isinstance(entry, Mapping):
-                raise SourceError(f"{place} is no JSON object; save the whole answer.")
+        for place, entry in entries(answer, name, where):
             yield from readers[name](entry, place)
 
 
@@ -50,50 +44,50 @@ def reservation_id(value: Any, kind: str, where: str) -> str:
     return found[0]
 
 
-def _reservation(entry: Mapping[str, Any], where: str) -> Iterator[Reservation]:
+def _reservation(entry: Entry, where: str) -> Iterator[Reservation]:
     kind = _TYPES.get(entry.get("ReservationType") or "default")
     if kind is None:
         known = " and ".join(_TYPES)
-        raise SourceError(f"{where} has ReservationType {str(entry['ReservationType'])[:80]!r}; {known} are read.")
+        raise SourceError(f"{where} has ReservationType {str(entry['ReservationType'])[:80]!r}; {known} are supported.")
     began = "StartDate" if entry.get("StartDate") else "CreateDate"
     yield Reservation(
         where=where,
         reservation_id=reservation_id(entry.get("CapacityReservationId"), kind, where),
         reservation_kind=kind,
-        account_id=_text(entry.get("OwnerId")),
+        account_id=text(entry, "OwnerId"),
         region_id=_region(entry),
-        instance_type=_text(entry.get("InstanceType")),
-        instance_count=count(entry.get("TotalInstanceCount"), f"{where} has TotalInstanceCount"),
-        started_at=moment(entry.get(began), f"{where} has {began}"),
-        ended_at=moment(entry.get("EndDate"), f"{where} has EndDate"),
-        state=_text(entry.get("State")),
+        instance_type=text(entry, "InstanceType"),
+        instance_count=count(entry, "TotalInstanceCount", where),
+        started_at=moment(entry, began, where),
+        ended_at=moment(entry, "EndDate", where),
+        state=text(entry, "State"),
     )
 
 
-def _block(entry: Mapping[str, Any], where: str) -> Iterator[Reservation]:
-    """The reservations a block consists of: their window and UltraServer; type and count are told elsewhere."""
+def _block(entry: Entry, where: str) -> Iterator[Reservation]:
+    """The reservations of a block: their window and UltraServer; type and count come from the other answer."""
     for held in entry.get("CapacityReservationIds") or ():
         yield Reservation(
             where=where,
             reservation_id=reservation_id(held, BLOCK, where),
             reservation_kind=BLOCK,
             region_id=_region(entry),
-            started_at=moment(entry.get("StartDate"), f"{where} has StartDate"),
-            ended_at=moment(entry.get("EndDate"), f"{where} has EndDate"),
-            ultraserver_type=_text(entry.get("UltraserverType")),
-            state=_text(entry.get("State")),
+            started_at=moment(entry, "StartDate", where),
+            ended_at=moment(entry, "EndDate", where),
+            ultraserver_type=text(entry, "UltraserverType"),
+            state=text(entry, "State"),
             is_detail=True,
         )
 
 
-def _plan(entry: Mapping[str, Any], where: str) -> Iterator[Reservation]:
+def _plan(entry: Entry, where: str) -> Iterator[Reservation]:
     """A training plan: a part for each capacity it reserves, the fee of the whole on the first."""
     arn = reservation_id(entry.get("TrainingPlanArn"), PLAN, where)
     _, _, _, region, account, _ = arn.split(":", 5)
     parts = []
     for capacity in entry.get("ReservedCapacitySummaries") or ({},):
-        # A capacity that tells no window of its own has the plan's.
-        told = {**entry, **{name: value for name, value in capacity.items() if value is not None}}
+        # A capacity without a window of its own has the plan's.
+        part = {**entry, **{name: value for name, value in capacity.items() if value is not None}}
         parts.append(
             Reservation(
                 where=where,
@@ -101,25 +95,21 @@ def _plan(entry: Mapping[str, Any], where: str) -> Iterator[Reservation]:
                 reservation_kind=PLAN,
                 account_id=account,
                 region_id=region,
-                instance_type=_text(told.get("InstanceType")),
-                instance_count=count(told.get("TotalInstanceCount"), f"{where} has TotalInstanceCount"),
-                started_at=moment(told.get("StartTime"), f"{where} has StartTime"),
-                ended_at=moment(told.get("EndTime"), f"{where} has EndTime"),
-                ultraserver_type=_text(told.get("UltraServerType")),
-                state=_text(entry.get("Status")),
+                instance_type=text(part, "InstanceType"),
+                instance_count=count(part, "TotalInstanceCount", where),
+                started_at=moment(part, "StartTime", where),
+                ended_at=moment(part, "EndTime", where),
+                ultraserver_type=text(part, "UltraServerType"),
+                state=text(entry, "Status"),
             )
         )
-    fee, currency = amount(entry.get("UpfrontFee"), f"{where} has UpfrontFee"), _text(entry.get("CurrencyCode"))
+    fee, currency = amount(entry, "UpfrontFee", where), text(entry, "CurrencyCode")
     for number, part in enumerate(sorted(parts, key=lambda part: (str(part.started_at), str(part.instance_type))), 1):
         first = {"upfront_fee": fee, "currency": currency} if number == 1 else {}
         yield Reservation(**{**part.__dict__, "part_no": number, **first})
 
 
-def _region(entry: Mapping[str, Any]) -> str | None:
+def _region(entry: Entry) -> str | None:
     arn = str(entry.get("CapacityReservationArn") or "").split(":")
     zone = str(entry.get("AvailabilityZone") or "")
     return (arn[3] if len(arn) > 5 else None) or re.sub(r"[a-z]$", "", zone) or None
-
-
-def _text(value: Any) -> str | None:
-    return str(value) if value not in (None, "") else None

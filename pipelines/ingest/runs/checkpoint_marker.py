@@ -1,165 +1,159 @@
-"""What each framework leaves behind when a save is whole, and when that was (facts training-runs 1.9, 1.10, 1.12)."""
+"""Markers by which each framework completes a save, and their times (facts training-runs 1.9, 1.10, 1.12)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from pipelines.base.parse import parse_json
 from pipelines.ingest.runs.clean import MALFORMED
-from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.storage import Object
 
-# A trial of a Neuron precompile goes so far (facts training-runs 1.9).
+# A trial of a Neuron precompile runs at most this far (facts training-runs 1.9).
 _TRIAL_STEPS = 10
-# `done` of an asynchronous save is written as the next one begins, within what a listing can tell apart.
+# `done` of an asynchronous save is written as the next one begins, within the precision of a listing.
 _AT_ONCE = timedelta(seconds=5)
 _MULTIPART = re.compile(r'"?[0-9a-f]{32}-\d+"?')
 _OPTIMIZER = ("optimizer", "global_step", "rng_state", "scheduler")
+Read = Callable[[str], bytes]
 
 
 @dataclass(frozen=True)
 class Folder:
-    """What may be a save: its objects, all objects of the listing, and what trackers beside it say."""
+    """A folder or file that holds a save: its objects, and all objects of the listing by key."""
 
     key: str
     step: int | None
     objects: tuple[Object, ...]
-    besides: Mapping[str, Object]
-    told: Mapping[str, str]
+    listing: Mapping[str, Object]
+
+    @property
+    def run_folder(self) -> str:
+        return self.key.rpartition("/")[0]
+
+    @property
+    def newest_at(self) -> datetime:
+        """When the last of its objects was written."""
+        return max(item.modified_at for item in self.objects)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its objects."""
+        return sum(item.size for item in self.objects)
 
     def inner(self, name: str) -> Object | None:
         """An object of the save by its name."""
         return next((item for item in self.objects if item.key == f"{self.key}/{name}"), None)
 
-    def beside(self, name: str) -> str | None:
-        """What a tracker file beside the save says."""
-        return self.told.get(f"{self.key.rpartition('/')[0]}/{name}".lstrip("/"))
+    def tracker(self, name: str) -> Object | None:
+        """A tracker file next to the save."""
+        return self.listing.get(f"{self.run_folder}/{name}".lstrip("/"))
 
     def is_unfinished(self) -> bool:
-        """Whether NeMo's marker says that the save is still being written."""
-        stem = self.key.removesuffix(".ckpt")
-        marks = tuple(f"{name}-unfinished" for name in (self.key, stem))
-        return any(mark in self.besides for mark in marks) or any(
-            key.startswith(f"{mark}/") for mark in marks for key in self.besides
-        )
+        """Whether NeMo's marker of an unfinished save is there."""
+        marks = tuple(f"{name}-unfinished" for name in (self.key, self.key.removesuffix(".ckpt")))
+        return any(key in marks or key.startswith(tuple(f"{mark}/" for mark in marks)) for key in self.listing)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a save is whole, since when, and by what."""
+    """Whether a save is complete, since when, and by which file."""
 
     is_complete: bool
-    is_resumable: bool
-    # When the last shard was written: what a listing says, so for a multipart upload when it began.
+    # When the last shard was written; of a multipart upload a listing shows when it began.
     shards_at: datetime
-    # When the marker was written, never before the shards; None where no file marks this save.
+    is_resumable: bool = True
+    # When the marker was written, never before the shards; None without a marker.
     marked_at: datetime | None = None
-    # When a save that says so began.
+    # When the save began, where a file records it.
     saving_at: datetime | None = None
     planned_steps: int | None = None
-    doubt: str | None = None
-    step: int | None = None
+    warning: str | None = None
     byte_count: int = 0
 
     def is_dummy(self, furthest: int) -> bool:
-        """Whether it is what neuron_parallel_compile leaves: nothing in it, or a trial's few steps of a longer run."""
+        """Whether neuron_parallel_compile left it: it is empty, or a trial's few steps of a longer run."""
         is_trial = self.planned_steps is not None and self.planned_steps <= _TRIAL_STEPS < furthest
         return is_trial or (self.is_complete and self.byte_count == 0)
 
+    def is_async(self, following: Verdict | None) -> bool:
+        """Whether NxD's `done` waited for the next save to begin."""
+        if following is None or following.saving_at is None or self.marked_at is None:
+            return False
+        return self.marked_at >= following.saving_at - _AT_ONCE
 
-def is_async(verdict: Verdict, following: Verdict | None) -> bool:
-    """Whether NxD's `done` waited for the next save to begin."""
-    if following is None or following.saving_at is None or verdict.marked_at is None:
-        return False
-    return verdict.marked_at >= following.saving_at - _AT_ONCE
 
-
-def judged(folder: Folder, store: Store) -> Verdict:
-    """The verdict on one save, by the rule of the framework that wrote it."""
+def judged(folder: Folder, read: Read) -> Verdict:
+    """The verdict on one save, by the rule of the framework that wrote it; `read` gives the content of a key."""
     name = folder.key.rpartition("/")[2]
     if folder.inner("trainer_state.json"):
-        return _by_trainer_state(folder, store)
+        return _by_trainer_state(folder, read)
     if folder.inner("done") or folder.inner("checkpoint"):
-        return _by_file(folder, "done", is_resumable=True)
-    if name.startswith("iter_") and (told := folder.beside("latest_checkpointed_iteration.txt")) is not None:
-        return _by_tracker(folder, told.isdigit() and int(told) == folder.step, "latest_checkpointed_iteration.txt")
-    if name.startswith("global_step") and (told := folder.beside("latest")) is not None:
-        return _by_tracker(folder, told == name, "latest")
-    if folder.inner(".metadata"):
-        return _by_file(folder, ".metadata", is_resumable=True)
-    if folder.inner("model.safetensors.index.json"):
-        return _by_file(folder, "model.safetensors.index.json", is_resumable=False)
-    if name.startswith("checkpoint-"):
-        return _by_file(folder, "trainer_state.json", is_resumable=True)
-    if "step=" in name:
-        return _by_absence(folder)
-    return _by_file(folder, ".metadata", is_resumable=True)
+        return _by_file(folder, "done")
+    for prefix, tracker in (("iter_", "latest_checkpointed_iteration.txt"), ("global_step", "latest")):
+        if name.startswith(prefix) and (found := folder.tracker(tracker)):
+            return _by_tracker(folder, found, read)
+    if not folder.inner(".metadata"):
+        if folder.inner("model.safetensors.index.json"):
+            return replace(_by_file(folder, "model.safetensors.index.json"), is_resumable=False)
+        if name.startswith("checkpoint-"):
+            return _by_file(folder, "trainer_state.json")
+        if "step=" in name:
+            return _by_absence(folder)
+    return _by_file(folder, ".metadata")
 
 
-def _by_file(folder: Folder, marker: str, *, is_resumable: bool, planned_steps: int | None = None) -> Verdict:
+def _by_file(folder: Folder, marker: str) -> Verdict:
     """A file inside, written last."""
     mark, begun = folder.inner(marker), folder.inner("checkpoint") if marker == "done" else None
     shards = [item for item in folder.objects if item not in (mark, begun)]
     shards_at = max(item.modified_at for item in shards or folder.objects)
     return Verdict(
         is_complete=mark is not None,
-        is_resumable=is_resumable,
         shards_at=shards_at,
         marked_at=max(mark.modified_at, shards_at) if mark else None,
         saving_at=begun.modified_at if begun else None,
-        planned_steps=planned_steps,
-        doubt=None if mark else f"has no `{marker}`: that save never became whole and protects nothing.",
-        step=folder.step,
+        warning=None if mark else f"has no `{marker}`: the save is incomplete and protects nothing.",
         byte_count=sum(item.size for item in shards),
     )
 
 
-def _by_trainer_state(folder: Folder, store: Store) -> Verdict:
+def _by_trainer_state(folder: Folder, read: Read) -> Verdict:
     try:
-        planned = int(parse_json(store.read(f"{folder.key}/trainer_state.json"))["max_steps"])
+        planned = int(parse_json(read(f"{folder.key}/trainer_state.json"))["max_steps"])
     except MALFORMED:
-        # Cut short or of another kind: no plan to compare, and the file is there all the same.
+        # Cut short or of another kind: no plan to compare, but the marker is there.
         planned = None
-    names = [item.key.removeprefix(f"{folder.key}/") for item in folder.objects]
-    resumes = any(name.startswith(_OPTIMIZER) for name in names)
-    return _by_file(folder, "trainer_state.json", is_resumable=resumes, planned_steps=planned)
+    resumes = any(item.key.removeprefix(f"{folder.key}/").startswith(_OPTIMIZER) for item in folder.objects)
+    return replace(_by_file(folder, "trainer_state.json"), is_resumable=resumes, planned_steps=planned)
 
 
-def _by_tracker(folder: Folder, is_latest: bool, tracker: str) -> Verdict:
-    """A file beside all saves that names the newest whole one; it is overwritten, so it dates only that one."""
-    shards_at = max(item.modified_at for item in folder.objects)
-    told = folder.beside(tracker) or ""
-    numbers = re.findall(r"\d+", told)
-    reached = int(numbers[-1]) if numbers else None
-    is_whole = is_latest or (reached is not None and folder.step is not None and folder.step <= reached)
-    at = folder.besides[f"{folder.key.rpartition('/')[0]}/{tracker}".lstrip("/")].modified_at
+def _by_tracker(folder: Folder, tracker: Object, read: Read) -> Verdict:
+    """A file next to all saves that names the newest complete one; it is overwritten, so it dates only that one."""
+    name = tracker.key.rpartition("/")[2]
+    latest = read(tracker.key).decode("utf-8", "replace").strip()
+    is_number = latest.isdigit() and int(latest) == folder.step
+    is_latest = latest == folder.key.rpartition("/")[2] if name == "latest" else is_number
+    numbers = re.findall(r"\d+", latest)
+    is_before = bool(numbers) and folder.step is not None and folder.step <= int(numbers[-1])
+    is_complete = is_latest or is_before
     return Verdict(
-        is_complete=is_whole,
-        is_resumable=True,
-        shards_at=shards_at,
-        marked_at=max(at, shards_at) if is_latest else None,
-        doubt=None if is_whole else f"is past what `{tracker}` names ({told[:40]!r}): that save is not whole.",
-        step=folder.step,
-        byte_count=sum(item.size for item in folder.objects),
+        is_complete=is_complete,
+        shards_at=folder.newest_at,
+        marked_at=max(tracker.modified_at, folder.newest_at) if is_latest else None,
+        warning=None if is_complete else f"is later than `{name}` ({latest[:40]!r}): the save is incomplete.",
+        byte_count=folder.size,
     )
 
 
 def _by_absence(folder: Folder) -> Verdict:
-    """NeMo marks what is not whole; of the rest the newest object says when, too early if it came in parts."""
-    newest = max(folder.objects, key=lambda item: item.modified_at)
-    is_whole = not folder.is_unfinished()
-    doubt = None
-    if not is_whole:
-        doubt = "has an `-unfinished` marker beside it: that save is not whole."
+    """NeMo marks incomplete saves; the others are dated by their newest object, too early if it came in parts."""
+    is_complete = not folder.is_unfinished()
+    warning = None
+    if not is_complete:
+        warning = "has an `-unfinished` marker next to it: the save is incomplete."
     elif any(_MULTIPART.fullmatch(item.etag) for item in folder.objects):
-        doubt = "was uploaded in parts and has no marker: its time is when the upload began, so it is too early."
-    return Verdict(
-        is_complete=is_whole,
-        is_resumable=True,
-        shards_at=newest.modified_at,
-        doubt=doubt,
-        step=folder.step,
-        byte_count=sum(item.size for item in folder.objects),
-    )
+        warning = "was uploaded in parts and has no marker: its time is when the upload began, so it is too early."
+    return Verdict(is_complete, folder.newest_at, warning=warning, byte_count=folder.size)

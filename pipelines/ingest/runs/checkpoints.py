@@ -1,101 +1,78 @@
 """Checkpoint folders, on disk or in S3, as evidence of saves (facts training-runs 1.9, 1.10, 1.12).
 
 A save is durable by the marker its framework writes last, never by its shards: the time S3 gives a multipart shard is
-when its upload began. A listing knows sizes and times; it knows no machine, no epoch and nothing already rotated away.
+when its upload began. A listing has sizes and times, but no machines, no epochs and no rotated saves.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from pipelines.base.errors import UsageError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.checkpoint_marker import Folder, Verdict, is_async, judged
-from pipelines.ingest.runs.records import RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.checkpoint_marker import Folder, Verdict, judged
+from pipelines.ingest.runs.clean import utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, listed_state, open_run_store
 from pipelines.warehouse.storage import Object, Store
 
 state = listed_state
 
-# What holds one save, outermost first in a path: a folder named for its step, or a file.
+# The outermost part of a path that holds one save: a folder named after its step, or a file.
 _FOLDER = re.compile(r"(?:checkpoint|step|iter|global_step)[-_]?(\d+)|(?:.*[-_])?step[=_-]?(\d+)|.*step=(\d+).*")
 _FILE = re.compile(r".*step=(\d+).*\.ckpt")
 _SHARD = re.compile(r"\.metadata|__\d+_\d+\.distcp")
-_PLACE = "{run_id}"
-# Beside the saves of a run, not in one.
-_TRACKERS = ("latest", "latest_checkpointed_iteration.txt")
-
-
-@dataclass(frozen=True)
-class _Save:
-    """One folder or file that holds a save."""
-
-    key: str
-    step: int | None
-    objects: tuple[Object, ...]
-
-    @property
-    def run_folder(self) -> str:
-        return self.key.rpartition("/")[0]
+_RUN_ID = "{run_id}"
 
 
 def read(source: RunSource) -> RunRecords:
     """One run per folder of saves, named by `run_id` of the source, else by the folder; at the root by the source."""
     store = open_run_store(source)
-    listing = store.list()
     naming = _naming(source)
-    runs: dict[str, list[_Save]] = {}
-    warnings: list[str] = []
-    for save in _saves(listing):
+    runs: dict[str, list[Folder]] = {}
+    rows = RunRows(source)
+    for save in _saves(store.list()):
         run_id = naming(save.run_folder)
         if run_id is None:
-            warnings.append(f"{store.uri(save.key)} is at no place that run_id {source.run_id!r} names; passed over.")
+            rows.warnings.append(f"{store.uri(save.key)} does not match run_id {source.run_id!r} and is skipped.")
         else:
             runs.setdefault(run_id, []).append(save)
-    besides = {item.key: item for item in listing}
-    rows: dict[str, list[dict[str, Any]]] = {}
     for run_id, saves in sorted(runs.items()):
-        for table, found in _run(run_id, saves, besides, store, warnings).items():
-            rows.setdefault(table, []).extend(found)
-    if not runs:
-        warnings.append(f"{store.location} holds no checkpoint: no run is recorded there yet.")
-    # The folder's name is the run's, so whoever else tells of that run tells of the same.
-    return records(source, rows, warnings, runs)
+        rows.add(run_id, store.uri(run_id), lambda saves=saves: _run(saves, store, rows.warnings))
+    # A folder is named after its run, so another source with that run id records the same run.
+    rows.declared |= set(runs)
+    return rows.records(f"{store.location} holds no checkpoint")
 
 
 def _naming(source: RunSource) -> Callable[[str], str | None]:
-    if source.run_id is None:
+    run_id = source.run_id
+    if run_id is None:
         return lambda folder: folder or source.name
-    if _PLACE not in source.run_id:
-        return lambda folder: source.run_id
-    if source.run_id.count(_PLACE) > 1:
-        raise UsageError(f"[[runs]] {source.name}: run_id {source.run_id!r} names {_PLACE} twice; name it once.")
-    parts = (re.escape(part).replace(r"\*", "[^/]*") for part in source.run_id.strip("/").split(_PLACE))
+    if _RUN_ID not in run_id:
+        return lambda folder: run_id
+    if run_id.count(_RUN_ID) > 1:
+        raise UsageError(f"[[runs]] {source.name}: run_id {run_id!r} contains {_RUN_ID} twice; write it once.")
+    parts = (re.escape(part).replace(r"\*", "[^/]*") for part in run_id.strip("/").split(_RUN_ID))
     pattern = re.compile("([^/]+)".join(parts))
-
-    def named(folder: str) -> str | None:
-        found = pattern.fullmatch(folder)
-        return found[1] if found else None
-
-    return named
+    return lambda folder: found[1] if (found := pattern.fullmatch(folder)) else None
 
 
-def _saves(listing: Sequence[Object]) -> Iterator[_Save]:
-    """Every folder or file that holds a save, with all objects of it."""
+def _saves(listing: Sequence[Object]) -> Iterator[Folder]:
+    """Every folder or file that holds a save, with all objects of it, by step."""
     held: dict[tuple[str, int | None], list[Object]] = {}
     distributed = {item.key.rpartition("/")[0] for item in listing if _SHARD.fullmatch(item.key.rpartition("/")[2])}
     for item in listing:
-        if place := _place(item.key, distributed):
-            held.setdefault(place, []).append(item)
+        if found := _save_of(item.key, distributed):
+            held.setdefault(found, []).append(item)
+    by_key = {item.key: item for item in listing}
     for (key, step), objects in sorted(held.items(), key=lambda found: (found[0][1] or 0, found[0][0])):
         if not key.endswith("-unfinished"):
-            yield _Save(key, step, tuple(objects))
+            yield Folder(key, step, tuple(objects), by_key)
 
 
-def _place(key: str, distributed: set[str]) -> tuple[str, int | None] | None:
+def _save_of(key: str, distributed: set[str]) -> tuple[str, int | None] | None:
+    """The path and step of the save an object belongs to."""
     parts = key.split("/")
     for depth, part in enumerate(parts, start=1):
         path = "/".join(parts[:depth])
@@ -108,42 +85,27 @@ def _place(key: str, distributed: set[str]) -> tuple[str, int | None] | None:
     return None
 
 
-def _run(
-    run_id: str, saves: list[_Save], besides: Mapping[str, Object], store: Store, warnings: list[str]
-) -> dict[str, list[dict[str, Any]]]:
-    attempt = {"run_id": run_id, "attempt_no": 1}
-    told: dict[str, str] = {}
-    for folder in {save.run_folder for save in saves}:
-        for name in _TRACKERS:
-            if (key := f"{folder}/{name}".lstrip("/")) in besides:
-                told[key] = store.read(key).decode("utf-8", "replace").strip()
-    folders = [Folder(save.key, save.step, save.objects, besides, told) for save in saves]
-    verdicts = [judged(folder, store) for folder in folders]
+def _run(saves: list[Folder], store: Store, warnings: list[str]) -> Tables:
+    # Of all saves of a run one tracker file is read.
+    content = cache(store.read)
+    verdicts = [judged(save, content) for save in saves]
     furthest = max((verdict.planned_steps or 0 for verdict in verdicts), default=0)
     found = []
-    for number, (save, verdict) in enumerate(zip(saves, verdicts, strict=True)):
-        following = verdicts[number + 1] if number + 1 < len(saves) else None
+    for save, verdict, following in zip(saves, verdicts, [*verdicts[1:], None], strict=True):
         if verdict.is_dummy(furthest):
             warnings.append(f"{store.uri(save.key)} is a dummy of a Neuron precompile; it is not counted as a save.")
             continue
-        if verdict.doubt:
-            warnings.append(f"{store.uri(save.key)} {verdict.doubt}")
-        found.append(attempt | _checkpoint(save, verdict, following, store, warnings))
-    times = [at for save in saves for at in (_naive(item.modified_at) for item in save.objects)]
-    span = {"run_id": run_id, "started_at": min(times), "last_seen_at": max(times)}
-    return {
-        "run": [span | {"source_system": "checkpoints"}],
-        "attempt": [span | attempt],
-        "checkpoint": found,
-    }
+        if verdict.warning:
+            warnings.append(f"{store.uri(save.key)} {verdict.warning}")
+        found.append(_checkpoint(save, verdict, following, store, warnings))
+    times = [item.modified_at for save in saves for item in save.objects]
+    span = {"started_at": utc(min(times)), "last_seen_at": utc(max(times))}
+    return {"run": [span | {"source_system": "checkpoints"}], "attempt": [span], "checkpoint": found}
 
 
-def _checkpoint(
-    save: _Save, verdict: Verdict, following: Verdict | None, store: Store, warnings: list[str]
-) -> dict[str, Any]:
-    last_at = max(item.modified_at for item in save.objects)
-    durable_at = verdict.marked_at or last_at
-    if verdict.saving_at and verdict.marked_at and is_async(verdict, following):
+def _checkpoint(save: Folder, verdict: Verdict, following: Verdict | None, store: Store, warnings: list[str]) -> Row:
+    durable_at = verdict.marked_at or save.newest_at
+    if verdict.saving_at and verdict.marked_at and verdict.is_async(following):
         durable_at = verdict.shards_at
         late = round((verdict.marked_at - durable_at).total_seconds())
         warnings.append(
@@ -154,13 +116,9 @@ def _checkpoint(
         "checkpoint_id": save.key,
         "step": save.step,
         "uri": store.uri(save.key),
-        "save_started_at": _naive(verdict.saving_at) if verdict.saving_at else None,
-        "durable_at": _naive(durable_at),
-        "bytes": sum(item.size for item in save.objects),
+        "save_started_at": utc(verdict.saving_at),
+        "durable_at": utc(durable_at),
+        "bytes": save.size,
         "is_resumable": verdict.is_resumable,
         "is_complete": verdict.is_complete,
     }
-
-
-def _naive(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(tzinfo=None)

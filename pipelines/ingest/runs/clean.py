@@ -1,4 +1,4 @@
-"""What a source of runs gives that no table can hold: told by name, and read as unknown rather than guessed."""
+"""Values of trackers: times, epochs and numbers; one that no table can hold is named in a warning and unknown."""
 
 from __future__ import annotations
 
@@ -13,36 +13,44 @@ import polars as pl
 
 from pipelines.base.errors import SourceError
 
-# What reading a value of another form than it should have comes to.
+# What reading a value of an unexpected form raises.
 MALFORMED = (
     KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, csv.Error,
 )  # fmt: skip
-# More epochs than any run has: what tells more has its figure wrong, and each would be a row.
+# More epochs than any run has; each would be a row.
 MOST_EPOCHS = 1_000_000
 _LARGEST = 1 << 63
-# What begins and what ends, by table.
+# Start and end columns by table.
 _SPANS = {
-    "run": ("started_at", "ended_at"),
-    "attempt": ("started_at", "ended_at"),
+    **dict.fromkeys(("run", "attempt", "phase"), ("started_at", "ended_at")),
     "resource": ("joined_at", "left_at"),
-    "phase": ("started_at", "ended_at"),
 }
 
 
 @contextmanager
-def telling(what: str) -> Iterator[None]:
-    """Refuses by name what is whole JSON or csv but lacks a part, or holds another than it should."""
+def reading(what: str) -> Iterator[None]:
+    """SourceError, named `what`, for well-formed JSON or csv that lacks a part or holds an unexpected one."""
     try:
         yield
     except MALFORMED as error:
-        raise SourceError(f"{what} {form_of(error)}; mend it where it was written.") from error
+        raise SourceError(f"{what} {malformation(error)}; fix it where it was written.") from error
 
 
-def form_of(error: BaseException) -> str:
-    """What is wrong, in words that follow the thing's name."""
+def malformation(error: BaseException) -> str:
+    """What is wrong, continuing the name of the thing."""
     if isinstance(error, RecursionError):
         return "is nested too deep to be read"
-    return f"lacks {error}" if isinstance(error, KeyError) else f"is not of its form ({error})"
+    return f"lacks {error}" if isinstance(error, KeyError) else f"has an unexpected form ({error})"
+
+
+def utc(value: datetime | str | float | None) -> datetime | None:
+    """Naive UTC from a time, ISO text or seconds since 1970; None for none. ValueError for what no calendar has."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, int | float):
+        return moment_of(value)
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
 
 
 def moment_of(seconds: float) -> datetime:
@@ -50,14 +58,19 @@ def moment_of(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
     except (OverflowError, OSError):
-        raise ValueError(f"{seconds} is no time") from None
+        raise ValueError(f"{seconds} is not a time") from None
 
 
 def epoch_count(position: float) -> int:
     """Whole epochs done at a position. ValueError for more than any run has."""
     if position > MOST_EPOCHS:
-        raise ValueError(f"it tells epoch {position:g}")
+        raise ValueError(f"it reports epoch {position:g}")
     return int(position + 1e-6)
+
+
+def is_evaluation(metric: str) -> bool:
+    """Whether the name of a metric is that of an evaluation: `val_loss`, `eval/accuracy`."""
+    return metric.replace("/", "_").split("_")[0] in ("val", "valid", "validation", "test", "eval")
 
 
 def clean(
@@ -67,15 +80,15 @@ def clean(
     opens, closes = _SPANS.get(table, ("", ""))
     found = []
     for row in rows:
-        told = {name: _held(row, name, dtype, warnings) for name, dtype in schema.items()}
-        begun, ended = told.get(opens), told.get(closes)
+        kept = {name: _held(row, name, dtype, warnings) for name, dtype in schema.items()}
+        begun, ended = kept.get(opens), kept.get(closes)
         if begun is not None and ended is not None and ended < begun:
             warnings.append(
-                f"Run {told['run_id']}: {closes} of its {table} is {ended}, before {opens} {begun}; "
+                f"Run {kept['run_id']}: {closes} of its {table} is {ended}, before {opens} {begun}; "
                 "it is read as unknown."
             )
-            told[closes] = None
-        found.append(told)
+            kept[closes] = None
+        found.append(kept)
     return found
 
 
@@ -84,7 +97,7 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
     if value is None or dtype not in (pl.Int64, pl.Float64):
         return value
     if isinstance(value, float) and dtype == pl.Float64:
-        # Measured, and no number: a run that diverges.
+        # A run that diverges measures NaN.
         return value if math.isfinite(value) else None
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         if dtype == pl.Float64:
@@ -92,5 +105,5 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
         if int(value) == value and abs(value) < _LARGEST:
             return int(value)
     run_id, shown = row.get("run_id"), str(value)[:40]
-    warnings.append(f"Run {run_id}: {name} is {shown!r}, which it cannot be; it is read as unknown.")
+    warnings.append(f"Run {run_id}: {name} cannot be {shown!r}; it is read as unknown.")
     return None

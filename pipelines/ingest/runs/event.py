@@ -1,4 +1,4 @@
-"""One line of a run-event file: read as an event, or refused in words that name the key and the mend."""
+"""One line of a run-event file: an event, or an error that names the key and the fix."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pipelines.base.parse import MOST_LEVELS, ParseError, parse_json
 from pipelines.ingest.runs.event_fields import (
     COUNT,
     FIELDS,
+    MACHINE,
     MOMENT,
-    PASSED_OVER,
-    PLACE,
     REQUIRED,
+    SKIPPED,
     SPELLINGS,
     TARGET,
     TEXT,
@@ -24,16 +24,16 @@ from pipelines.ingest.runs.event_fields import (
 _SCAN = json.JSONDecoder().scan_once  # pyright: ignore[reportAttributeAccessIssue]
 
 
-# What reads each field, told by its own name.
+# The reader of each field by its own name.
 _READERS = {kind: {name: form.read for name, form in forms.items()} for kind, forms in FIELDS.items()}
 
 
 class Wrong(ValueError):
-    """What a line has wrong and the mend, to be said after its place."""
+    """What is wrong with a line and how to fix it, continuing its address."""
 
 
 class Event(NamedTuple):
-    """One event, `at` in ms since 1970 UTC; it may name no attempt. `strange` are the keys nobody knows."""
+    """One event, `at` in ms since 1970 UTC; `attempt` may be missing; `strange` are unknown keys."""
 
     kind: str
     run_id: str
@@ -44,8 +44,8 @@ class Event(NamedTuple):
 
 
 def parse_event(line: bytes) -> Event:
-    """The event of a line; Wrong, with the key at fault and the mend, when it is none."""
-    # Millions of lines pass here: what most of them have is asked first, and nothing twice.
+    """The event of a line; Wrong, with the key at fault and the fix, for anything else."""
+    # Millions of lines pass here: the most frequent case is tried first, and nothing is read twice.
     body = _object(line)
     kind = _needed(body, "event", TEXT)
     run_id = _needed(body, "run_id", TEXT)
@@ -66,7 +66,7 @@ def parse_event(line: bytes) -> Event:
                 raise _refused(key, forms[key], value) from None
             continue
         if (form := forms.get(name := key)) is None:
-            if key in PASSED_OVER:
+            if key in SKIPPED:
                 continue
             if (form := forms.get(name := SPELLINGS.get(key, key))) is None:
                 strange.append(key)
@@ -87,14 +87,14 @@ def parse_event(line: bytes) -> Event:
 
 
 def _describe_machine(values: dict[str, Any]) -> None:
-    """A machine that nobody can name is told by its kind; the bill must then have one such, and no other."""
-    if missing := " and ".join(f"`{key}`" for key in PLACE if not values.get(key)):
-        raise Wrong(f"is `resource_joined` without `resource`; add it, or {missing} where nobody knows it.")
+    """A machine without an id is described by its type; the bill must then have exactly one such."""
+    if missing := " and ".join(f"`{key}`" for key in MACHINE if not values.get(key)):
+        raise Wrong(f"is `resource_joined` without `resource`; add it, or {missing} where it is unknown.")
     values |= {"resource": any_machine(values["instance_type"], values.get("node_rank")), "evidence": "type_match"}
 
 
 def _check_whole(values: dict[str, Any]) -> None:
-    """Refuse the start of a run that tells half a target, or tokens of one of who knows how many."""
+    """Refuse the start of a run with half a target, or with tokens per device and no number of devices."""
     if 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
         missing = " and ".join(f"`{key}`" for key in TARGET if values.get(key) is None)
         raise Wrong(f"gives a target without {missing}; give {', '.join(TARGET)} or none of them.")
@@ -117,7 +117,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _explained(line: bytes) -> Any:
-    """The JSON of a line once more, slowly, for the words of what is wrong with it."""
+    """The JSON of a line once more, slowly, for the reason why it is invalid."""
     try:
         return parse_json(line.decode())
     except UnicodeDecodeError:
@@ -137,7 +137,7 @@ def _attempt(value: Any) -> int:
 
 
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
-    """Take what every event has out of its body."""
+    """Remove a required key from the body; its value."""
     value = body.pop(key, None)
     try:
         if value is not None and (found := form.read(value)) is not None:

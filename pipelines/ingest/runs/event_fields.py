@@ -1,4 +1,4 @@
-"""What run events may say: fields and their forms, by kind of event (design 2; facts training-runs 2)."""
+"""Fields of run events and their forms, by kind of event (design 2; facts training-runs 2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipelines.base.limits import MOST_PASSES
 
 @dataclass(frozen=True)
 class Form:
-    """What a field may hold: `read` gives the clean value or raises ValueError, `wants` says the mend."""
+    """Values of a field: `read` gives the clean value or raises ValueError, `wants` is the fix."""
 
     dtype: type[pl.DataType]
     read: Callable[[Any], Any]
@@ -62,7 +62,7 @@ def _number(value: Any) -> float:
 
 
 def _measure(value: Any) -> float:
-    """A run that diverges measures NaN or Infinity; that it measured is worth keeping, the value is none."""
+    """A run that diverges measures NaN or Infinity; the measurement is kept, as NaN."""
     if value in ("NaN", "Infinity", "-Infinity") or (type(value) is float and not math.isfinite(value)):
         return math.nan
     return _number(value)
@@ -92,7 +92,7 @@ def _moment(value: Any) -> int:
     return _parsed(value)
 
 
-# What happens at once is told with one time: a phase ends and the next begins, every rank saves.
+# Many events share a time: a phase ends and the next begins, every rank saves.
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> int:
     if not _RFC3339.fullmatch(text):
@@ -129,8 +129,8 @@ _RUN_TEXTS = (
     "experiment",
     "team",
 )
-# What a machine that is not named must be described by, all of it.
-PLACE = ("instance_type", "account_id", "region")
+# All that describes a machine without an id.
+MACHINE = ("instance_type", "account_id", "region")
 TARGET = ("target_metric", "target_value", "target_direction")
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
@@ -182,7 +182,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("epoch_started", "epoch_completed"), ("epoch",)),
     "evaluation": ("metric", "value"),
 }
-# Other names of the canonical schema for the fields above, and those of its fields that no table keeps.
+# Other names of the fields above, and fields that no table keeps.
 SPELLINGS = {
     "end_reason": "reason",
     "resource_id": "resource",
@@ -194,7 +194,7 @@ SPELLINGS = {
     "is_resumable": "resumable",
     "is_complete": "complete",
 }
-PASSED_OVER = frozenset(
+SKIPPED = frozenset(
     name
     for names in (
         "event run_id at attempt attempt_no rank local_rank",
@@ -210,10 +210,10 @@ PASSED_OVER = frozenset(
 
 
 def any_machine(instance_type: str, node_rank: int | None) -> str:
-    """The name of a machine of which only its kind is known; those of one gang differ by their rank."""
+    """The name of a machine known only by its type; those of one gang differ by their rank."""
     return f"any {instance_type}" if not node_rank else f"any {instance_type} {node_rank}"
 
 
 def clock(at: int) -> str:
-    """Milliseconds since 1970 UTC in words."""
+    """Milliseconds since 1970 UTC as RFC 3339."""
     return (EPOCH + at * MS).isoformat().replace("+00:00", "Z")

@@ -23,7 +23,7 @@ from pipelines.ingest.runs.event_fields import FIELDS
 from pipelines.warehouse.storage import Object, Store
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-# What every frame begins with: who, when (ms since 1970 UTC), and the place a message can name.
+# The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
 BASE = {
     "run_id": pl.String,
     "attempt_no": pl.Int64,
@@ -31,7 +31,7 @@ BASE = {
     "file_no": pl.UInt32,
     "line_no": pl.UInt32,
 }
-# An event of the run as a whole is no sign of life of any attempt.
+# An event of the run as a whole belongs to no attempt.
 NO_ATTEMPT = 0
 _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
@@ -42,7 +42,7 @@ _FLUSH_ROWS = 8_000
 
 
 class EventLog:
-    """All events of a source: `frame(kind)`, when each attempt was seen, and what was read with a doubt."""
+    """All events of a source: `frame(kind)`, when each attempt was seen, and the warnings of reading."""
 
     def __init__(self, store: Store):
         self._store = store
@@ -55,7 +55,7 @@ class EventLog:
         self._cut: list[str] = []
 
     def read(self, objects: Sequence[Object]) -> None:
-        """Take in event files; SourceError names file, line and mend of the first thing that is no event."""
+        """Read event files; SourceError names file, line and fix of the first line that is not an event."""
         for key, content in _contents(self._store, objects):
             self._keys.append(key)
             where = self._store.uri(key)
@@ -65,7 +65,7 @@ class EventLog:
             try:
                 self._read_file(stream, where, len(content))
             except (OSError, EOFError, zlib.error) as error:
-                raise SourceError(f"{where} is no whole gzip file ({error}); write it again.") from None
+                raise SourceError(f"{where} is not a complete gzip file ({error}); write it again.") from None
 
     def frame(self, kind: str) -> pl.DataFrame:
         """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""
@@ -77,7 +77,7 @@ class EventLog:
         return self.frame(kind).sort("run_id", "at", "attempt_no", *FIELDS[kind], nulls_last=True)
 
     def seen(self) -> pl.DataFrame:
-        """First and last sign of life by (run_id, attempt_no); NO_ATTEMPT stands for the run as a whole."""
+        """First and last event by (run_id, attempt_no); NO_ATTEMPT stands for the run as a whole."""
         return pl.DataFrame(
             [(run, attempt, first, last) for (run, attempt), (first, last) in self._seen.items()],
             schema={"run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64},
@@ -89,13 +89,13 @@ class EventLog:
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
 
     def warnings(self) -> list[str]:
-        """One sentence for each thing that was passed over."""
+        """One sentence for each thing that was skipped."""
         unknown = (
-            f"{self._store.location}: {_lines(count)} of unknown kind {kind!r} passed over."
+            f"{self._store.location}: {_lines(count)} of unknown kind {kind!r} skipped."
             for kind, count in self._unknown.items()
         )
         strange = (
-            f"{self._store.location}: unknown field {field!r} of {kind} passed over in {_lines(count)}."
+            f"{self._store.location}: unknown field {field!r} of {kind} skipped in {_lines(count)}."
             for (kind, field), count in self._strange.items()
         )
         return [*unknown, *strange, *self._cut]
@@ -111,7 +111,7 @@ class EventLog:
                 # A crash can only cut the very end: it leaves the start of an object and no line end.
                 if is_whole or not line.lstrip().startswith(b"{") or line.rstrip().endswith(b"}"):
                     raise SourceError(f"{where} line {number} {wrong}") from None
-                self._cut.append(f"{where} ends in the middle of line {number}; that event is passed over.")
+                self._cut.append(f"{where} ends in the middle of line {number}; that event is skipped.")
                 continue
             self._take(event, file_no, number)
 

@@ -1,7 +1,7 @@
 """Run events: JSON lines written by the training processes themselves, one file a process, any folder depth.
 
-Every rank may tell the same story, in any order and over any number of files: what is told twice counts once.
-A resource's stay, a phase, an epoch, a checkpoint or an evaluation is known by what it is, not by its text.
+Every rank may record the same events, in any order and over any number of files: a repeated event counts once.
+A resource's stay, a phase, an epoch, a checkpoint or an evaluation is identified by its keys, not by its text.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pipelines.ingest.runs.records import SCHEMAS, RunRecords, listed_state, ope
 
 state = listed_state
 
-# Best first (facts training-runs 1.13): of several tellings the surest counts.
+# Best first (facts training-runs 1.13): of several events the best evidence counts.
 _EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
 _RUN, _ATTEMPT = ["run_id"], ["run_id", "attempt_no"]
 
 
 def read(source: RunSource) -> RunRecords:
-    """The runs of all event files of a source. An end that nobody told stays null."""
+    """The runs of all event files of a source. An end that was not recorded stays null."""
     store = open_run_store(source)
     objects, others = event_files(store)
     suffixes = ", ".join(SUFFIXES)
@@ -36,9 +36,7 @@ def read(source: RunSource) -> RunRecords:
     if not objects:
         warnings.append(f"{store.location} is empty: no run is recorded there yet.")
     if others:
-        warnings.append(
-            f"{store.location}: {len(others)} files like {others[0]} are passed over; events are {suffixes}."
-        )
+        warnings.append(f"{store.location}: {len(others)} files like {others[0]} are skipped; events are {suffixes}.")
     attempts = _attempts(log)
     tables = {
         "tracker_run": _runs(log, attempts, warnings),
@@ -59,11 +57,11 @@ def read(source: RunSource) -> RunRecords:
 
 
 def _runs(log: EventLog, attempts: pl.DataFrame, warnings: list[str]) -> pl.DataFrame:
-    told = list(FIELDS["run_started"])
+    fields = list(FIELDS["run_started"])
     started = (
         log.ordered("run_started")
         .group_by(_RUN)
-        .agg(pl.col("at", *told).first(ignore_nulls=True))
+        .agg(pl.col("at", *fields).first(ignore_nulls=True))
         .rename({"at": "started_at"})
     )
     ended = (
@@ -84,19 +82,19 @@ def _runs(log: EventLog, attempts: pl.DataFrame, warnings: list[str]) -> pl.Data
     )
     _refuse_early_end(log, run, "run {run_id!r}")
     unknown = run.filter(pl.col("started_at").is_null())["run_id"].sort()
-    warnings += [f"Run {name!r} has no run_started event: what it trained is unknown." for name in unknown]
-    # A run that went on after its end was told is open again.
+    warnings += [f"Run {name!r} has no run_started event: its model and dataset are unknown." for name in unknown]
+    # A run that continues after its recorded end is open again.
     return _reopened(run, pl.col("begun_at"), "status")
 
 
 def _attempts(log: EventLog) -> pl.DataFrame:
     seen = log.seen()
-    told = seen.filter(pl.col("attempt_no") != NO_ATTEMPT)
-    # A run that speaks of no attempt had one; the first one begins with the run where it does not say.
-    silent = seen.join(told, on="run_id", how="anti").with_columns(attempt_no=pl.lit(1, pl.Int64))
+    numbered = seen.filter(pl.col("attempt_no") != NO_ATTEMPT)
+    # A run without attempts had one; the first attempt begins with the run unless it has its own start.
+    silent = seen.join(numbered, on="run_id", how="anti").with_columns(attempt_no=pl.lit(1, pl.Int64))
     is_first = pl.col("attempt_no") == pl.col("attempt_no").min().over("run_id")
     alive = (
-        pl.concat([told, silent])
+        pl.concat([numbered, silent])
         .join(seen.group_by("run_id").agg(run_at=pl.col("first_at").min()), on="run_id")
         .with_columns(first_at=pl.when(is_first).then("run_at").otherwise("first_at"))
     )
@@ -105,7 +103,7 @@ def _attempts(log: EventLog) -> pl.DataFrame:
         .group_by(_ATTEMPT)
         .agg(started_at=pl.col("at").min(), restarted_at=pl.col("at").max())
     )
-    # The attempt is over when its last rank says so, for the reason the first one to fail gives.
+    # The attempt ends with its last rank, for the reason of the first rank that failed.
     reason = pl.col("reason")
     ended = (
         log.ordered("attempt_ended")
@@ -153,7 +151,7 @@ def _resources(log: EventLog, warnings: list[str]) -> pl.DataFrame:
 
 
 def _phases(log: EventLog, warnings: list[str]) -> pl.DataFrame:
-    # Phases take turns: one that starts ends the turn of the one before it.
+    # A phase that starts ends the one before it.
     found = spans(log, "phase", "phase_started", "phase_ended", warnings, [], take_turns=True)
     return found.rename({"opened_at": "started_at", "closed_at": "ended_at"})
 
@@ -162,7 +160,7 @@ def _refuse_early_end(log: EventLog, found: pl.DataFrame, what: str) -> None:
     for row in found.filter(pl.col("ended_at") < pl.col("started_at")).sort("file_no", "line_no").iter_rows(named=True):
         raise SourceError(
             f"{log.place(row['file_no'], row['line_no'])} has `at` {clock(row['ended_at'])}: "
-            f"{what.format(**row)} ends before it starts at {clock(row['started_at'])}; mend the times."
+            f"{what.format(**row)} ends before it starts at {clock(row['started_at'])}; fix the times."
         )
 
 

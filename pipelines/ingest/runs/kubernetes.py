@@ -2,22 +2,22 @@
 
 A Job is a run, a pod's container a stay on the node it ran on, and the node's providerID the instance on the bill; a
 claim of the pod leads over its volume to the EBS volume or the file system.
-Objects vanish soon after a job ends, so snapshots are kept and read together; the latest word on an object counts.
+Objects vanish soon after a job ends, so snapshots are kept and read together; the latest version of an object counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import MALFORMED, telling
+from pipelines.ingest.runs.clean import MALFORMED, utc
 from pipelines.ingest.runs.kubernetes_stays import side_by_side, storage
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, listed_state, open_run_store
 
 state = listed_state
 
@@ -28,7 +28,7 @@ _JOB_LABELS = (
     "batch.kubernetes.io/job-name",
     "job-name",
 )
-# What a container asks for, and how many of it make one accelerator by instance family (facts training-runs 3).
+# What a container requests, and NeuronCores of one accelerator by instance family (facts training-runs 3).
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
 _CORES = "aws.amazon.com/neuroncore"
 _CORES_PER_CHIP = {"trn1": 2, "trn1n": 2, "inf2": 2, "trn2": 8, "trn2u": 8, "trn3": 8}
@@ -44,10 +44,9 @@ def read(source: RunSource) -> RunRecords:
     items = sorted(store.list(), key=lambda item: (item.modified_at, item.key))
     for item in items:
         if item.key.endswith(".json"):
-            for told in _objects(store.read(item.key), store.uri(item.key)):
-                meta = told.get("metadata") or {}
-                found.get(str(told.get("kind")), {})[meta.get("namespace", ""), meta.get("uid") or meta["name"]] = told
-    warnings = [] if items else [f"{store.location} is empty: no run is recorded there yet."]
+            for each in _objects(store.read(item.key), store.uri(item.key)):
+                meta = each.get("metadata") or {}
+                found.get(str(each.get("kind")), {})[meta.get("namespace", ""), meta.get("uid") or meta["name"]] = each
     nodes = {node["metadata"]["name"]: node for node in found["Node"].values()}
     pods: dict[str, list[Mapping[str, Any]]] = {}
     for pod in found["Pod"].values():
@@ -61,26 +60,25 @@ def read(source: RunSource) -> RunRecords:
         (claim["metadata"].get("namespace", ""), claim["metadata"]["name"]): claim
         for claim in found["PersistentVolumeClaim"].values()
     }
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for name, held in sorted(pods.items()):
-        with telling(f"[[runs]] {source.name}: job {name}"):
-            for table, told in _run(name, held, jobs.get(name), nodes, warnings).items():
-                rows.setdefault(table, []).extend(told)
-            own = [attempt for attempt in rows["attempt"] if attempt["run_id"] == name]
-            held_from = [(pod, *stay[:2]) for pod in held if (stay := _stay(pod))]
-            rows["resource"] += storage(name, held_from, own, claims, volumes, warnings)
-    declared = [name for name, held in pods.items() if any(_is_declared(pod) for pod in held)]
-    return records(source, rows, warnings, declared)
+    rows = RunRows(source)
+
+    def run(name: str) -> Tables:
+        tables = _run(name, pods[name], jobs.get(name), nodes, rows.warnings)
+        held_from = [(pod, *stay[:2]) for pod in pods[name] if (stay := _stay(pod))]
+        mounted = storage(name, held_from, [*tables["attempt"]], claims, volumes, rows.warnings)
+        return {**tables, "resource": [*tables["resource"], *mounted]}
+
+    for name in sorted(pods):
+        rows.add(name, f"[[runs]] {source.name}: job {name}", lambda name=name: run(name))
+    declared = {name for name in pods if any(_JOB_LABELS[0] in (p["metadata"].get("labels") or {}) for p in pods[name])}
+    rows.declared |= declared
+    return rows.records("" if items else f"{store.location} is empty")
 
 
-def _is_declared(pod: Mapping[str, Any]) -> bool:
-    return _JOB_LABELS[0] in (pod["metadata"].get("labels") or {})
-
-
-def _objects(content: bytes, where: str) -> Iterable[Mapping[str, Any]]:
+def _objects(content: Any, where: str) -> Iterable[Mapping[str, Any]]:
     try:
-        told = parse_json(content)
-        listed = told["items"] if str(told.get("kind", "")).endswith("List") else [told]
+        content = parse_json(content)
+        listed = content["items"] if str(content.get("kind", "")).endswith("List") else [content]
         for each in listed:
             each["metadata"]["name"]
     except MALFORMED:
@@ -88,21 +86,17 @@ def _objects(content: bytes, where: str) -> Iterable[Mapping[str, Any]]:
     return listed
 
 
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC).replace(tzinfo=None) if text else None
-
-
 def _stay(pod: Mapping[str, Any]) -> tuple[datetime, datetime | None, str | None] | None:
     """When a pod's containers held its node, and why they ended."""
     status = pod.get("status") or {}
-    begins, ends, why, is_running = [_moment(status.get("startTime"))], [], None, False
+    begins, ends, why, is_running = [utc(status.get("startTime"))], [], None, False
     for container in status.get("containerStatuses") or ():
         for phase in (container.get("lastState") or {}, container.get("state") or {}):
             ended = phase.get("terminated")
-            begins.append(_moment((ended or phase.get("running") or {}).get("startedAt")))
+            begins.append(utc((ended or phase.get("running") or {}).get("startedAt")))
             is_running |= "running" in phase
             if ended:
-                ends.append(_moment(ended.get("finishedAt")))
+                ends.append(utc(ended.get("finishedAt")))
                 why = ended.get("reason") or why
     started = [at for at in begins if at]
     finished = [at for at in ends if at]
@@ -115,13 +109,10 @@ def _run(
     job: Mapping[str, Any] | None,
     nodes: Mapping[str, Mapping[str, Any]],
     warnings: list[str],
-) -> dict[str, list[dict[str, Any]]]:
+) -> Tables:
     stays = sorted(((stay, pod) for pod in pods if (stay := _stay(pod))), key=lambda found: found[0][0])
-    told = {
-        **(((job or {}).get("metadata") or {}).get("annotations") or {}),
-        **(pods[0]["metadata"].get("labels") or {}),
-    }
-    facts, _ = described(told, run_id, warnings)
+    annotations = ((job or {}).get("metadata") or {}).get("annotations") or {}
+    facts, _ = described(annotations | (pods[0]["metadata"].get("labels") or {}), run_id, warnings)
     conditions = {
         c["type"]: c for c in ((job or {}).get("status") or {}).get("conditions") or () if c.get("status") == "True"
     }
@@ -135,7 +126,7 @@ def _run(
     for (begin, end, why), pod in stays:
         if number == 0 or (open_until is not None and begin >= open_until):
             number += 1
-            attempts.append({"run_id": run_id, "attempt_no": number, "started_at": begin, "last_seen_at": begin})
+            attempts.append({"attempt_no": number, "started_at": begin, "last_seen_at": begin})
             open_until = end
         elif end is None or open_until is None:
             open_until = None
@@ -143,16 +134,9 @@ def _run(
             open_until = max(open_until, end)
         attempts[-1] |= {"ended_at": open_until, "last_seen_at": open_until or last_at}
         attempts[-1]["end_reason"] = _REASONS.get(str(why), "unknown") if open_until else None
-        resources.append(
-            {"run_id": run_id, "attempt_no": number, "joined_at": begin, "left_at": end}
-            | _node(run_id, pod, nodes, warnings)
-        )
-    span = {
-        "run_id": run_id,
-        "started_at": started_at,
-        "ended_at": ended_at if status else None,
-        "last_seen_at": last_at,
-    }
+        stay = {"attempt_no": number, "joined_at": begin, "left_at": end}
+        resources.append(stay | _node(run_id, pod, nodes, warnings))
+    span = {"started_at": started_at, "ended_at": ended_at if status else None, "last_seen_at": last_at}
     return {
         "run": [facts | span | {"source_system": "kubernetes", "status": status}],
         "attempt": attempts,
@@ -176,13 +160,13 @@ def _node(
         "instance_type": instance_type,
         "region_id": labels.get("topology.kubernetes.io/region"),
         "market": "spot" if labels.get("karpenter.sh/capacity-type", "").lower() == "spot" else None,
-        "accelerators_used": _asked(pod, instance_type),
+        "accelerators_used": _requested(pod, instance_type),
         "evidence": "api" if is_known else "nodemap",
     }
 
 
-def _asked(pod: Mapping[str, Any], instance_type: str | None) -> int | None:
-    """Accelerators a pod asked for; None where it asked for none, which then is the whole node."""
+def _requested(pod: Mapping[str, Any], instance_type: str | None) -> int | None:
+    """Accelerators a pod requests; None where it requests none and so has the whole node."""
     limits = [(c.get("resources") or {}).get("limits") or {} for c in (pod.get("spec") or {}).get("containers") or ()]
     chips = sum(int(limit.get(name, 0)) for limit in limits for name in _ACCELERATORS)
     cores = sum(int(limit.get(_CORES, 0)) for limit in limits)

@@ -1,4 +1,4 @@
-"""What the pods of a Job held together: machines they were on side by side, and what their claims are bound to."""
+"""What the pods of a Job share: nodes, and the storage their claims are bound to."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from pipelines.ingest.runs.records import Row
+
 # How a volume names what AWS bills: `vol-0abc`, `fs-0abc::fsap-0def`, `aws://us-west-2a/vol-0abc`.
 _BILLED = re.compile(r"(?:^|/)((?:vol|fs)-[0-9a-z]+)")
-Stay = dict[str, Any]
 
 
-def side_by_side(stays: Iterable[Stay]) -> list[Stay]:
-    """Pods of one attempt on one machine as stays of it that do not overlap, with what all of them hold together."""
-    held: dict[tuple[int, str], list[Stay]] = {}
-    found: list[Stay] = []
+def side_by_side(stays: Iterable[Row]) -> list[Row]:
+    """Pods of one attempt on one node as stays that do not overlap, with the accelerators of all of them."""
+    held: dict[tuple[int, str], list[Row]] = {}
+    found: list[Row] = []
     for stay in stays:
         if stay["left_at"] is not None and stay["left_at"] <= stay["joined_at"]:
             found.append(stay)
@@ -28,9 +29,9 @@ def side_by_side(stays: Iterable[Stay]) -> list[Stay]:
             here = [s for s in group if s["joined_at"] <= begin and (s["left_at"] or datetime.max) >= end]
             if not here:
                 continue
-            asked = [stay["accelerators_used"] for stay in here]
-            # One that asks for none has the whole machine.
-            total = None if None in asked else sum(asked)
+            requested = [stay["accelerators_used"] for stay in here]
+            # A pod that requests none has the whole node.
+            total = None if None in requested else sum(requested)
             until = None if end == datetime.max else end
             stay = here[0] | {"joined_at": begin, "left_at": until, "accelerators_used": total}
             last = found[-1] if found else {}
@@ -48,9 +49,9 @@ def storage(
     claims: Mapping[tuple[str, str], Mapping[str, Any]],
     volumes: Mapping[str, Mapping[str, Any]],
     warnings: list[str],
-) -> list[Stay]:
+) -> list[Row]:
     """What the pods' claims are bound to, for as long as any pod of the attempt had it."""
-    held: dict[tuple[int, str], Stay] = {}
+    held: dict[tuple[int, str], Row] = {}
     for pod, begin, end in pods:
         number = max(attempt["attempt_no"] for attempt in attempts if attempt["started_at"] <= begin)
         for mount in (pod.get("spec") or {}).get("volumes") or ():
@@ -63,7 +64,7 @@ def storage(
             elif billed := _billed(volume):
                 stay = held.setdefault(
                     (number, billed),
-                    {"run_id": run_id, "attempt_no": number, "resource_id": billed, "evidence": "api"}
+                    {"attempt_no": number, "resource_id": billed, "evidence": "api"}
                     | {"joined_at": begin, "left_at": end},
                 )
                 stay["joined_at"] = min(stay["joined_at"], begin)

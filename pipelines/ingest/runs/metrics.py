@@ -1,7 +1,7 @@
-"""What a log of metrics tells of a run: its attempts, epochs and scores, and what it was by its parameters.
+"""Attempts, epochs and evaluations of a run from its log of metrics, and its description from its parameters.
 
 Trackers keep one start and one end a run; a killed and resumed run shows only in its points, where the step goes back
-or nothing is heard for long (facts training-runs 1.1).
+or a long pause begins (facts training-runs 1.1).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from pipelines.ingest.runs.clean import epoch_count
-from pipelines.ingest.runs.event_fields import any_machine
+from pipelines.ingest.runs.clean import epoch_count, is_evaluation
+from pipelines.ingest.runs.event_fields import TARGET, any_machine
+from pipelines.ingest.runs.records import Row
 
 # Point of a history: when, at which step (if known), and the values then.
 Point = tuple[datetime, int | None, Mapping[str, float]]
 
-# Silence that ends an attempt: longer than any pause between the run's own points by so much, and at least so long.
+# A pause that ends an attempt: this many times the usual pause between points, and at least this long.
 _PAUSES, _SILENCE = 20, timedelta(minutes=15)
-_EVALUATED = ("val", "valid", "validation", "test", "eval")
 # More machines than any one run has, and more stays on them.
 _MOST_MACHINES, _MOST_STAYS = 20_000, 1_000_000
 _TOKENS = ("tokens_seen", "num_input_tokens_seen", "train/num_input_tokens_seen", "consumed_tokens")
@@ -30,71 +30,53 @@ _NAMES = {
     "model": ("model", "model_name", "base_model", "model_name_or_path", "_name_or_path"),
     "dataset": ("dataset", "dataset_name", "dataset_id"),
     "precision": ("precision", "dtype", "mixed_precision"),
-    "purpose": ("purpose",),
-    "team": ("team",),
-    "owner": ("owner",),
-    "experiment": ("experiment",),
     "base_checkpoint_id": ("base_checkpoint_id", "resume_from_checkpoint"),
     "code_revision": ("code_revision", "mlflow.source.git.commit", "git_commit"),
-    "compile_run_id": ("compile_run_id",),
-    "workload_id": ("workload_id",),
-    "target_metric": ("target_metric",),
-    "target_direction": ("target_direction",),
-}
-_NUMBERS = {
-    "dataset_tokens": ("dataset_tokens",),
-    "dataset_samples": ("dataset_samples",),
-    "target_value": ("target_value",),
-}
+    **{
+        name: (name,)
+        for name in ("purpose", "team", "owner", "experiment", "compile_run_id", "workload_id", "target_metric",
+                     "target_direction")
+    },
+}  # fmt: skip
+_NUMBERS = {name: (name,) for name in ("dataset_tokens", "dataset_samples", "target_value")}
 _COUNTS = {
     "seq_len": ("seq_len", "sequence_length", "max_seq_length", "block_size"),
     "global_batch_samples": ("global_batch_samples", "global_batch_size"),
 }
-_TARGET = ("target_metric", "target_value", "target_direction")
 
 
-def described(said: Mapping[str, Any], run_id: str, warnings: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What parameters and tags say of a run, and the billed resources `aws.resource_ids` names, with commas between."""
-    facts: dict[str, Any] = {}
+def described(parameters: Mapping[str, Any], run_id: str, warnings: list[str]) -> tuple[Row, list[Row]]:
+    """A run's description by its parameters and tags, and the billed resources in `aws.resource_ids` (with commas)."""
+    facts: Row = {}
+
+    def first(keys: Sequence[str]) -> Any:
+        return next((parameters[key] for key in keys if parameters.get(key) not in (None, "")), None)
+
     for field, keys in _NAMES.items():
-        facts[field] = next((str(said[key]) for key in keys if said.get(key) not in (None, "")), None)
+        facts[field] = None if (text := first(keys)) is None else str(text)
     for field, keys in (*_NUMBERS.items(), *_COUNTS.items()):
-        text = next((said[key] for key in keys if said.get(key) not in (None, "")), None)
-        facts[field] = _number(text, field, run_id, warnings, whole=field in _COUNTS)
-    if any(facts[part] is None for part in _TARGET):
-        if any(facts[part] is not None for part in _TARGET):
-            warnings.append(f"Run {run_id}: a target needs {', '.join(_TARGET)} together; it is read as none.")
-        facts |= dict.fromkeys(_TARGET)
-    ids = [name.strip() for name in str(said.get("aws.resource_ids") or "").split(",") if name.strip()]
+        facts[field] = _number(first(keys), field, run_id, warnings, whole=field in _COUNTS)
+    if any(facts[part] is None for part in TARGET):
+        if any(facts[part] is not None for part in TARGET):
+            warnings.append(f"Run {run_id}: a target needs {', '.join(TARGET)} together; it is ignored.")
+        facts |= dict.fromkeys(TARGET)
+    ids = [name.strip() for name in str(parameters.get("aws.resource_ids") or "").split(",") if name.strip()]
     place = {
-        "account_id": said.get("aws.account_id") or None,
-        "region_id": said.get("aws.region") or None,
-        "instance_type": said.get("aws.instance_type") or None,
+        "account_id": parameters.get("aws.account_id") or None,
+        "region_id": parameters.get("aws.region") or None,
+        "instance_type": parameters.get("aws.instance_type") or None,
         "evidence": "imds",
     }
     if not ids and all(place.values()):
-        # Who names no machine may say of which kind it was (facts 1.13, the last rung).
-        count = _number(said.get("aws.instance_count") or None, "aws.instance_count", run_id, warnings, whole=True) or 1
+        # Without resource ids the instance type is the last resort (facts 1.13).
+        text = parameters.get("aws.instance_count") or None
+        count = _number(text, "aws.instance_count", run_id, warnings, whole=True) or 1
         if not 0 < count <= _MOST_MACHINES:
             warnings.append(f"Run {run_id}: aws.instance_count is {count}, which no run has; it is read as 1.")
             count = 1
         ids = [any_machine(str(place["instance_type"]), rank) for rank in range(int(count))]
         place["evidence"] = "type_match"
     return facts, [{"resource_id": name, "node_rank": rank, **place} for rank, name in enumerate(ids)]
-
-
-def stays(
-    run_id: str, attempts: Sequence[Mapping[str, Any]], resources: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Each attempt on each resource, from its start to its end. ValueError for more of them than any run has."""
-    if len(attempts) * len(resources) > _MOST_STAYS:
-        raise ValueError(f"{len(attempts):,} attempts on {len(resources):,} machines are more than any run has")
-    return [
-        {"run_id": run_id, "attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"]}
-        | {"left_at": attempt["ended_at"], **resource}
-        for attempt in attempts
-        for resource in resources
-    ]
 
 
 def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: bool) -> float | int | None:
@@ -105,13 +87,9 @@ def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: b
         if not math.isfinite(number) or (whole and number != int(number)):
             raise ValueError
     except (TypeError, ValueError):
-        warnings.append(f"Run {run_id}: {field} is {str(text)[:40]!r}, no number; it is read as unknown.")
+        warnings.append(f"Run {run_id}: {field} is {str(text)[:40]!r}, not a number; it is read as unknown.")
         return None
     return int(number) if whole else number
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 class History:
@@ -122,16 +100,30 @@ class History:
 
     @property
     def last_at(self) -> datetime | None:
-        """When it was last heard of."""
+        """The time of its last point."""
         return self._points[-1][0] if self._points else None
 
-    def attempts(self, started_at: datetime, ended_at: datetime | None) -> list[dict[str, Any]]:
-        """Stretches of work: a new one where the step goes back after a silence, or the silence is long.
+    def tables(self, started_at: datetime, ended_at: datetime | None, resources: Sequence[Row]) -> dict[str, list[Row]]:
+        """Attempts, each on all resources, epochs and evaluations. ValueError for more stays than any run has."""
+        attempts = self.attempts(started_at, ended_at)
+        if len(attempts) * len(resources) > _MOST_STAYS:
+            raise ValueError(f"{len(attempts):,} attempts on {len(resources):,} machines are more than any run has")
+        stays = [
+            {"attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"], "left_at": attempt["ended_at"]}
+            | resource
+            for attempt in attempts
+            for resource in resources
+        ]
+        epochs, evaluations = self.epochs(attempts), self.evaluations(attempts)
+        return {"attempt": attempts, "resource": stays, "epoch": epochs, "evaluation": evaluations}
+
+    def attempts(self, started_at: datetime, ended_at: datetime | None) -> list[Row]:
+        """The attempts: a new one where the step goes back, or after a long pause.
 
         The first starts with the run; each ends at its last point, the last with the run where that has an end.
         """
         bounds = [0, *self._breaks(), len(self._points)]
-        found: list[dict[str, Any]] = []
+        found: list[Row] = []
         for number, (low, high) in enumerate(pairwise(bounds), start=1):
             own = self._points[low:high]
             last = own[-1][0] if own else started_at
@@ -147,11 +139,11 @@ class History:
             )
         return found
 
-    def epochs(self, attempts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def epochs(self, attempts: Sequence[Mapping[str, Any]]) -> list[Row]:
         """Whole epochs, each completed at the first point of an attempt that is past its end."""
         found = []
         for attempt, points in self._by_attempt(attempts):
-            # A resumed attempt goes on from where its first point is.
+            # A resumed attempt continues from its first point.
             done = 0 if attempt["attempt_no"] == 1 else None
             for at, step, values in points:
                 position = next((values[key] for key in _EPOCHS if math.isfinite(values.get(key, math.nan))), None)
@@ -159,25 +151,19 @@ class History:
                     continue
                 whole = epoch_count(position)
                 tokens = next((values[key] for key in _TOKENS if key in values), None)
-                told = {"attempt_no": attempt["attempt_no"], "completed_at": at, "step": step, "tokens_seen": tokens}
-                found += [told | {"epoch_index": n} for n in range((whole if done is None else done) + 1, whole + 1)]
+                row = {"attempt_no": attempt["attempt_no"], "completed_at": at, "step": step, "tokens_seen": tokens}
+                found += [row | {"epoch_index": n} for n in range((whole if done is None else done) + 1, whole + 1)]
                 done = max(done or 0, whole)
         return found
 
-    def evaluations(self, attempts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Values of metrics named for an evaluation (`val_loss`, `eval/accuracy`); NaN is null."""
+    def evaluations(self, attempts: Sequence[Mapping[str, Any]]) -> list[Row]:
+        """Values of metrics named for an evaluation (`val_loss`, `eval/accuracy`)."""
         return [
-            {
-                "attempt_no": attempt["attempt_no"],
-                "metric": key,
-                "value": _finite(value),
-                "step": step,
-                "evaluated_at": at,
-            }
+            {"attempt_no": attempt["attempt_no"], "metric": key, "value": value, "step": step, "evaluated_at": at}
             for attempt, points in self._by_attempt(attempts)
             for at, step, values in points
             for key, value in values.items()
-            if key.replace("/", "_").split("_")[0] in _EVALUATED
+            if is_evaluation(key)
         ]
 
     def _by_attempt(self, attempts: Sequence[Mapping[str, Any]]):
@@ -193,15 +179,15 @@ class History:
         silence = max(_SILENCE, _PAUSES * usual)
         found, furthest = [], -1
         for number, (at, step, values) in enumerate(self._points):
-            went_back = step is not None and step < furthest and number > 0 and self._told_before(number, step, values)
+            went_back = step is not None and step < furthest and number > 0 and self._was_further(number, step, values)
             if number and (went_back or at - moments[number - 1] > silence):
                 found.append(number)
                 furthest = -1
             furthest = max(furthest, step if step is not None else -1)
         return found
 
-    def _told_before(self, number: int, step: int, values: Mapping[str, float]) -> bool:
-        """Whether one of the point's own metrics was already further: other metrics may lag behind by design."""
+    def _was_further(self, number: int, step: int, values: Mapping[str, float]) -> bool:
+        """Whether one of the point's own metrics had a later step before: other metrics may lag by design."""
         return any(
             before_step is not None and before_step > step and key in before
             for key in values

@@ -1,7 +1,7 @@
 """MLflow runs over its REST API: `location` is the tracking server's address (facts training-runs 1.1).
 
-A deleted run still cost money and is read too. MLflow does not know which machine it ran on unless tags say so
-(`aws.resource_ids`, `aws.account_id`, `aws.region`); its start and end hide restarts, which show in the metrics.
+A deleted run still cost money and is read too. MLflow records no instances unless tags do (`aws.resource_ids`,
+`aws.account_id`, `aws.region`); its start and end hide restarts, which show in the metrics.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import moment_of, telling
-from pipelines.ingest.runs.metrics import History, Point, described, stays
-from pipelines.ingest.runs.records import DECLARED, RunRecords, records
+from pipelines.ingest.runs.clean import moment_of
+from pipelines.ingest.runs.metrics import History, Point, described
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
 _REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}
@@ -29,7 +29,7 @@ _LONGEST_WAIT = 60
 
 
 def state(source: RunSource) -> str:
-    """What the server says of all runs, without their histories; a point logged changes its run's last values."""
+    """The server's records of all runs, without their histories; a new point changes its run's last values."""
     seal = hashlib.sha256()
     for run in _Server(source).runs():
         seal.update(json.dumps([run.get("info"), run.get("data")], sort_keys=True).encode())
@@ -39,45 +39,47 @@ def state(source: RunSource) -> str:
 def read(source: RunSource) -> RunRecords:
     """Every run of every experiment, deleted ones too, with the whole history of its metrics."""
     server = _Server(source)
-    rows: dict[str, list[dict[str, Any]]] = {}
-    warnings: list[str] = []
+    rows = RunRows(source)
     declared: dict[str, str] = {}
     for run in server.runs():
-        with telling(f"[[runs]] {source.name}: MLflow run {run['info'].get('run_id')}"):
-            for table, found in _run(run, server, warnings).items():
-                rows.setdefault(table, []).extend(found)
-        for tag in run["data"].get("tags") or ():
-            if tag["key"] == DECLARED and tag["value"]:
-                declared[run["info"]["run_id"]] = tag["value"]
+        where = f"[[runs]] {source.name}: MLflow run {run['info'].get('run_id')}"
+        tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
+        rows.add(
+            tags.get(DECLARED) or run["info"].get("run_id"),
+            where,
+            lambda run=run, tags=tags: _run(run, tags, server, rows.warnings),
+        )
+        if tags.get(DECLARED):
+            declared[run["info"]["run_id"]] = tags[DECLARED]
     # A parent is named by MLflow's own id.
-    rows["run"] = [
-        row | {"parent_run_id": declared.get(row["parent_run_id"], row["parent_run_id"])} for row in rows.get("run", ())
-    ]
-    return records(source, rows, warnings, declared.values())
+    for row in rows.tables.get("run", ()):
+        row["parent_run_id"] = declared.get(row["parent_run_id"], row["parent_run_id"])
+    rows.declared |= set(declared.values())
+    return rows.records()
 
 
 class _Server:
-    """The few calls needed of a tracking server, paged, with patience for a server that is busy."""
+    """The few calls needed of a tracking server, paged, with retries while it is busy."""
 
     def __init__(self, source: RunSource):
         if not source.location.startswith(("http://", "https://")):
             raise UsageError(
-                f"[[runs]] {source.name}: location {redacted(source.location)} is no http address of MLflow."
+                f"[[runs]] {source.name}: location {redacted(source.location)} is not an http address of MLflow."
             )
         import requests
         from requests.adapters import HTTPAdapter
         from urllib3.util import Retry
 
         self._root = source.location.rstrip("/") + "/api/2.0/mlflow/"
-        self._told = redacted(self._root)
+        self._address = redacted(self._root)
         self._session = requests.Session()
-        # A search is a POST that changes nothing, so it may be asked again.
+        # A search is a POST that changes nothing, so it may be repeated.
         patience = Retry(
             total=_TRIES,
             backoff_factor=0.5,
             status_forcelist=(429, 500, 502, 503, 504),
             allowed_methods=None,
-            # A server may name the wait, but not a day.
+            # A server may ask for a longer wait, but not for a day.
             retry_after_max=_LONGEST_WAIT,
         )
         self._session.mount(source.location, HTTPAdapter(max_retries=patience))
@@ -89,69 +91,65 @@ class _Server:
         if not experiments:
             return
         names = {experiment["experiment_id"]: experiment.get("name") for experiment in listed}
-        asked = {
+        query = {
             "experiment_ids": experiments,
             "run_view_type": "ALL",
             "max_results": _PAGE,
             "order_by": ["attributes.start_time ASC", "attributes.run_id ASC"],
         }
-        for run in self._paged("runs/search", "runs", asked):
+        for run in self._paged("runs/search", "runs", query):
             yield {**run, "experiment": names.get(run["info"]["experiment_id"])}
 
     def history(self, run_id: str, key: str) -> Iterator[Mapping[str, Any]]:
         """Every point of one metric."""
-        asked = {"run_id": run_id, "metric_key": key, "max_results": _HISTORY_PAGE}
-        yield from self._paged("metrics/get-history", "metrics", asked, method="GET", token_name="next_page_token")
+        query = {"run_id": run_id, "metric_key": key, "max_results": _HISTORY_PAGE}
+        yield from self._paged("metrics/get-history", "metrics", query, method="GET")
 
-    def _paged(
-        self, call: str, part: str, asked: dict[str, Any], method: str = "POST", token_name: str = "next_page_token"
-    ) -> Iterator[Mapping[str, Any]]:
+    def _paged(self, call: str, part: str, query: dict[str, Any], method: str = "POST") -> Iterator[Mapping[str, Any]]:
         token, met = None, set()
         while True:
-            answer = self._ask(call, asked | ({"page_token": token} if token else {}), method)
+            answer = self._ask(call, query | ({"page_token": token} if token else {}), method)
             yield from answer.get(part) or ()
-            token = answer.get(token_name)
+            token = answer.get("next_page_token")
             if not token:
                 return
             if token in met:
-                raise SourceError(f"{self._told}{call} gives the same page again and again; restart the server.")
+                raise SourceError(f"{self._address}{call} gives the same page again and again; restart the server.")
             met.add(token)
 
-    def _ask(self, call: str, asked: dict[str, Any], method: str) -> Mapping[str, Any]:
+    def _ask(self, call: str, query: dict[str, Any], method: str) -> Mapping[str, Any]:
         import requests
 
-        params, body = (asked, None) if method == "GET" else (None, asked)
+        where = f"{self._address}{call}"
         try:
-            answer = self._whole(method, self._root + call, params, body)
+            answer = self._whole(method, self._root + call, **{"params" if method == "GET" else "json": query})
         except requests.HTTPError as error:
-            said = error.response.status_code if error.response is not None else "nothing"
-            raise SourceError(f"{self._told}{call} answers {said}; check the address.") from None
+            status = error.response.status_code if error.response is not None else "nothing"
+            raise SourceError(f"{where} answers {status}; check the address.") from None
         except requests.JSONDecodeError:
-            raise SourceError(f"{self._told}{call} answers no JSON; is it an MLflow tracking server?") from None
+            raise SourceError(f"{where} answers no JSON; is it an MLflow tracking server?") from None
         except requests.exceptions.RetryError:
-            raise UnreachableError(
-                f"{self._told}{call} stays busy or broken after {_TRIES} tries; try later."
-            ) from None
+            raise UnreachableError(f"{where} stays busy or broken after {_TRIES} tries; try later.") from None
         except requests.exceptions.ChunkedEncodingError:
-            raise UnreachableError(f"{self._told}{call} answers half a page, again and again; try later.") from None
+            raise UnreachableError(f"{where} answers half a page, again and again; try later.") from None
         except requests.RequestException as error:
             kind = type(error).__name__
-            raise UnreachableError(f"{self._told}{call} does not answer ({kind}); start it or try later.") from None
+            raise UnreachableError(f"{where} does not answer ({kind}); start it or try later.") from None
         if not isinstance(answer, Mapping):
-            raise SourceError(f"{self._told}{call} answers no JSON object; is it an MLflow tracking server?")
+            raise SourceError(f"{where} answers no JSON object; is it an MLflow tracking server?")
         return answer
 
-    def _whole(self, method: str, url: str, params: Any, body: Any) -> Any:
+    def _whole(self, method: str, url: str, **query: Any) -> Any:
         """An answer to its last byte; one that breaks off is asked for again, which the adapter does not do."""
         import requests
 
-        for left in reversed(range(_TRIES)):
+        for remaining in reversed(range(_TRIES)):
             try:
-                response = self._session.request(method, url, params=params, json=body, timeout=_TIMEOUT)
+                response = self._session.request(method, url, timeout=_TIMEOUT, **query)
                 response.raise_for_status()
                 return response.json()
             except (requests.exceptions.ChunkedEncodingError, requests.JSONDecodeError):
-                if not left:
+                if not remaining:
                     raise
         raise AssertionError("unreachable")
 
@@ -162,7 +160,7 @@ def _moment(ms: Any) -> datetime | None:
 
 def _points(run: Mapping[str, Any], server: _Server) -> Iterator[Point]:
     for metric in run["data"].get("metrics") or ():
-        # Machine counters say nothing of progress, and are the most of a history.
+        # Machine counters show no progress, and are most of a history.
         if not metric["key"].startswith("system/"):
             for point in server.history(run["info"]["run_id"], metric["key"]):
                 at = _moment(point["timestamp"])
@@ -170,47 +168,33 @@ def _points(run: Mapping[str, Any], server: _Server) -> Iterator[Point]:
                     yield at, int(point.get("step") or 0), {metric["key"]: float(point["value"])}
 
 
-def _run(run: Mapping[str, Any], server: _Server, warnings: list[str]) -> dict[str, list[dict[str, Any]]]:
-    info, data = run["info"], run["data"]
-    tags = {tag["key"]: tag["value"] for tag in data.get("tags") or ()}
-    said = {param["key"]: param["value"] for param in data.get("params") or ()} | tags
+def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warnings: list[str]) -> Tables:
+    info = run["info"]
+    parameters = {one["key"]: one["value"] for one in run["data"].get("params") or ()} | dict(tags)
     run_id = tags.get(DECLARED) or info["run_id"]
     started_at, ended_at = _moment(info.get("start_time")), _moment(info.get("end_time"))
     history = History(list(_points(run, server)))
-    status = info.get("status")
+    status = str(info.get("status"))
     if started_at is None:
         warnings.append(f"MLflow run {run_id} has no start_time and is left out.")
         return {}
-    last_at = max(at for at in (started_at, ended_at, history.last_at) if at)
-    attempts = history.attempts(started_at, ended_at)
     if ended_at is None and status == "RUNNING":
         warnings.append(
-            f"MLflow run {run_id} never ended: it runs, or was killed; its end is inferred from its metrics."
+            f"MLflow run {run_id} never ended: it is running or was killed; its end is inferred from its metrics."
         )
-    facts, resources = described(said, run_id, warnings)
-    return {
-        "run": [
-            facts
-            | {
-                "run_id": run_id,
-                "source_system": "mlflow",
-                "owner": facts["owner"] or tags.get("mlflow.user") or info.get("user_id") or None,
-                "experiment": facts["experiment"] or run["experiment"],
-                "parent_run_id": tags.get("parent_run_id") or tags.get("mlflow.parentRunId"),
-                # MLflow nests the trials of a sweep.
-                "purpose": facts["purpose"] or ("sweep_trial" if tags.get("mlflow.parentRunId") else None),
-                "status": _STATUS.get(str(status)),
-                "started_at": started_at,
-                "ended_at": ended_at,
-                "last_seen_at": last_at,
-            }
-        ],
-        "attempt": [
-            {"run_id": run_id, **attempt}
-            | ({"end_reason": _REASON.get(str(status))} if attempt["attempt_no"] == len(attempts) else {})
-            for attempt in attempts
-        ],
-        "resource": stays(run_id, attempts, resources),
-        "epoch": [{"run_id": run_id, **epoch} for epoch in history.epochs(attempts)],
-        "evaluation": [{"run_id": run_id, **score} for score in history.evaluations(attempts)],
+    facts, resources = described(parameters, run_id, warnings)
+    tables = history.tables(started_at, ended_at, resources)
+    tables["attempt"][-1]["end_reason"] = _REASON.get(status)
+    found = {
+        "source_system": "mlflow",
+        "owner": facts["owner"] or tags.get("mlflow.user") or info.get("user_id") or None,
+        "experiment": facts["experiment"] or run["experiment"],
+        "parent_run_id": tags.get("parent_run_id") or tags.get("mlflow.parentRunId"),
+        # MLflow nests the trials of a sweep.
+        "purpose": facts["purpose"] or ("sweep_trial" if tags.get("mlflow.parentRunId") else None),
+        "status": _STATUS.get(status),
+        "started_at": started_at,
+        "ended_at": ended_at,
+        "last_seen_at": max(at for at in (started_at, ended_at, history.last_at) if at),
     }
+    return {"run": [facts | found], **tables}

@@ -1,7 +1,7 @@
 """MLPerf logs: the `:::MLLOG` lines of files below a folder, one run a file (facts training-runs 1.11).
 
-They tell times to the millisecond, the benchmark, epochs or blocks and evaluations. They do not tell which machine was
-billed, nor who ran it; set-up before `run_start` is outside the score and on the bill, so it is in the run here.
+They have times to the millisecond, the benchmark, epochs or blocks and evaluations, but neither instances nor owners.
+Set-up before `run_start` is outside the score and on the bill, so it is part of the run here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import MALFORMED, moment_of, telling
-from pipelines.ingest.runs.records import RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.clean import MALFORMED, moment_of
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, listed_state, open_run_store
 
 state = listed_state
 
@@ -24,7 +24,7 @@ _SUFFIXES = (".txt", ".log", ".out")
 _STATUS = {"success": "completed", "aborted": "failed"}
 # Their `epoch_num` counts tokens (facts training-runs 1.11).
 _COUNTS_TOKENS = ("gpt3",)
-_SCORES = {"eval_accuracy": "eval_accuracy", "eval_error": "eval_error"}
+_SCORES = ("eval_accuracy", "eval_error")
 # Interval keys and the phase they are; what lies between is training.
 _PHASES = {"init": "init", "eval": "eval", "staging": "restore"}
 
@@ -32,20 +32,16 @@ _PHASES = {"init": "init", "eval": "eval", "staging": "restore"}
 def read(source: RunSource) -> RunRecords:
     """One run per log file that has MLLOG lines; its id is the file's path."""
     store = open_run_store(source)
-    rows: dict[str, list[dict[str, Any]]] = {}
-    warnings: list[str] = []
+    rows = RunRows(source)
     files = [item.key for item in store.list() if item.key.endswith(_SUFFIXES)]
     for key in sorted(files, key=_natural):
-        lines = list(_lines(store.read(key).decode("utf-8", "replace"), store.uri(key), warnings))
-        if not lines:
-            warnings.append(f"{store.uri(key)} has no line that starts with {_MARK.strip()}; it is passed over.")
-            continue
-        with telling(store.uri(key)):
-            for table, found in _run(key, lines, warnings, store.uri(key)).items():
-                rows.setdefault(table, []).extend(found)
-    if not files:
-        warnings.append(f"{store.location} holds no log file ({', '.join(_SUFFIXES)}): no run is recorded there yet.")
-    return records(source, rows, warnings)
+        where = store.uri(key)
+        lines = list(_lines(store.read(key).decode("utf-8", "replace"), where, rows.warnings))
+        if lines:
+            rows.add(key.rpartition(".")[0], where, lambda lines=lines, where=where: _run(lines, rows.warnings, where))
+        else:
+            rows.warnings.append(f"{where} has no line that starts with {_MARK.strip()}; it is skipped.")
+    return rows.records("" if files else f"{store.location} holds no log file ({', '.join(_SUFFIXES)})")
 
 
 def _natural(key: str) -> list[int | str]:
@@ -53,14 +49,14 @@ def _natural(key: str) -> list[int | str]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", key)]
 
 
-def _lines(text: str, where: str, warnings: list[str]) -> Iterable[dict[str, Any]]:
+def _lines(text: str, where: str, warnings: list[str]) -> Iterable[Row]:
     whole = text.splitlines()
     for number, line in enumerate(whole, start=1):
-        _, mark, told = line.partition(_MARK)
+        _, mark, body = line.partition(_MARK)
         if not mark:
             continue
         try:
-            entry = parse_json(told)
+            entry = parse_json(body)
             entry["at"] = moment_of(entry["time_ms"] / 1000)
             entry["metadata"] = entry.get("metadata") or {}
             entry["key"].lower()
@@ -69,86 +65,64 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[dict[str, Any
                 warnings.append(f"{where}: the last line is cut short and left out.")
                 continue
             raise SourceError(
-                f"{where}, line {number} is no MLLOG entry with key and time_ms; mend or remove it."
+                f"{where}, line {number} is not an MLLOG entry with key and time_ms; fix or remove it."
             ) from None
         yield entry
 
 
-def _run(key: str, lines: list[dict[str, Any]], warnings: list[str], where: str) -> dict[str, list[dict[str, Any]]]:
-    run_id = key.rpartition(".")[0]
-    told = {entry["key"]: entry for entry in reversed(lines)}
-    stop = told.get("run_stop")
+def _run(lines: list[Row], warnings: list[str], where: str) -> Tables:
+    first = {entry["key"]: entry for entry in reversed(lines)}
+    stop = first.get("run_stop")
     status = _STATUS.get(str(stop["metadata"].get("status"))) if stop else None
     started_at, last_at = min(e["at"] for e in lines), max(e["at"] for e in lines)
     if stop is None:
         warnings.append(f"{where} has no run_stop: whether the run reached its target is unknown.")
 
     def value(name: str) -> Any:
-        return told[name]["value"] if name in told else None
+        return first[name]["value"] if name in first else None
 
     scores = [entry for entry in lines if entry["key"] in _SCORES and _is_number(entry["value"])]
-    metric = scores[0]["key"] if scores else None
     target = value("target_accuracy") or value("target_error")
-    attempt = {"run_id": run_id, "attempt_no": 1}
+    benchmark = value("submission_benchmark")
+    span = {"started_at": started_at, "ended_at": last_at if stop else None, "last_seen_at": last_at}
+    run = span | {
+        "source_system": "mllog",
+        "model": benchmark,
+        "experiment": value("submission_platform"),
+        "owner": value("submission_org"),
+        "global_batch_samples": value("global_batch_size"),
+        "dataset_samples": value("train_samples"),
+        **_epoch_unit(lines, benchmark),
+        "seq_len": value("max_sequence_length"),
+        "purpose": "benchmark",
+        "status": status,
+    }
+    if scores and target is not None:
+        direction = _direction(scores, float(target), status)
+        run |= {"target_metric": scores[0]["key"], "target_value": float(target), "target_direction": direction}
     return {
-        "run": [
-            {
-                "run_id": run_id,
-                "source_system": "mllog",
-                "model": value("submission_benchmark"),
-                "experiment": value("submission_platform"),
-                "owner": value("submission_org"),
-                "global_batch_samples": value("global_batch_size"),
-                "dataset_samples": value("train_samples"),
-                **_epoch_unit(lines, value("submission_benchmark")),
-                "seq_len": value("max_sequence_length"),
-                "purpose": "benchmark",
-                "target_metric": metric if target is not None else None,
-                "target_value": float(target) if metric and target is not None else None,
-                "target_direction": _direction(scores, float(target), status)
-                if metric and target is not None
-                else None,
-                "status": status,
-                "started_at": started_at,
-                "ended_at": last_at if stop else None,
-                "last_seen_at": last_at,
-            }
-        ],
-        "attempt": [
-            attempt
-            | {
-                "started_at": started_at,
-                "ended_at": last_at if stop else None,
-                "end_reason": "completed" if status == "completed" else None,
-                "last_seen_at": last_at,
-            }
-        ],
-        "phase": [attempt | phase for phase in _phases(lines)],
-        "epoch": [attempt | epoch for epoch in _epochs(lines, value("submission_benchmark"))],
+        "run": [run],
+        "attempt": [span | {"end_reason": "completed" if status == "completed" else None}],
+        "phase": _phases(lines),
+        "epoch": _epochs(lines, benchmark),
         "evaluation": [
-            attempt
-            | {
-                "metric": _SCORES[entry["key"]],
-                "value": float(entry["value"]),
-                "step": _step(entry),
-                "evaluated_at": entry["at"],
-            }
+            {"metric": entry["key"], "value": float(entry["value"]), "step": _step(entry), "evaluated_at": entry["at"]}
             for entry in lines
-            # A value that is no number was measured all the same: it ends a row of passes.
+            # A NaN was measured all the same: it ends a row of passes.
             if entry["key"] in _SCORES and isinstance(entry["value"], int | float)
         ],
     }
 
 
-def _direction(scores: list[dict[str, Any]], target: float, status: str | None) -> str:
-    """`eval_accuracy` may hold a loss (llama2_70b_lora): what a run that says success came to is on the good side."""
+def _direction(scores: list[Row], target: float, status: str | None) -> str:
+    """`eval_accuracy` may hold a loss (llama2_70b_lora): the last score of a successful run meets the target."""
     is_above = float(scores[-1]["value"]) >= target
     if status is None:
         return "min" if scores[-1]["key"] == "eval_error" else "max"
     return "max" if is_above == (status == "completed") else "min"
 
 
-def _phases(lines: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def _phases(lines: list[Row]) -> Iterable[Row]:
     open_at: dict[str, datetime] = {}
     trains_from = next((entry["at"] for entry in lines if entry["key"] == "run_start"), None)
     for entry in lines:
@@ -169,7 +143,7 @@ def _phases(lines: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
             trains_from = None
 
 
-def _epoch_unit(lines: list[dict[str, Any]], benchmark: Any) -> dict[str, Any]:
+def _epoch_unit(lines: list[Row], benchmark: Any) -> Row:
     """Whether its epochs are passes over the data, or blocks: of tokens in gpt3, else of samples."""
     if any(entry["key"] == "epoch_stop" for entry in lines) or all(entry["key"] != "block_stop" for entry in lines):
         return {}
@@ -182,27 +156,27 @@ def _epoch_unit(lines: list[dict[str, Any]], benchmark: Any) -> dict[str, Any]:
     return {"epoch_unit": "sample_block"}
 
 
-def _tokens(stop: dict[str, Any], start: dict[str, Any] | None) -> float | None:
-    """Tokens at the end of a gpt3 block: where `epoch_num` says so, else its start and its length."""
+def _tokens(stop: Row, start: Row | None) -> float | None:
+    """Tokens at the end of a gpt3 block: its `epoch_num`, else its start and its length."""
     if _is_number(stop["metadata"].get("epoch_num")):
         return stop["metadata"]["epoch_num"]
     begun = start["metadata"] if start else {}
-    place, size = begun.get("first_epoch_num"), begun.get("epoch_count")
-    return float(place + size) if isinstance(place, int | float) and isinstance(size, int | float) else None
+    start_at, size = begun.get("first_epoch_num"), begun.get("epoch_count")
+    return float(start_at + size) if isinstance(start_at, int | float) and isinstance(size, int | float) else None
 
 
-def _epochs(lines: list[dict[str, Any]], benchmark: Any) -> Iterable[dict[str, Any]]:
+def _epochs(lines: list[Row], benchmark: Any) -> Iterable[Row]:
     """Epochs where the log has them, else its blocks, numbered from 1 in the order they ended."""
     for unit in ("epoch", "block"):
         stops = [entry for entry in lines if entry["key"] == f"{unit}_stop"]
         if not stops:
             continue
         starts = [entry for entry in lines if entry["key"] == f"{unit}_start"]
-        # Starts and stops may interleave: they belong together by their place in the run, else by their order.
-        by_place = {_place(entry): entry for entry in starts}
+        # Starts and stops may interleave: they are paired by their position in the run, else by their order.
+        by_position = {_position(entry): entry for entry in starts}
         for number, entry in enumerate(stops, start=1):
             in_turn = starts[number - 1] if number <= len(starts) else None
-            start = by_place.get(_place(entry), in_turn) if _place(entry) else in_turn
+            start = by_position.get(_position(entry), in_turn) if _position(entry) else in_turn
             yield {
                 "epoch_index": number,
                 "started_at": start["at"] if start else None,
@@ -214,11 +188,11 @@ def _epochs(lines: list[dict[str, Any]], benchmark: Any) -> Iterable[dict[str, A
         return
 
 
-def _place(entry: dict[str, Any]) -> Any:
+def _position(entry: Row) -> Any:
     return entry["metadata"].get("epoch_num") or entry["metadata"].get("first_epoch_num")
 
 
-def _step(entry: dict[str, Any]) -> int | None:
+def _step(entry: Row) -> int | None:
     step = entry["metadata"].get("step_num")
     return step if isinstance(step, int) else None
 

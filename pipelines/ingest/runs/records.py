@@ -2,161 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import clean
+from pipelines.ingest.runs.clean import clean, reading
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
-# The tag, parameter or label by which another tool's record says which run it is.
+# The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
-_AT = pl.Datetime("ms")
-_TEXT, _COUNT, _NUMBER, _FLAG = pl.String, pl.Int64, pl.Float64, pl.Boolean
+Row = dict[str, Any]
+Tables = Mapping[str, Iterable[Mapping[str, Any]]]
+_TYPES = {"": pl.String, "count": pl.Int64, "number": pl.Float64, "flag": pl.Boolean, "at": pl.Datetime("ms")}
+
+
+def _schema(columns: str) -> dict[str, pl.DataType | type[pl.DataType]]:
+    """Columns as `name` (text), `name:count`, `name:number` or `name:flag`; names in `_at` are times."""
+    pairs = (column.partition(":") for column in columns.split())
+    return {name: _TYPES["at" if name.endswith("_at") else kind] for name, _, kind in pairs}
+
 
 # Times are naive UTC; tokens_seen and samples_seen count over the run's lineage, not one launch, in tokens_unit:
 # those of the whole job, or of one of its tokens_unit_count devices or cores.
 SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
-    "tracker_run": {
-        "source_name": _TEXT,
-        "run_id": _TEXT,
-        "source_system": _TEXT,
-        "model": _TEXT,
-        "dataset": _TEXT,
-        "dataset_tokens": _NUMBER,
-        "dataset_samples": _NUMBER,
-        "epoch_unit": _TEXT,
-        "epoch_unit_size": _NUMBER,
-        "tokens_unit": _TEXT,
-        "tokens_unit_count": _COUNT,
-        "params_total": _NUMBER,
-        "params_active": _NUMBER,
-        "n_layers": _COUNT,
-        "n_heads": _COUNT,
-        "head_dim": _COUNT,
-        "seq_len": _COUNT,
-        "global_batch_samples": _COUNT,
-        "precision": _TEXT,
-        "code_revision": _TEXT,
-        "target_metric": _TEXT,
-        "target_value": _NUMBER,
-        "target_direction": _TEXT,
-        "target_passes": _COUNT,
-        "purpose": _TEXT,
-        "experiment": _TEXT,
-        "team": _TEXT,
-        "owner": _TEXT,
-        **dict.fromkeys(("parent_run_id", "base_checkpoint_id", "compile_run_id", "workload_id"), _TEXT),
-        "status": _TEXT,
-        "started_at": _AT,
-        "ended_at": _AT,
-        "last_seen_at": _AT,
-    },
-    "tracker_attempt": {
-        "source_name": _TEXT,
-        "run_id": _TEXT,
-        "attempt_no": _COUNT,
-        "started_at": _AT,
-        "ended_at": _AT,
-        "end_reason": _TEXT,
-        "last_seen_at": _AT,
-    },
-    "tracker_resource": {
-        "source_name": _TEXT,
-        "run_id": _TEXT,
-        "attempt_no": _COUNT,
-        "resource_id": _TEXT,
-        "instance_type": _TEXT,
-        "account_id": _TEXT,
-        "region_id": _TEXT,
-        "accelerators_used": _COUNT,
-        "reservation_id": _TEXT,
-        "node_rank": _COUNT,
-        "market": _TEXT,
-        "joined_at": _AT,
-        "left_at": _AT,
-        "evidence": _TEXT,
-    },
-    "tracker_phase": {
-        "source_name": _TEXT,
-        "run_id": _TEXT,
-        "attempt_no": _COUNT,
-        "phase": _TEXT,
-        "started_at": _AT,
-        "ended_at": _AT,
-    },
-    "tracker_epoch": {
-        "source_name": _TEXT,
-        "run_id": _TEXT,
-        "attempt_no": _COUNT,
-        "epoch_index": _COUNT,
-        "started_at": _AT,
-        "completed_at": _AT,
-        "step": _COUNT,
-        "tokens_seen": _NUMBER,
-        "samples_seen": _NUMBER,
-        "fraction": _NUMBER,
-    },
-    "tracker_checkpoint": {
-        "source_name": _TEXT,
-        "run_id": _TEXT,
-        "attempt_no": _COUNT,
-        "checkpoint_id": _TEXT,
-        "step": _COUNT,
-        "uri": _TEXT,
-        "save_started_at": _AT,
-        "durable_at": _AT,
-        "stall_seconds": _NUMBER,
-        "bytes": _COUNT,
-        "is_resumable": _FLAG,
-        "is_complete": _FLAG,
-        "tokens_seen": _NUMBER,
-    },
-    "tracker_evaluation": {
-        "source_name": _TEXT,
-        "run_id": _TEXT,
-        "attempt_no": _COUNT,
-        "step": _COUNT,
-        "metric": _TEXT,
-        "value": _NUMBER,
-        "split": _TEXT,
-        "evaluated_at": _AT,
-    },
+    "tracker_run": _schema(
+        "source_name run_id source_system model dataset dataset_tokens:number dataset_samples:number epoch_unit "
+        "epoch_unit_size:number tokens_unit tokens_unit_count:count params_total:number params_active:number "
+        "n_layers:count n_heads:count head_dim:count seq_len:count global_batch_samples:count precision code_revision "
+        "target_metric target_value:number target_direction target_passes:count purpose experiment team owner "
+        "parent_run_id base_checkpoint_id compile_run_id workload_id status started_at ended_at last_seen_at"
+    ),
+    "tracker_attempt": _schema(
+        "source_name run_id attempt_no:count started_at ended_at end_reason last_seen_at",
+    ),
+    "tracker_resource": _schema(
+        "source_name run_id attempt_no:count resource_id instance_type account_id region_id accelerators_used:count "
+        "reservation_id node_rank:count market joined_at left_at evidence"
+    ),
+    "tracker_phase": _schema("source_name run_id attempt_no:count phase started_at ended_at"),
+    "tracker_epoch": _schema(
+        "source_name run_id attempt_no:count epoch_index:count started_at completed_at step:count tokens_seen:number "
+        "samples_seen:number fraction:number"
+    ),
+    "tracker_checkpoint": _schema(
+        "source_name run_id attempt_no:count checkpoint_id step:count uri save_started_at durable_at "
+        "stall_seconds:number bytes:count is_resumable:flag is_complete:flag tokens_seen:number"
+    ),
+    "tracker_evaluation": _schema(
+        "source_name run_id attempt_no:count step:count metric value:number split evaluated_at"
+    ),
 }
 
 
 @dataclass(frozen=True)
 class RunRecords:
-    """The tables of SCHEMAS by name, and what was read with a doubt, one sentence each."""
+    """The tables of SCHEMAS by name, and the warnings of reading them, one sentence each."""
 
     tables: dict[str, pl.DataFrame]
     warnings: list[str] = field(default_factory=list)
-    # Runs whose id somebody gave on purpose (a tag, a label, a folder): other sources may tell of the same run.
+    # Runs whose id was declared (a tag, a label, a folder): other sources may record the same run.
     declared: frozenset[str] = frozenset()
 
 
-def records(
-    source: RunSource,
-    rows: Mapping[str, Sequence[Mapping[str, Any]]],
-    warnings: Sequence[str],
-    declared: Iterable[str] = (),
-) -> RunRecords:
-    """Rows by table (`run`, `attempt`, …) as typed and sorted tables; what a row leaves out is null."""
-    tables, doubts = {}, [*warnings]
-    for table, schema in SCHEMAS.items():
-        thing = table.removeprefix("tracker_")
-        told = clean(thing, [{"source_name": source.name, **row} for row in rows.get(thing, ())], schema, doubts)
-        frame = pl.DataFrame(told, schema=schema, strict=False)
-        tables[table] = frame.unique().sort(pl.all(), nulls_last=True)
-    return RunRecords(tables, sorted(set(doubts)), frozenset(declared))
+class RunRows:
+    """Rows of one source by table (`run`, `attempt`, …), its warnings and declared run ids, while it is read."""
+
+    def __init__(self, source: RunSource):
+        self.source = source
+        self.tables: dict[str, list[Row]] = {}
+        self.warnings: list[str] = []
+        self.declared: set[str] = set()
+
+    def add(self, run_id: str | None, where: str, read: Callable[[], Tables]) -> None:
+        """Add the rows of a run, with `run_id` and attempt 1 where a row has none; SourceError if malformed."""
+        with reading(where):
+            for table, rows in read().items():
+                given = {"run_id": run_id} if table == "run" else {"run_id": run_id, "attempt_no": 1}
+                self.tables.setdefault(table, []).extend(given | dict(row) for row in rows)
+
+    def records(self, nothing: str = "") -> RunRecords:
+        """The typed and sorted tables; `nothing` is the warning where there is no run."""
+        warnings, tables = [*self.warnings], {}
+        if nothing and not self.tables.get("run"):
+            warnings.append(f"{nothing}: no run is recorded there yet.")
+        for table, schema in SCHEMAS.items():
+            thing = table.removeprefix("tracker_")
+            rows = [{"source_name": self.source.name, **row} for row in self.tables.get(thing, ())]
+            frame = pl.DataFrame(clean(thing, rows, schema, warnings), schema=schema, strict=False)
+            tables[table] = frame.unique().sort(pl.all(), nulls_last=True)
+        return RunRecords(tables, sorted(set(warnings)), frozenset(self.declared))
 
 
 def open_run_store(source: RunSource) -> Store:
-    """The store a run source lives in."""
+    """The store of a run source."""
     return open_store(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
 
 

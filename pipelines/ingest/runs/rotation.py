@@ -1,4 +1,4 @@
-"""Saves that were seen and are gone: `save_total_limit`, `keep_latest_k` and lifecycle rules remove what cost money."""
+"""Recorded saves that `save_total_limit`, `keep_latest_k` or lifecycle rules removed since; they cost money."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LISTED = ("checkpoints", "trainer_state", "lightning")
 
 
 def kept(source: RunSource, read: RunRecords, before: Mapping[str, pl.DataFrame]) -> RunRecords:
-    """What a source that is a listing tells, and what it told before of saves that are no longer in it."""
+    """The records of a source that is a listing, with those of earlier saves that are no longer in it."""
     if source.kind not in _LISTED or not before:
         return read
     tables = dict(read.tables)
-    told_runs = tables["tracker_run"]["run_id"]
+    run_ids = tables["tracker_run"]["run_id"]
     for table, keys in (
         ("tracker_checkpoint", ["run_id", "checkpoint_id"]),
         ("tracker_run", ["run_id"]),
@@ -27,18 +27,18 @@ def kept(source: RunSource, read: RunRecords, before: Mapping[str, pl.DataFrame]
             continue
         gone = old.join(tables[table].select(keys), on=keys, how="anti")
         if table == "tracker_attempt":
-            gone = gone.filter(~pl.col("run_id").is_in(told_runs.to_list()))
+            gone = gone.filter(~pl.col("run_id").is_in(run_ids.to_list()))
         tables[table] = pl.concat([tables[table], gone]).sort(pl.all(), nulls_last=True)
     declared = set(tables["tracker_run"]["run_id"]) if source.kind == "checkpoints" else read.declared
     return RunRecords(tables, read.warnings, frozenset(declared))
 
 
 def _own(frame: pl.DataFrame | None, table: str, name: str) -> pl.DataFrame | None:
-    """The rows of a source in today's columns, whatever version wrote them; None where there are none."""
+    """The rows of a source in today's columns, whatever version wrote them."""
     if frame is None:
         return None
     schema = SCHEMAS[table]
     lacking = [pl.lit(None, dtype).alias(column) for column, dtype in schema.items() if column not in frame.columns]
     typed = frame.with_columns(lacking).select(pl.col(column).cast(dtype) for column, dtype in schema.items())
-    # A run kept apart from another source's of the same name goes by its own name here.
+    # A run kept apart from another source's has its own name here.
     return typed.filter(pl.col("source_name") == name).with_columns(pl.col("run_id").str.strip_suffix(f"@{name}"))

@@ -1,24 +1,23 @@
 """SageMaker training jobs: `location` is `sagemaker://<region>`, or a folder of recorded responses (facts 1.3).
 
-The job's ARN is what the bill names. An `Interrupted` transition ends an attempt. SageMaker knows neither epochs nor
-checkpoints, only where checkpoints go; the instances themselves are the service's and are on nobody's bill.
+The bill names the job by its ARN. An `Interrupted` transition ends an attempt. SageMaker records neither epochs nor
+checkpoints, only their location; its instances are not on the bill.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from pipelines.base.aws import aws_session
-from pipelines.base.errors import SourceError, UnreachableError
+from pipelines.base.aws import connect, requesting
+from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import MALFORMED, moment_of, telling
+from pipelines.ingest.runs.clean import MALFORMED, utc
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import DECLARED, RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, listed_state, open_run_store
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
@@ -37,72 +36,45 @@ _PHASES = {
 
 
 def state(source: RunSource) -> str:
-    """When each job was last changed; of a folder, its listing."""
+    """When each job last changed; of a folder, its listing."""
     if not source.location.startswith(_SCHEME):
         return listed_state(source)
-    client = _client(source)
-    told = [f"{job['TrainingJobName']} {job.get('LastModifiedTime')}" for job in _listed(client, source)]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+    changes = [f"{job['TrainingJobName']} {job.get('LastModifiedTime')}" for job in _listed(_client(source), source)]
+    return hashlib.sha256("\n".join(changes).encode()).hexdigest()
 
 
 def read(source: RunSource) -> RunRecords:
     """Every training job of the region, or of the folder, with its tags."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    warnings: list[str] = []
-    jobs = _live(source) if source.location.startswith(_SCHEME) else _recorded(source)
-    declared = []
-    for job, tags in jobs:
-        declared += [tags[key] for key in (DECLARED, "run_id") if tags.get(key)][:1]
-        with telling(f"[[runs]] {source.name}: training job {job.get('TrainingJobName')}"):
-            for table, found in _run(job, tags, warnings).items():
-                rows.setdefault(table, []).extend(found)
-    if not rows:
-        warnings.append(f"{source.location} tells of no training job: no run is recorded there yet.")
-    return records(source, rows, warnings, declared)
+    rows = RunRows(source)
+    for job, tags in _live(source) if source.location.startswith(_SCHEME) else _recorded(source):
+        declared = tags.get(DECLARED) or tags.get("run_id")
+        rows.declared |= {declared} if declared else set()
+        name = job.get("TrainingJobName")
+        where = f"[[runs]] {source.name}: training job {name}"
+        rows.add(declared or name, where, lambda job=job, tags=tags: _run(job, tags, rows.warnings))
+    return rows.records(f"{source.location} contains no training job")
 
 
 def _client(source: RunSource) -> Any:
-    from botocore.config import Config
-
     region = source.location.removeprefix(_SCHEME).strip("/") or source.region
-    session = aws_session(source.profile, region)
-    patience = Config(retries={"mode": "adaptive", "max_attempts": 6}, connect_timeout=5, read_timeout=30)
-    return session.client("sagemaker", endpoint_url=source.endpoint_url, config=patience)
+    where, endpoint = f"[[runs]] {source.name}", source.endpoint_url
+    return connect("sagemaker", where, endpoint_url=endpoint, region=region, profile=source.profile)[1]
 
 
 def _listed(client: Any, source: RunSource) -> list[Mapping[str, Any]]:
     pages = client.get_paginator("list_training_jobs").paginate(SortBy="CreationTime", SortOrder="Ascending")
-    return [
-        job
-        for page in _asked(source, "sagemaker:ListTrainingJobs", lambda: list(pages))
-        for job in page["TrainingJobSummaries"]
-    ]
+    with requesting(f"[[runs]] {source.name}", "sagemaker:ListTrainingJobs"):
+        return [job for page in pages for job in page["TrainingJobSummaries"]]
 
 
 def _live(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:
-    client = _client(source)
+    client, where = _client(source), f"[[runs]] {source.name}"
     for job in _listed(client, source):
-        describe = partial(client.describe_training_job, TrainingJobName=job["TrainingJobName"])
-        pages = client.get_paginator("list_tags").paginate(ResourceArn=job["TrainingJobArn"])
-        told = _asked(source, "sagemaker:DescribeTrainingJob", describe)
-        tags = _asked(source, "sagemaker:ListTags", partial(list, pages))
-        yield told, {tag["Key"]: tag["Value"] for page in tags for tag in page["Tags"]}
-
-
-def _asked(source: RunSource, action: str, call: Callable[[], Any]) -> Any:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        return call()
-    except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if "AccessDenied" in code or code == "UnauthorizedOperation":
-            raise SourceError(
-                f"[[runs]] {source.name}: {action} is denied; allow it to whom the pipeline runs as."
-            ) from None
-        raise SourceError(f"[[runs]] {source.name}: {action} fails with {code}; check region and endpoint.") from None
-    except BotoCoreError as error:
-        raise UnreachableError(f"[[runs]] {source.name}: SageMaker does not answer ({error}); try later.") from None
+        with requesting(where, "sagemaker:DescribeTrainingJob"):
+            description = client.describe_training_job(TrainingJobName=job["TrainingJobName"])
+        with requesting(where, "sagemaker:ListTags"):
+            pages = list(client.get_paginator("list_tags").paginate(ResourceArn=job["TrainingJobArn"]))
+        yield description, {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
 
 
 def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:
@@ -112,82 +84,68 @@ def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, 
         if not item.key.endswith(".json"):
             continue
         try:
-            content = parse_json(store.read(item.key), _moment_object)
-            told = content.get("data", content)
-            if "TrainingJobName" in told:
-                yield told, {tag["Key"]: tag["Value"] for tag in told.get("Tags") or ()}
+            content = parse_json(store.read(item.key), _time_of_parts)
+            job = content.get("data", content)
+            if "TrainingJobName" in job:
+                yield job, {tag["Key"]: tag["Value"] for tag in job.get("Tags") or ()}
         except MALFORMED:
-            raise SourceError(f"{store.uri(item.key)} is no DescribeTrainingJob response; record it again.") from None
+            raise SourceError(
+                f"{store.uri(item.key)} is not a DescribeTrainingJob response; record it again."
+            ) from None
 
 
-def _moment_object(given: dict[str, Any]) -> Any:
+def _time_of_parts(content: dict[str, Any]) -> Any:
     """A time as some recorders write it, in parts."""
-    if given.pop("__class__", None) == "datetime":
-        return datetime(**{part: given[part] for part in ("year", "month", "day", "hour", "minute", "second")})
-    return given
+    if content.pop("__class__", None) == "datetime":
+        return datetime(**{part: content[part] for part in ("year", "month", "day", "hour", "minute", "second")})
+    return content
 
 
-def _moment(at: Any) -> datetime | None:
-    if isinstance(at, str):
-        at = datetime.fromisoformat(at.replace("Z", "+00:00"))
-    elif isinstance(at, int | float):
-        at = moment_of(at)
-    if at is None:
-        return None
-    return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
-
-
-def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> dict[str, list[dict[str, Any]]]:
-    said = {key: str(value).strip('"') for key, value in (job.get("HyperParameters") or {}).items()} | dict(tags)
+def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> Tables:
+    parameters = {key: str(value).strip('"') for key, value in (job.get("HyperParameters") or {}).items()} | dict(tags)
     run_id = tags.get(DECLARED) or tags.get("run_id") or job["TrainingJobName"]
-    status = job.get("TrainingJobStatus")
-    created_at = _moment(job.get("CreationTime"))
-    started_at = _moment(job.get("TrainingStartTime")) or created_at
-    ended_at = _moment(job.get("TrainingEndTime"))
-    last_at = max(at for at in (created_at, started_at, ended_at, _moment(job.get("LastModifiedTime"))) if at)
-    facts, _ = described(said, run_id, warnings)
+    status = str(job.get("TrainingJobStatus"))
+    created_at, ended_at = utc(job.get("CreationTime")), utc(job.get("TrainingEndTime"))
+    started_at = utc(job.get("TrainingStartTime")) or created_at
+    last_at = max(at for at in (created_at, started_at, ended_at, utc(job.get("LastModifiedTime"))) if at)
+    facts, _ = described(parameters, run_id, warnings)
     steps = _transitions(job)
-    attempts = _attempts(run_id, steps, started_at, ended_at, last_at, str(status))
+    attempts = _attempts(steps, started_at, ended_at, last_at, status)
+    run = {
+        "source_system": "sagemaker",
+        "parent_run_id": (job.get("TuningJobArn") or "").rpartition("/")[2] or tags.get("parent_run_id"),
+        "purpose": "sweep_trial" if job.get("TuningJobArn") else facts["purpose"],
+        "status": _STATUS.get(status),
+        "started_at": started_at,
+        "ended_at": ended_at,
+        "last_seen_at": last_at,
+    }
     return {
-        "run": [
-            facts
-            | {
-                "run_id": run_id,
-                "source_system": "sagemaker",
-                "parent_run_id": (job.get("TuningJobArn") or "").rpartition("/")[2] or tags.get("parent_run_id"),
-                "purpose": "sweep_trial" if job.get("TuningJobArn") else facts["purpose"],
-                "status": _STATUS.get(str(status)),
-                "started_at": started_at,
-                "ended_at": ended_at,
-                "last_seen_at": last_at,
-            }
-        ],
+        "run": [facts | run],
         "attempt": attempts,
-        "resource": [resource for attempt in attempts for resource in _resources(job, attempt, warnings)],
-        "phase": [phase for attempt in attempts for phase in _phases(run_id, attempt, steps)],
+        "resource": [_resource(job, attempt, warnings) for attempt in attempts],
+        "phase": [phase for attempt in attempts for phase in _phases(attempt, steps)],
         "evaluation": [
-            {"run_id": run_id, "attempt_no": len(attempts), "metric": metric["MetricName"], "value": metric["Value"]}
-            | {"evaluated_at": _moment(metric.get("Timestamp")) or ended_at}
+            {"attempt_no": len(attempts), "metric": metric["MetricName"], "value": metric["Value"], "evaluated_at": at}
             for metric in job.get("FinalMetricDataList") or ()
-            if _moment(metric.get("Timestamp")) or ended_at
+            if (at := utc(metric.get("Timestamp")) or ended_at)
         ],
     }
 
 
 def _transitions(job: Mapping[str, Any]) -> list[tuple[str, datetime, datetime | None]]:
-    told = job.get("SecondaryStatusTransitions") or ()
-    found = [(step["Status"], _moment(step.get("StartTime")), _moment(step.get("EndTime"))) for step in told]
+    steps = job.get("SecondaryStatusTransitions") or ()
+    found = [(step["Status"], utc(step.get("StartTime")), utc(step.get("EndTime"))) for step in steps]
     return sorted(((name, at, end) for name, at, end in found if at), key=lambda step: step[1])
 
 
 def _attempts(
-    run_id: str,
     steps: Sequence[tuple[str, datetime, datetime | None]],
     started_at: datetime | None,
     ended_at: datetime | None,
     last_at: datetime,
     status: str,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     if started_at is None:
         return []
     cuts = [at for name, at, _ in steps if name == "Interrupted" and started_at < at < (ended_at or last_at)]
@@ -198,7 +156,6 @@ def _attempts(
     ends = [*cuts, ended_at]
     return [
         {
-            "run_id": run_id,
             "attempt_no": number,
             "started_at": begin,
             "ended_at": end,
@@ -209,7 +166,7 @@ def _attempts(
     ]
 
 
-def _resources(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: list[str]) -> Iterator[dict[str, Any]]:
+def _resource(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: list[str]) -> Row:
     config = job.get("ResourceConfig") or {}
     groups = config.get("InstanceGroups") or [config]
     named = [config.get("SelectedInstanceType") or group.get("InstanceType") for group in groups]
@@ -217,8 +174,7 @@ def _resources(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: lis
     if len(types) > 1:
         warnings.append(f"Job {job['TrainingJobName']} has several instance types ({', '.join(sorted(types))}).")
     region, account = job["TrainingJobArn"].split(":")[3:5]
-    yield {
-        "run_id": attempt["run_id"],
+    return {
         "attempt_no": attempt["attempt_no"],
         "resource_id": job["TrainingJobArn"],
         "instance_type": min(types) if types else None,
@@ -232,13 +188,12 @@ def _resources(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: lis
     }
 
 
-def _phases(run_id: str, attempt: Mapping[str, Any], steps: Sequence[tuple]) -> Iterator[dict[str, Any]]:
+def _phases(attempt: Mapping[str, Any], steps: Sequence[tuple]) -> Iterator[Row]:
     end = attempt["ended_at"] or attempt["last_seen_at"]
     for name, at, until in steps:
         begin = max(at, attempt["started_at"])
         if name in _PHASES and begin < end and at < end:
             yield {
-                "run_id": run_id,
                 "attempt_no": attempt["attempt_no"],
                 "phase": _PHASES[name],
                 "started_at": begin,

@@ -1,7 +1,7 @@
 """Slurm accounting: files of `sacct -P -D` output, one run a job, one attempt a requeue (facts training-runs 1.7).
 
-Slurm knows node names, which new instances take over. A node map beside the output (run_slurm_nodes) says which
-instance a name was when; without it a node is known by its name alone.
+Slurm records node names, which new instances take over. A node map next to the output (slurm_nodes) gives the instance
+of a name at a time; without it a node is known by its name alone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import product
 from math import prod
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.base.errors import SourceError, UsageError, shown
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import DECLARED, RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, listed_state, open_run_store
 from pipelines.ingest.runs.slurm_nodes import NODE_MAPS, UNKNOWN, moment
 
 state = listed_state
@@ -38,9 +37,9 @@ _STATES = {
     "SUSPENDED": (None, None),
 }
 _GPUS = re.compile(r"(?:^|,)gres/(?:gpu|neuron)(?::[^=]+)?=(\d+)")
-# `sbatch --comment trainledger.run_id=llama8b-42` says which run the job is.
+# `sbatch --comment trainledger.run_id=llama8b-42` declares the run of the job.
 _COMMENT = re.compile(rf"{re.escape(DECLARED)}=([^\s,;|]+)")
-# More nodes than a cluster has, and more letters than a name has.
+# Largest cluster and longest name.
 _MOST_NODES, _LONGEST_NAME = 100_000, 255
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
 _HOST = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
@@ -52,28 +51,26 @@ def read(source: RunSource) -> RunRecords:
     """The jobs of every sacct file below the source's location."""
     zone = _zone(source)
     store = open_run_store(source)
-    keys = [item.key for item in store.list() if item.key.endswith((".txt", ".psv", ".sacct"))]
-    stays: dict[str, list[dict[str, Any]]] = {}
+    stays: dict[str, list[Row]] = {}
+    jobs: dict[str, dict[tuple[datetime, str], Row]] = {}
     for item in store.list():
+        where = store.uri(item.key)
         if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
-            for stay in read_map(store.read(item.key), store.uri(item.key), zone):
+            for stay in read_map(store.read(item.key), where, zone):
                 stays.setdefault(stay["node"], []).append(stay)
-    jobs: dict[str, dict[tuple[datetime, str], dict[str, Any]]] = {}
-    warnings: list[str] = []
-    for key in keys:
-        for record in _records(store.read(key), store.uri(key), zone):
-            # The same record may stand in several days' files; the latest says most.
-            jobs.setdefault(record["JobIDRaw"], {})[record["Start"], record["NodeList"]] = record
-    if not keys:
-        warnings.append(f"{store.location} holds no sacct output (.txt, .psv or .sacct): no job is recorded there yet.")
-    rows: dict[str, list[dict[str, Any]]] = {"run": [], "attempt": [], "resource": []}
-    declared = []
+        elif item.key.endswith((".txt", ".psv", ".sacct")):
+            for record in _records(store.read(item.key), where, zone):
+                # The same record may be in several days' files; the latest is the most complete.
+                jobs.setdefault(record["JobIDRaw"], {})[record["Start"], record["NodeList"]] = record
+    rows = RunRows(source)
     for job, found in sorted(jobs.items()):
-        attempts = [found[place] for place in sorted(found)]
-        given = _COMMENT.search(attempts[-1].get("Comment") or "")
-        declared += [given[1]] if given else []
-        _job(given[1] if given else f"{source.name}-{job}", attempts, stays, rows, warnings)
-    return records(source, rows, warnings, declared)
+        attempts = [found[key] for key in sorted(found)]
+        comment = _COMMENT.search(attempts[-1].get("Comment") or "")
+        run_id = comment[1] if comment else f"{source.name}-{job}"
+        rows.declared |= {run_id} if comment else set()
+        where = f"[[runs]] {source.name}: job {job}"
+        rows.add(run_id, where, lambda i=run_id, a=attempts: _job(i, a, stays, rows.warnings))
+    return rows.records(f"{store.location} holds no sacct output (.txt, .psv or .sacct)")
 
 
 def hostlist(text: str, most: int = _MOST_NODES) -> list[str]:
@@ -98,7 +95,7 @@ def hostlist(text: str, most: int = _MOST_NODES) -> list[str]:
 
 
 def _length(host: Sequence[str]) -> int:
-    """Letters of the longest name that a host may spell, or a few more."""
+    """Letters of the longest name that a host may expand to, or a few more."""
     return sum(map(len, host[::2])) + sum(max(map(len, inside.split(","))) for inside in host[1::2])
 
 
@@ -122,7 +119,7 @@ def _zone(source: RunSource) -> ZoneInfo:
         ) from None
 
 
-def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, Any]]:
+def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
     lines = content.decode("utf-8-sig", "replace").splitlines()
     header = lines[0].split("|") if lines else []
     missing = [name for name in _WANTED if name not in header]
@@ -134,7 +131,7 @@ def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, A
         cells = line.split("|")
         if len(cells) < len(header):
             raise SourceError(f"{where}, line {number} has {len(cells)} of {len(header)} fields; write the file again.")
-        record: dict[str, Any] = dict(zip(header, cells, strict=False))
+        record: Row = dict(zip(header, cells, strict=False))
         if "." in record["JobIDRaw"]:
             continue
         for name in ("Start", "End", "Submit", "Eligible"):
@@ -143,47 +140,36 @@ def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[dict[str, A
             yield record
 
 
-def _job(
-    run_id: str,
-    attempts: Sequence[dict[str, Any]],
-    stays: Mapping[str, Sequence[dict]],
-    rows: dict,
-    warnings: list[str],
-) -> None:
+def _job(run_id: str, attempts: Sequence[Row], stays: Mapping[str, Sequence[Row]], warnings: list[str]) -> Tables:
     last = attempts[-1]
-    state_of = [_STATES.get(str(record["State"]).split(" ")[0], ("unknown", None)) for record in attempts]
-    ends = [record["End"] for record in attempts]
-    seen = [record["End"] or record["Start"] for record in attempts]
-    rows["run"].append(
-        {
-            "run_id": run_id,
-            "source_system": "slurm",
-            "experiment": last.get("JobName") or None,
-            "owner": last.get("User") or None,
-            "team": last.get("Account") or None,
-            "status": state_of[-1][1],
-            "started_at": attempts[0]["Start"],
-            "ended_at": ends[-1] if state_of[-1][1] else None,
-            "last_seen_at": max(seen),
-        }
-    )
-    for number, (record, (reason, _)) in enumerate(zip(attempts, state_of, strict=True), start=1):
-        attempt = {"run_id": run_id, "attempt_no": number}
-        rows["attempt"].append(
-            attempt
-            | {
-                "started_at": record["Start"],
-                "ended_at": record["End"],
-                "end_reason": reason,
-                "last_seen_at": record["End"] or record["Start"],
-            }
-        )
-        rows["resource"] += [attempt | node for node in _nodes(run_id, record, stays, warnings)]
+    states = [_STATES.get(str(record["State"]).split(" ")[0], ("unknown", None)) for record in attempts]
+    status = states[-1][1]
+    run = {
+        "source_system": "slurm",
+        "experiment": last.get("JobName") or None,
+        "owner": last.get("User") or None,
+        "team": last.get("Account") or None,
+        "status": status,
+        "started_at": attempts[0]["Start"],
+        "ended_at": last["End"] if status else None,
+        "last_seen_at": max(record["End"] or record["Start"] for record in attempts),
+    }
+    return {
+        "run": [run],
+        "attempt": [
+            {"attempt_no": number, "started_at": record["Start"], "ended_at": record["End"], "end_reason": reason}
+            | {"last_seen_at": record["End"] or record["Start"]}
+            for number, (record, (reason, _)) in enumerate(zip(attempts, states, strict=True), start=1)
+        ],
+        "resource": [
+            {"attempt_no": number} | node
+            for number, record in enumerate(attempts, start=1)
+            for node in _nodes(run_id, record, stays, warnings)
+        ],
+    }
 
 
-def _nodes(
-    run_id: str, record: dict[str, Any], stays: Mapping[str, Sequence[dict]], warnings: list[str]
-) -> Iterable[dict[str, Any]]:
+def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warnings: list[str]) -> Iterable[Row]:
     if record["NodeList"] in UNKNOWN:
         return
     counted = _COUNT.fullmatch(record.get("NNodes") or "")
@@ -205,7 +191,7 @@ def _nodes(
             and (s["ended_at"] is None or s["ended_at"] > record["Start"])
         ]
         if not held:
-            warnings.append(f"Run {run_id}: no nodes.csv says which instance node {name} was; its cost is not found.")
+            warnings.append(f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found.")
             yield stay | {"resource_id": name, "evidence": "nodemap"}
         for instance in held:
             starts = [at for at in (record["Start"], instance["started_at"]) if at]

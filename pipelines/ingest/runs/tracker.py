@@ -1,6 +1,6 @@
-"""Training runs as recorded, from any kind of source, in one set of tables (facts training-runs 2).
+"""Training runs from any kind of source in one set of tables (facts training-runs 2).
 
-Each kind of source is a module of this package with `read` and `state`. An end nobody recorded stays null here;
+Each kind of source is a module of this package with `read` and `state`. An end that was not recorded stays null here;
 it is inferred in staging, from `last_seen_at`.
 """
 
@@ -17,21 +17,21 @@ import polars as pl
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import MALFORMED, form_of
-from pipelines.ingest.runs.merge import Told, merged
+from pipelines.ingest.runs.clean import MALFORMED, malformation
+from pipelines.ingest.runs.merge import SourceRecords, merged
 from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.rotation import kept
 
 
 class RunReader(Protocol):
-    """What a module that reads one kind of source offers."""
+    """A module that reads one kind of source."""
 
     def read(self, source: RunSource) -> RunRecords:
-        """Everything the source recorded. Raises SourceError for what is not what it claims to be."""
+        """Everything the source recorded. Raises SourceError for malformed content."""
         ...
 
     def state(self, source: RunSource) -> str:
-        """A text that changes when what the source recorded may have; as cheap as one listing."""
+        """A text that changes when the source's records may have; as cheap as one listing."""
         ...
 
 
@@ -51,14 +51,16 @@ READERS = {
 
 
 def read_runs(source: RunSource) -> RunRecords:
-    """Everything a source recorded. Raises SourceError for what is not what it claims to be."""
+    """Everything a source recorded. Raises SourceError for malformed content."""
     with _well_formed(source):
         return _reader(source).read(source)
 
 
 def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | None = None) -> RunRecords:
-    """Everything all sources recorded, a run that several tell of once; `before` is what was read the last time."""
-    read = [Told(source.name, source.kind, kept(source, read_runs(source), before or {})) for source in sources]
+    """The records of all sources, each run once; `before` are the tables as read the last time."""
+    read = [
+        SourceRecords(source.name, source.kind, kept(source, read_runs(source), before or {})) for source in sources
+    ]
     return merged(read)
 
 
@@ -71,16 +73,16 @@ def runs_fingerprint(source: RunSource) -> str:
 
 @contextmanager
 def _well_formed(source: RunSource) -> Iterator[None]:
-    """JSON that is whole but lacks a part, or holds another than it should, is refused by the source's name."""
+    """SourceError, naming the source, for well-formed JSON that lacks a part or holds an unexpected one."""
     try:
         yield
     except MALFORMED as error:
-        where = f"[[runs]] {source.name}: what {redacted(source.location)} gives"
-        raise SourceError(f"{where} {form_of(error)}; is it whole, and of kind {source.kind!r}?") from error
+        where = f"[[runs]] {source.name}: the content of {redacted(source.location)}"
+        raise SourceError(f"{where} {malformation(error)}; check that it is of kind {source.kind!r}.") from error
 
 
 def _reader(source: RunSource) -> RunReader:
     if source.kind not in READERS:
         known = ", ".join(READERS)
-        raise UsageError(f"[[runs]] {source.name}: kind {source.kind!r} is not read; write one of {known}.")
+        raise UsageError(f"[[runs]] {source.name}: kind {source.kind!r} is not supported; write one of {known}.")
     return import_module(READERS[source.kind])  # type: ignore[return-value]

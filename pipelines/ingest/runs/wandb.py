@@ -8,15 +8,15 @@ instance: `config` may carry `aws.resource_ids` and `aws.account_id` (facts trai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import moment_of, telling
-from pipelines.ingest.runs.metrics import History, described, stays
-from pipelines.ingest.runs.records import DECLARED, RunRecords, listed_state, open_run_store, records
+from pipelines.ingest.runs.clean import moment_of, utc
+from pipelines.ingest.runs.metrics import History, described
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, listed_state, open_run_store
 
 state = listed_state
 
@@ -27,23 +27,19 @@ _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error",
 def read(source: RunSource) -> RunRecords:
     """Every run of the source's `*.jsonl` files; ranks that share a group are one run."""
     store = open_run_store(source)
-    keys = [item.key for item in store.list() if item.key.endswith(".jsonl")]
-    warnings = [] if keys else [f"{store.location} holds no .jsonl export: no run is recorded there yet."]
     groups: dict[str, list[dict[str, Any]]] = {}
-    declared: list[str] = []
-    for key in keys:
-        for told in _lines(store.read(key), store.uri(key)):
-            is_rank = told.get("job_type") in ("rank", "worker") or "rank" in (told.get("config") or {})
-            given = (told.get("config") or {}).get(DECLARED)
-            name = given or (told["group"] if told.get("group") and is_rank else told["id"])
-            declared += [str(given)] if given else []
-            groups.setdefault(str(name), []).append(told)
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows = RunRows(source)
+    for item in store.list():
+        for run in _lines(store.read(item.key), store.uri(item.key)) if item.key.endswith(".jsonl") else ():
+            config = run.get("config") or {}
+            is_rank = run.get("job_type") in ("rank", "worker") or "rank" in config
+            name = str(config.get(DECLARED) or (run["group"] if run.get("group") and is_rank else run["id"]))
+            rows.declared |= {name} if config.get(DECLARED) else set()
+            groups.setdefault(name, []).append(run)
     for name, ranks in sorted(groups.items()):
-        with telling(f"[[runs]] {source.name}: run {name}"):
-            for table, found in _run(name, ranks, warnings).items():
-                rows.setdefault(table, []).extend(found)
-    return records(source, rows, warnings, declared)
+        where = f"[[runs]] {source.name}: run {name}"
+        rows.add(name, where, lambda name=name, ranks=ranks: _run(name, ranks, rows.warnings))
+    return rows.records(f"{store.location} holds no .jsonl export")
 
 
 def _lines(content: bytes, where: str) -> Iterable[dict[str, Any]]:
@@ -51,63 +47,46 @@ def _lines(content: bytes, where: str) -> Iterable[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            told = parse_json(line)
-            told["created"] = _moment(told["created_at"])
-            told["heartbeat"] = _moment(told.get("heartbeatAt") or told.get("heartbeat_at") or told["created_at"])
-            if told["id"] in (None, ""):
+            run = parse_json(line)
+            run["created"] = utc(run["created_at"])
+            run["heartbeat"] = utc(run.get("heartbeatAt") or run.get("heartbeat_at") or run["created_at"])
+            if run["id"] in (None, ""):
                 raise KeyError("id")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             missing = f" ({error.args[0]} is missing)" if isinstance(error, KeyError) else ""
             raise SourceError(
-                f"{where}, line {number} is no exported run with id, created_at and state{missing}; export it again."
+                f"{where}, line {number} is not an exported run with id, created_at and state{missing}; export it "
+                "again."
             ) from None
-        yield told
+        yield run
 
 
-def _moment(text: str) -> datetime:
-    at = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
-
-
-def _run(run_id: str, ranks: Sequence[Mapping[str, Any]], warnings: list[str]) -> dict[str, list[dict[str, Any]]]:
-    first = min(ranks, key=lambda told: (told["created"], told["id"]))
-    states = [str(told.get("state")) for told in ranks]
+def _run(run_id: str, ranks: Sequence[Mapping[str, Any]], warnings: list[str]) -> Tables:
+    first = min(ranks, key=lambda run: (run["created"], run["id"]))
+    states = [str(run.get("state")) for run in ranks]
     worst = next((s for s in ("crashed", "failed", "killed", "preempted") if s in states), states[0])
-    config = {**(first.get("config") or {})}
-    history = History([point for told in ranks[:1] for point in _points(told)])
-    started_at, last_at = first["created"], max(told["heartbeat"] for told in ranks)
-    attempts = history.attempts(started_at, last_at)
-    facts, resources = described(config, run_id, warnings)
-    reason = _REASONS.get(worst)
-    return {
-        "run": [
-            facts
-            | {
-                "run_id": run_id,
-                "source_system": "wandb",
-                "owner": (first.get("user") or {}).get("username") if isinstance(first.get("user"), Mapping) else None,
-                "experiment": first.get("sweep") or first.get("project"),
-                "status": _STATES.get(worst),
-                "started_at": started_at,
-                # A crash has no end of its own: the last heartbeat is.
-                "ended_at": last_at if worst in _STATES else None,
-                "last_seen_at": last_at,
-            }
-        ],
-        "attempt": [
-            {"run_id": run_id, **attempt}
-            | ({"end_reason": reason} if attempt["attempt_no"] == len(attempts) and reason else {})
-            for attempt in attempts
-        ],
-        "resource": stays(run_id, attempts, resources),
-        "epoch": [{"run_id": run_id, **epoch} for epoch in history.epochs(attempts)],
-        "evaluation": [{"run_id": run_id, **score} for score in history.evaluations(attempts)],
+    history = History(list(_points(ranks[0])))
+    started_at, last_at = first["created"], max(run["heartbeat"] for run in ranks)
+    facts, resources = described(first.get("config") or {}, run_id, warnings)
+    tables = history.tables(started_at, last_at, resources)
+    if reason := _REASONS.get(worst):
+        tables["attempt"][-1]["end_reason"] = reason
+    run = {
+        "source_system": "wandb",
+        "owner": (first.get("user") or {}).get("username") if isinstance(first.get("user"), Mapping) else None,
+        "experiment": first.get("sweep") or first.get("project"),
+        "status": _STATES.get(worst),
+        "started_at": started_at,
+        # A crash has no end of its own: the last heartbeat is.
+        "ended_at": last_at if worst in _STATES else None,
+        "last_seen_at": last_at,
     }
+    return {"run": [facts | run], **tables}
 
 
-def _points(told: Mapping[str, Any]) -> Iterable[tuple[datetime, int | None, dict[str, float]]]:
+def _points(run: Mapping[str, Any]) -> Iterable[tuple[datetime, int | None, dict[str, float]]]:
     """Rows of the history by their own clock: `_runtime` starts again at a resume."""
-    for row in told.get("history") or []:
+    for row in run.get("history") or []:
         stamp = row.get("_timestamp")
         if isinstance(stamp, int | float):
             values = {k: float(v) for k, v in row.items() if _is_number(v) and not k.startswith("_")}
@@ -116,5 +95,5 @@ def _points(told: Mapping[str, Any]) -> Iterable[tuple[datetime, int | None, dic
 
 
 def _is_number(value: Any) -> bool:
-    # What is none, the API writes as text.
+    # The API writes values that are not finite as text.
     return isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity")
