@@ -25,7 +25,7 @@ threshold as (
     where month.billing_month between budget.first_month_date and budget.last_month_date
 ),
 
-told as (
+compared as (
     select threshold.*, coalesce(spent.spent_cost_usd, 0) as spent_cost_usd
     from threshold
     left join spent on spent.team = threshold.team and spent.billing_month = threshold.billing_month
@@ -36,7 +36,7 @@ budget as (
     select billing_month, team, billing_currency, budget_usd, spent_cost_usd,
         max(threshold_ratio) filter (where spent_cost_usd >= threshold_usd) as passed_threshold_ratio,
         min(threshold_ratio) filter (where spent_cost_usd < threshold_usd) as next_threshold_ratio
-    from told
+    from compared
     group by billing_month, team, billing_currency, budget_usd, spent_cost_usd
 )
 
