@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipelines.models.validate import CheckResult
 
 # Columns that name a person, of our tables and of FOCUS; the tags below besides.
-_USERS = frozenset({"owner", "tag_owner", "tagged_owner", "likely_owner", "seen_owner", "fitting_owner"})
+_USERS = frozenset({"owner", "tag_owner", "tagged_owner", "likely_owner"})
 _ACCOUNT_NAMES = frozenset({"BillingAccountName", "SubAccountName"})
 _TAGS = "Tags"
 # Who made a resource, as AWS writes it.

@@ -1,8 +1,8 @@
 -- One row per payer × billing month × currency × identity of a bill (facts aws-billing 2.4): its two sides and whether they are one.
 with amortised as (
-    select payer_account_id, billing_month, currency as billing_currency, sum(amortised_cost_usd) as amortised_cost_usd
-    from detail_charge_type_monthly
-    group by payer_account_id, billing_month, currency
+    select payer_account_id, billing_month, billing_currency, sum(amortised_cost_usd) as amortised_cost_usd
+    from fct_charge_sum_monthly
+    group by payer_account_id, billing_month, billing_currency
 ),
 
 bill as (
