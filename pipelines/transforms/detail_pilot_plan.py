@@ -32,8 +32,9 @@ _SCHEMA = {
 
 
 def build(fct_run_unit_cost: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
-    """Every workload for which a pilot, or a scenario without proof, is the recommendation."""
-    rows = []
+    """Every workload for which a pilot, or a scenario without proof, is recommended, and declared ones without runs."""
+    rows: list[dict[str, Any]] = []
+    known: set[str] = set()
     for case in workload_cases(**inputs):
         kinds = {found.rule: found.kind for found in case.findings}
         if case.decision.recommendation == PILOT or kinds.get(case.decision.decided_by) == "scenario":
@@ -41,7 +42,16 @@ def build(fct_run_unit_cost: pl.DataFrame, dim_list_price: pl.DataFrame, **input
                 workload_id=case.workload_id, billing_currency=case.currency, cost_basis=BASIS
             )
             rows.append(_row(case, runs, dim_list_price, inputs["declared_offer"]))
+        known.add(case.workload_id)
+    rows += [_without_runs(name) for name in inputs["declared_workload"]["workload_id"].sort() if name not in known]
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+
+
+def _without_runs(workload_id: str) -> dict[str, Any]:
+    """A workload that is declared and has no billed run."""
+    missing = "no billed run on GPU or Trainium has this workload_id: is it spelled as runs spell it?"
+    known = {"workload_id": workload_id, "billing_currency": CURRENCY, "recommendation": PILOT}
+    return known | {"missing_evidence": missing}
 
 
 def _row(case: WorkloadCase, runs: pl.DataFrame, prices: pl.DataFrame, offers: pl.DataFrame) -> dict[str, Any]:
