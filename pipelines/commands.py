@@ -115,7 +115,7 @@ def check(settings: Settings, console: Console) -> None:
     import polars as pl
 
     from pipelines.models.build import Builder
-    from pipelines.models.warnings import doubts, first_row
+    from pipelines.models.warnings import first_row, reading_warnings
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
@@ -136,7 +136,7 @@ def check(settings: Settings, console: Console) -> None:
     poor = [(table, result) for table, result in results if not result.passed]
     rows = [(key, r.severity, r.title, r.unexpected_count, first_row(r.sample)) for key, r in poor]
     read = [check for check in published.checks if check["table"].startswith("raw/")]
-    rows += doubts(read)
+    rows += reading_warnings(read)
     if rows:
         console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows", "first row"], orient="row"))
     console.say(f"{len(results) - len(poor)} of {len(results)} checks passed on publication {published.number}.")

@@ -143,7 +143,7 @@ def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
     said = ledger.say("build")
     assert said.code == 0, said.err
     words = "budget of a team that no run and no bill names so: 4 rows of detail/detail_budget_monthly"
-    assert f"Warning: {words}, first: key=[[decisions.budgets]] team, nearest_team=research, team=Research." in said.err
+    assert f"Warning: {words}, first: key [[decisions.budgets]] team, nearest team research, team Research" in said.err
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     (told,) = (check for check in record["checks"] if check["title"] == words.partition(":")[0])
     assert {row["team"]: row["nearest_team"] for row in told["sample"]} == misspelt
