@@ -15,7 +15,7 @@ def redacted(uri: str | None) -> str | None: ...
 
 
 def redacted(uri: str | None) -> str | None:
-    """An address without user, password, query or fragment: what may open it never leaves."""
+    """An address without user, password, query or fragment, which may hold secrets."""
     if uri is None or "://" not in uri:
         return uri
     parts = urlsplit(uri)

@@ -1,8 +1,7 @@
-"""A digest of the code that makes something: a module of ours and every module it reaches by its imports.
+"""A digest of the code behind a table: a module and every module of the package that it imports, directly or not.
 
-The imports are read from the text of the modules, those inside functions as well; nothing is imported for it. An
-import under TYPE_CHECKING never runs and does not count. A module that is imported by a name computed at run time is
-not found: its importer must pass that name to `code_digest` as well.
+Imports are read from the source, also those inside functions; nothing is imported. Imports under TYPE_CHECKING do not
+count. A module imported by a computed name is not found: its importer must pass that name to `code_digest` as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can go wrong, by the exit code a shell sees. Each message is one sentence: what, where, how to fix it."""
+"""Errors, by the exit code of the command. Each message is one sentence: where, what is wrong, how to fix it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class UsageError(TrainledgerError):
 
 
 class SourceError(TrainledgerError):
-    """A source could not be read as what it claims to be."""
+    """A source could not be read."""
 
     exit_code = 3
 
 
 class UnreachableError(SourceError):
-    """A source that did not answer; trying again later may help."""
+    """A source that did not answer; a later try may work."""
 
 
 class EngineError(TrainledgerError):
@@ -40,5 +40,5 @@ class EngineError(TrainledgerError):
 
 
 def shown(name: str) -> str:
-    """A name that someone gave, as a sentence quotes it: its beginning, where it is long."""
+    """A name from outside, quoted in a message; only its beginning where it is long."""
     return repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…")

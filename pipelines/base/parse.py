@@ -1,4 +1,4 @@
-"""JSON and TOML that others wrote, bounded before they are parsed: a ParseError continues the name of the file."""
+"""JSON and TOML from outside, bounded before they are parsed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_A_KEY = re.compile(r"[^\w\-. \t]+")
 
 
 class ParseError(ValueError):
-    """What is wrong with a text, in words that follow its name."""
+    """What is wrong with a text; the message continues the name of its file."""
 
 
 def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
@@ -46,7 +46,7 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
 def parse_toml(content: bytes) -> dict[str, Any]:
     """The content of a TOML file. ParseError where it is not TOML, too large, or nested more than MOST_LEVELS deep."""
     if len(content) > _TOML_BYTES:
-        raise ParseError(f"has {len(content):,} bytes where {_TOML_BYTES:,} are the most that is read")
+        raise ParseError(f"has {len(content):,} bytes; at most {_TOML_BYTES:,} are read")
     try:
         text = content.decode()
         bare = _TOML_STRINGS.sub("", text)

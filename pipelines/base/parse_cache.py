@@ -1,7 +1,7 @@
-"""What was parsed of our own files, kept between processes: one JSON file for each installation, in the user's cache.
+"""Parsed content of the product files, kept between processes: one JSON file per installation, in the user's cache.
 
-A part of it counts as long as its key does, a digest of all that it was parsed from. Where the file is missing, damaged
-or cannot be written, everything is parsed again; no command fails for it.
+A part is valid as long as its key, a digest of all that it was parsed from. Where the file is missing, damaged or not
+writable, everything is parsed again; no command fails.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _seal(body: bytes) -> bytes:
 
 
 def cache_folder() -> Path | None:
-    """Where this user's caches lie, $XDG_CACHE_HOME/trainledger or ~/.cache/trainledger; None without a home."""
+    """This user's cache folder, $XDG_CACHE_HOME/trainledger or ~/.cache/trainledger; None without a home."""
     # The standard has a relative path ignored.
     if (named := Path(os.environ.get("XDG_CACHE_HOME", ""))).is_absolute():
         return named / "trainledger"

@@ -42,7 +42,7 @@ def below(
 
 def checked_name(
     name: str,
-    place: Path | str,
+    folder: Path | str,
     *,
     error: type[TrainledgerError] = SourceError,
     where: str = "",
@@ -50,7 +50,7 @@ def checked_name(
 ) -> str:
     """The name of something that is not a local file, such as an S3 object, checked as `below` checks names."""
     if reason := unsafe(name):
-        raise error(f"{where}{shown(str(name))} is not a path inside {place} ({reason}); {fix}.")
+        raise error(f"{where}{shown(str(name))} is not a path inside {folder} ({reason}); {fix}.")
     return name
 
 

@@ -1,4 +1,4 @@
-"""Where the files that ship with the product lie: sql/, expectations/ and dashboards/, in a checkout or in a wheel."""
+"""The product files, sql/, expectations/ and dashboards/, in a checkout or in a wheel."""
 
 from __future__ import annotations
 

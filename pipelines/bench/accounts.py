@@ -87,6 +87,7 @@ def _build(place: Path, names: Collection[str]) -> None:
     from pipelines.config.settings import load_settings
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
+    from pipelines.models.refresh import RECORDS
     from pipelines.models.warehouse import Warehouse
 
     builder = Builder(Warehouse(load_settings(place / "trainledger.toml")))
@@ -94,13 +95,8 @@ def _build(place: Path, names: Collection[str]) -> None:
         planned = plan(builder.warehouse)
         for month in planned.months:
             builder.warehouse.bill.ingest(month)
-        for read in (
-            builder.read_runs,
-            builder.read_reservations,
-            builder.read_registrations,
-            builder.read_commitments,
-        ):
-            read()
+        for read in RECORDS.values():
+            read(builder.warehouse)
         steps = [step for step in builder.steps(planned.months) if step[0] in names]
         for _ in builder.build_steps(steps):
             pass

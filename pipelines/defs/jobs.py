@@ -49,6 +49,6 @@ def refresh_schedule(cron: str) -> dg.ScheduleDefinition:
         under_way = dg.RunsFilter(tags={RUN_KEY: key}, statuses=UNFINISHED)
         if context.instance.get_runs(under_way, limit=1):
             return dg.SkipReason("A run for these changes is under way.")
-        return dg.RunRequest(run_key=key, tags=month_range_tags(planned.asked))
+        return dg.RunRequest(run_key=key, tags=month_range_tags(planned.requested_months))
 
     return daily_refresh

@@ -65,7 +65,7 @@ def records_asset(
     )
     def brought(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
         with step(ledger):
-            counts = RECORDS[what](ledger.builder)
+            counts = RECORDS[what](ledger.builder.warehouse)
         for table in tables:
             yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": counts[table]})
 

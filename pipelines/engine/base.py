@@ -46,7 +46,7 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of memory and files."""
+        """Release memory and files."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""What went wrong in DuckDB, as one sentence: a file that is damaged by its name, else what DuckDB says."""
+"""Errors of DuckDB as one sentence: a damaged file by its name, else DuckDB's message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import duckdb
 
 from pipelines.base.errors import EngineError, SourceError, TrainledgerError
 
-# The words were at fault, or the machine: no file needs to be looked at.
+# The statement or the machine is at fault: no file needs to be checked.
 _NOT_OF_A_FILE = (
     duckdb.BinderException,
     duckdb.CatalogException,
@@ -24,7 +24,7 @@ _NOT_OF_A_FILE = (
 def explained(error: duckdb.Error, files: Iterable[Path]) -> TrainledgerError:
     """The error to raise for one of DuckDB's: SourceError where one of the Parquet `files` cannot be read."""
     if not isinstance(error, _NOT_OF_A_FILE):
-        # DuckDB does not always name the file, so each is tried; nothing is lost, the work has failed.
+        # DuckDB does not always name the file, so each is tried.
         for file in sorted(set(files), key=lambda file: str(file) not in str(error)):
             if reason := _damage(file):
                 return SourceError(f"{file} {reason}; {_fix(file)}.")
@@ -40,7 +40,7 @@ def message_of(error: duckdb.Error) -> str:
 def _damage(file: Path) -> str:
     """Why a file cannot be read; empty where it can."""
     if not file.is_file():
-        return "is gone"
+        return "is missing"
     connection = duckdb.connect(":memory:")
     try:
         name = str(file).replace("'", "''")

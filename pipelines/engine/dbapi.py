@@ -20,7 +20,7 @@ Error = duckdb.Error
 
 
 class Connection:
-    """An engine's connection, lent: nothing is written through it, and its engine closes it."""
+    """The connection of an engine, which closes it; nothing is written through it."""
 
     def __init__(self, engine: DuckDBEngine):
         self._engine = engine
@@ -29,17 +29,17 @@ class Connection:
         return Cursor(self._engine)
 
     def commit(self) -> None:
-        """Nothing to keep."""
+        """Nothing is written."""
 
     def rollback(self) -> None:
-        """Nothing to undo."""
+        """Nothing is written."""
 
     def close(self) -> None:
-        """The engine's to close."""
+        """The engine closes it."""
 
 
 class Cursor:
-    """A result, wholly in hand once executed."""
+    """A result, fetched when it is executed."""
 
     arraysize = 1
 

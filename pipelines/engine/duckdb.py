@@ -111,7 +111,7 @@ class DuckDBEngine(Engine):
         return {str(row[0]): str(row[1]) for row in self._run(f"describe select * from {relation}")}
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a SELECT by column name, values as Python has them (DECIMAL as Decimal)."""
+        """The rows of a SELECT by column name, values as Python objects (DECIMAL as Decimal)."""
         try:
             result = self.connection.execute(sql)
             names = [column[0] for column in result.description or []]
@@ -133,7 +133,7 @@ class DuckDBEngine(Engine):
         self._run(f"copy ({sql}) to {quoted(out)} (format csv, header)")
 
     def query(self, sql: str, values: Mapping[str, object] | None = None) -> pl.DataFrame:
-        """As every engine's; `values` stand for the names that follow a dollar sign in the SELECT."""
+        """Run a SELECT; `values` stand for the names that follow a dollar sign in the SELECT."""
         try:
             if not self._is_one_select(sql):
                 raise EngineError("That is not one SELECT; write one SELECT.")
@@ -144,7 +144,7 @@ class DuckDBEngine(Engine):
             raise EngineError(f"A column cannot be shown ({error}); cast it to varchar.") from error
 
     def close_off(self) -> None:
-        """From now on nothing but the files already named is read, and nothing is written or installed."""
+        """From now on read only the files already named, and write or install nothing."""
         self._run(f"set allowed_paths = {file_list(self._files)}" if self._files else "select 1")
         for setting in ("enable_external_access = false", "lock_configuration = true"):
             self._run(f"set {setting}")
@@ -168,7 +168,7 @@ class DuckDBEngine(Engine):
 
     def _is_one_select(self, sql: str) -> bool:
         statements = self.connection.extract_statements(sql)
-        # A PIVOT becomes two, of which neither has words.
+        # A PIVOT becomes two, of which neither has a text.
         written = [statement for statement in statements if statement.query]
         kinds = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
         return bool(statements) and len(written) <= 1 and statements[-1].type in kinds
@@ -182,11 +182,11 @@ class DuckDBEngine(Engine):
 
 
 def _in_the_calendar(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame; EngineError for a day that Python has none for, which Polars would not survive telling."""
+    """The frame; EngineError for a day outside of Python's calendar, which Polars cannot print."""
     for name in frame.select(pl.col(pl.Date)).columns:
         days = frame[name].to_physical()
         if not days.is_between(*_CALENDAR).all():
-            raise EngineError(f"{name} holds a day outside the years 1 to 9999; cast it to varchar.")
+            raise EngineError(f"{name} contains a day outside the years 1 to 9999; cast it to varchar.")
     return frame
 
 
@@ -251,5 +251,5 @@ def _rows_of(files: Sequence[Path]) -> str:
 
 
 def _size(files: Sequence[Path]) -> int:
-    """The bytes of files; one that is gone is reported by the statement that reads it."""
+    """The bytes of files; a missing one is reported by the statement that reads it."""
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -24,7 +24,7 @@ from pipelines.engine.spark_sql import spark_sql, view_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# What decides a figure is set here, so that no cluster's own defaults can change one.
+# Settings that decide figures, so that no cluster's defaults change one.
 _MEANING = {
     "spark.sql.ansi.enabled": "true",
     # Products of money keep every place; a result too wide for 38 digits is an error.
@@ -130,7 +130,7 @@ class SparkEngine(Engine):
 
 
 def _start(master: str) -> SparkSession:
-    """Start the application. What the JVM says goes to a file, named when the start fails."""
+    """Start the application. The JVM logs to a file, whose last line is quoted when the start fails."""
     with warnings.catch_warnings():
         # Polars reads what Spark gives; the pandas Spark warns of is never used.
         warnings.simplefilter("ignore", FutureWarning)
@@ -161,9 +161,9 @@ def _start(master: str) -> SparkSession:
             return SparkSession(context)
         except Exception as error:
             lines = [line for line in log.read_text(errors="replace").splitlines() if line[:1].strip()]
-            said = lines[-1] if lines else _first_line(error)
+            reason = lines[-1] if lines else _first_line(error)
             raise EngineError(
-                f"Spark did not start on {master} ({said}); check the master and that Java 17 is on the path."
+                f"Spark did not start on {master} ({reason}); check the master and that Java 17 is on the path."
             ) from error
 
 
@@ -196,7 +196,7 @@ def _sentence() -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    """What went wrong: below a bare "an error occurred" of the bridge stands the message with Spark's error class."""
+    """The message with Spark's error class, which follows a bare "an error occurred" of the bridge."""
     text = str(error).strip()
     found = _JVM_MESSAGE.search(text) or _LINE.search(text)
     return found[1] if found else type(error).__name__

@@ -1,6 +1,6 @@
-"""DuckDB's dialect in Spark's words, with the same values where a plain translation gives others.
+"""DuckDB's dialect as Spark SQL with the same values.
 
-sqlglot translates what is written; here is what means something else although it is written alike.
+sqlglot translates the syntax; this module handles expressions with the same syntax and another meaning.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _EXACT = (*_WHOLE, exp.Cast, exp.Literal, exp.Null, exp.Predicate)
 def spark_sql(sql: str, *, in_one_piece: bool = False) -> str:
     """A SELECT in DuckDB's dialect as Spark SQL; with `in_one_piece` its rows are one ordered partition.
 
-    Raises sqlglot's SqlglotError for text it cannot read or knows no Spark words for, EngineError for a statement
+    Raises sqlglot's SqlglotError for text it cannot read or translate, EngineError for a statement
     that is no SELECT.
     """
     tree = sqlglot.parse_one(sql, read="duckdb")

@@ -19,7 +19,6 @@ from pipelines.base.code import code_digest
 from pipelines.base.errors import CheckError
 from pipelines.engine import Engine, open_engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models import records
 from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, INPUT_TABLES, PUBLISHED, SCHEMAS, Catalog, Model, load_catalog
@@ -113,22 +112,6 @@ class Builder:
             self._commit(model, made)
             raise
         self._commit(model, made)
-
-    def read_runs(self) -> dict[str, int]:
-        """Bring the tracker tables up to date with every run source; rows by table."""
-        return records.refresh_runs(self.warehouse)
-
-    def read_reservations(self) -> int:
-        """Bring the table of reserved capacity up to date with its sources; its rows."""
-        return records.refresh_reservations(self.warehouse)
-
-    def read_registrations(self) -> dict[str, int]:
-        """Bring the tables of pre-registrations up to date with their folder; rows by table."""
-        return records.refresh_registrations(self.warehouse)
-
-    def read_commitments(self) -> int:
-        """Bring the table of commitments told beside the bill up to date with its sources; its rows."""
-        return records.refresh_commitments(self.warehouse)
 
     def confirm(self, name: str, period: str | None = None) -> Built:
         """What a table's committed build came to; CheckError when its inputs have changed since."""

@@ -119,7 +119,7 @@ def check_marts(settings: Settings, console: Console) -> None:
 
     from pipelines.models.build import Builder
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.models.warnings import doubts, example
+    from pipelines.models.warnings import example, reading_warnings
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
@@ -140,7 +140,7 @@ def check_marts(settings: Settings, console: Console) -> None:
     failed = [(table, result) for table, result in results if not result.passed]
     rows = [(key, r.severity, r.title, r.unexpected_count, example(key, r.sample)) for key, r in failed]
     read = [check for check in published.checks if check["table"].startswith("raw/")]
-    rows += doubts(read)
+    rows += reading_warnings(read)
     if rows:
         console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows", "example"], orient="row"))
     console.say(f"{len(results) - len(failed)} of {len(results)} checks passed on publication {published.number}.")

@@ -40,12 +40,12 @@ class Plan:
 
     @property
     def is_current(self) -> bool:
-        """Whether there is nothing to do: it was, and its files lie there whole."""
+        """Whether there is nothing to do: it was, and its files are complete."""
         return self.is_known and not self.damaged
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """The months a run must ask for: the changed ones, or all when something else changed or is damaged."""
+    def requested_months(self) -> tuple[str, ...]:
+        """The months a run must build: the changed ones, or all when something else changed or is damaged."""
         return self.months if self.damaged else self.changed or self.months
 
     @property
@@ -55,7 +55,7 @@ class Plan:
 
 
 def plan(warehouse: Warehouse) -> Plan:
-    """Look at every source once (one listing each) and compare with the newest publication."""
+    """List every source once and compare with the newest publication."""
     deliveries = [
         {
             "source": delivery.source,
@@ -78,7 +78,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
-        **({"privacy": warehouse.pseudonyms.told()} if warehouse.pseudonyms else {}),
+        **({"privacy": warehouse.pseudonyms.record()} if warehouse.pseudonyms else {}),
     }
     publication = warehouse.lake.current()
     months = tuple(sorted({str(delivery["billing_period"]) for delivery in deliveries}))
@@ -145,12 +145,8 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             "tables": tables,
             "raw": {key: {"files": [file.name for file in lake.files(key)]} for key in WRITTEN_RAW},
             "checks": [
-                *(
-                    {"table": made.table, "period": made.period, **check.__dict__}
-                    for made in built
-                    for check in made.checks
-                ),
-                *_doubts(builder, planned.months),
+                *({"table": made.table, "period": made.period, **c.__dict__} for made in built for c in made.checks),
+                *_reading_checks(builder, planned.months),
             ],
         }
     )
@@ -159,29 +155,31 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     return publication
 
 
-def _doubts(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, object]]:
-    """What the sources delivered and we read with a doubt, as warnings beside the checks."""
+def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, object]]:
+    """The warnings of reading the sources, as results next to those of the checks."""
     from pipelines.models.validate import CheckResult
 
+    warehouse, settings = builder.warehouse, builder.warehouse.settings
     found: list[tuple[str, str | None, Sequence[str]]] = [
         (f"raw/{table}", month, sentences)
         for month in months
-        for table, sentences in builder.warehouse.bill.warnings(month).items()
+        for table, sentences in warehouse.bill.warnings(month).items()
     ]
-    if builder.warehouse.settings.runs:
-        found.append(("raw/tracker_run", None, recorded_warnings(builder.warehouse, RUN_WARNINGS) or []))
-    if builder.warehouse.settings.reservations:
-        found.append((f"raw/{RESERVATIONS}", None, recorded_warnings(builder.warehouse, RESERVATION_WARNINGS) or []))
-    if builder.warehouse.settings.commitments:
-        found.append((f"raw/{COMMITMENTS}", None, recorded_warnings(builder.warehouse, COMMITMENT_WARNINGS) or []))
+    for sources, table, key in (
+        (settings.runs, "tracker_run", RUN_WARNINGS),
+        (settings.reservations, RESERVATIONS, RESERVATION_WARNINGS),
+        (settings.commitments, COMMITMENTS, COMMITMENT_WARNINGS),
+    ):
+        if sources:
+            found.append((f"raw/{table}", None, recorded_warnings(warehouse, key) or []))
     for table, period, sentences in found:
-        doubt = CheckResult(
-            check="delivered_without_doubt",
+        result = CheckResult(
+            check="source_without_warnings",
             severity="warn",
             passed=not sentences,
-            observed=f"{len(sentences)} doubts",
+            observed=f"{len(sentences)} warnings",
             unexpected_count=len(sentences),
-            sample=[{"doubt": builder.warehouse.pseudonyms.text(sentence)} for sentence in sentences[:20]],
-            title="what was read with a doubt",
+            sample=[{"warning": warehouse.pseudonyms.text(sentence)} for sentence in sentences[:20]],
+            title="warnings of reading a source",
         )
-        yield {"table": table, "period": period, **doubt.__dict__}
+        yield {"table": table, "period": period, **result.__dict__}

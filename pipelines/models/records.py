@@ -1,4 +1,4 @@
-"""Brings the raw tables we write ourselves up to date: training runs, and capacity that was reserved."""
+"""Refreshes the raw tables that we write ourselves: training runs, reservations, commitments and registrations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
 from pipelines.models.warehouse import Warehouse
 
-# Where the sentences about what was read with a doubt are kept.
+# Keys of the store under which the warnings of reading are kept.
 RUN_WARNINGS = "checks/raw/tracker.json"
 RESERVATION_WARNINGS = f"checks/raw/{RESERVATIONS}.json"
 REGISTRATION_WARNINGS = "checks/raw/proof.json"
@@ -30,10 +30,8 @@ RUN_CODE = "pipelines.ingest.runs.tracker"
 RESERVATION_CODE = "pipelines.ingest.inventory.reservations"
 REGISTRATION_CODE = "pipelines.ingest.inventory.registrations"
 COMMITMENT_CODE = "pipelines.ingest.inventory.commitments"
-# The list that instance types of reservations are looked up in.
+# The list of instance types that reservations are checked against.
 _INSTANCE_TYPES = resources.REFERENCE / "ref_instance_type.csv"
-
-Read = Callable[[], tuple[dict[str, pl.DataFrame], list[str]]]
 
 
 def run_code(kinds: Collection[str]) -> tuple[str, ...]:
@@ -42,72 +40,80 @@ def run_code(kinds: Collection[str]) -> tuple[str, ...]:
 
 
 def refresh_runs(warehouse: Warehouse) -> dict[str, int]:
-    """The tracker tables, from every run source; rows by table."""
+    """Refresh the tracker tables from every run source; rows by table."""
+    sources = warehouse.settings.runs
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
         before = {table: warehouse.lake.files(f"raw/{table}") for table in RAW_TABLES}
-        records = read_all(warehouse.settings.runs, {table: pl.read_parquet(of) for table, of in before.items() if of})
+        records = read_all(sources, {table: pl.read_parquet(files) for table, files in before.items() if files})
         return records.tables, records.warnings
 
-    seals = [runs_fingerprint(source) for source in warehouse.settings.runs]
-    seals.append(code_digest(*run_code([source.kind for source in warehouse.settings.runs])))
-    return _bring(warehouse, RAW_TABLES, seals, RUN_WARNINGS, read)
+    seals = [*map(runs_fingerprint, sources), code_digest(*run_code([source.kind for source in sources]))]
+    return _refresh(warehouse, RAW_TABLES, seals, RUN_WARNINGS, read)
 
 
-def refresh_reservations(warehouse: Warehouse) -> int:
-    """The table of reserved capacity, from every source of it; its rows."""
+def refresh_reservations(warehouse: Warehouse) -> dict[str, int]:
+    """Refresh the table of reserved capacity from its sources; rows by table."""
+    sources = warehouse.settings.reservations
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
-        told = read_reservations(warehouse.settings.reservations)
-        return {RESERVATIONS: told.table}, told.warnings
+        found = read_reservations(sources)
+        return {RESERVATIONS: found.table}, found.warnings
 
-    seals = [reservations_fingerprint(source) for source in warehouse.settings.reservations]
-    seals += [code_digest(RESERVATION_CODE), hashlib.sha256(_INSTANCE_TYPES.read_bytes()).hexdigest()]
-    return _bring(warehouse, (RESERVATIONS,), seals, RESERVATION_WARNINGS, read)[RESERVATIONS]
+    seals = [*map(reservations_fingerprint, sources), code_digest(RESERVATION_CODE)]
+    seals.append(hashlib.sha256(_INSTANCE_TYPES.read_bytes()).hexdigest())
+    return _refresh(warehouse, (RESERVATIONS,), seals, RESERVATION_WARNINGS, read)
 
 
 def refresh_registrations(warehouse: Warehouse) -> dict[str, int]:
-    """The tables of pre-registrations; rows by table. SourceError when one that was recorded is another now."""
+    """Refresh the tables of pre-registrations; rows by table. SourceError when a recorded one has changed."""
+    source = warehouse.settings.proof
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
         files = warehouse.lake.files(f"raw/{PROOF_TABLES[0]}")
         known = pl.read_parquet(files).select("registration", "seal").rows() if files else []
-        return read_registrations(warehouse.settings.proof, dict(known)), []
+        return read_registrations(source, dict(known)), []
 
-    seals = [registrations_fingerprint(warehouse.settings.proof), code_digest(REGISTRATION_CODE)]
-    return _bring(warehouse, PROOF_TABLES, seals, REGISTRATION_WARNINGS, read)
+    seals = [registrations_fingerprint(source), code_digest(REGISTRATION_CODE)]
+    return _refresh(warehouse, PROOF_TABLES, seals, REGISTRATION_WARNINGS, read)
 
 
-def refresh_commitments(warehouse: Warehouse) -> int:
-    """The table of commitments told beside the bill, from every source of them; its rows."""
+def refresh_commitments(warehouse: Warehouse) -> dict[str, int]:
+    """Refresh the table of commitments from their sources; rows by table."""
+    sources = warehouse.settings.commitments
 
     def read() -> tuple[dict[str, pl.DataFrame], list[str]]:
-        told = read_commitments(warehouse.settings.commitments)
-        return {COMMITMENTS: told.table}, told.warnings
+        found = read_commitments(sources)
+        return {COMMITMENTS: found.table}, found.warnings
 
-    seals = [commitments_fingerprint(source) for source in warehouse.settings.commitments]
-    seals.append(code_digest(COMMITMENT_CODE))
-    return _bring(warehouse, (COMMITMENTS,), seals, COMMITMENT_WARNINGS, read)[COMMITMENTS]
+    seals = [*map(commitments_fingerprint, sources), code_digest(COMMITMENT_CODE)]
+    return _refresh(warehouse, (COMMITMENTS,), seals, COMMITMENT_WARNINGS, read)
 
 
-def recorded_warnings(warehouse: Warehouse, place: str) -> list[str] | None:
-    """The sentences kept at RUN_WARNINGS or RESERVATION_WARNINGS; None where they are lost or damaged."""
+def recorded_warnings(warehouse: Warehouse, key: str) -> list[str] | None:
+    """The warnings of reading kept under a key such as RUN_WARNINGS; None where they are lost or damaged."""
     try:
-        told = parse_json(warehouse.store.read(place)) if warehouse.store.exists(place) else None
+        found = parse_json(warehouse.store.read(key)) if warehouse.store.exists(key) else None
     except ValueError:
         return None
-    return told if isinstance(told, list) and all(isinstance(sentence, str) for sentence in told) else None
+    return found if isinstance(found, list) and all(isinstance(sentence, str) for sentence in found) else None
 
 
-def _bring(warehouse: Warehouse, tables: Sequence[str], seals: list[str], doubts: str, read: Read) -> dict[str, int]:
-    """Read and commit raw tables unless they are of these seals already: of the sources, and of what reads them."""
+def _refresh(
+    warehouse: Warehouse,
+    tables: Sequence[str],
+    seals: list[str],
+    warnings_key: str,
+    read: Callable[[], tuple[dict[str, pl.DataFrame], list[str]]],
+) -> dict[str, int]:
+    """Read and commit raw tables unless they have these seals already: of the sources, and of the code."""
     lake = warehouse.lake
     fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
     keys = [f"raw/{table}" for table in tables]
-    is_known = recorded_warnings(warehouse, doubts) is not None
+    is_known = recorded_warnings(warehouse, warnings_key) is not None
     if not is_known or any(lake.fingerprint(key) != fingerprint or not lake.is_whole(key) for key in keys):
         frames, warnings = read()
-        warehouse.store.write(doubts, json.dumps(warnings, indent=1).encode())
+        warehouse.store.write(warnings_key, json.dumps(warnings, indent=1).encode())
         for table, frame in frames.items():
             staged = warehouse.staged(f"raw/{table}", None)
             frame.write_parquet(staged)

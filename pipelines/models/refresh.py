@@ -9,18 +9,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
-from pipelines.models.catalog import COMMITMENTS, RESERVATIONS
-from pipelines.models.conflicts import refuse_conflicts
-from pipelines.models.emptied import refuse_emptied
+from pipelines.models.conflicts import refuse_conflicts, refuse_emptied
 from pipelines.models.publish import Plan, drop_undelivered, publish
+from pipelines.models.records import refresh_commitments, refresh_registrations, refresh_reservations, refresh_runs
+from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.publication import Publication
 
-# Sources besides the bill, by the name of the step; each returns the row counts of its raw tables.
-RECORDS: Mapping[str, Callable[[Builder], Mapping[str, int]]] = {
-    "training runs": Builder.read_runs,
-    "reservations": lambda builder: {RESERVATIONS: builder.read_reservations()},
-    "commitments": lambda builder: {COMMITMENTS: builder.read_commitments()},
-    "registrations": Builder.read_registrations,
+# Sources other than the bill, by the name of the step; each returns the row counts of its raw tables.
+RECORDS: Mapping[str, Callable[[Warehouse], Mapping[str, int]]] = {
+    "training runs": refresh_runs,
+    "reservations": refresh_reservations,
+    "commitments": refresh_commitments,
+    "registrations": refresh_registrations,
 }
 
 Report = Callable[[str, str], None]
@@ -32,13 +32,13 @@ def refresh(
 ) -> Publication | None:
     """Bring the warehouse up to date and publish; the caller holds its lock.
 
-    Where `only` names tables, just these and what they rest on are built, and nothing is published. Raises the
-    first failure of a step.
+    Where `only` names tables, just these and their inputs are built, and nothing is published. Raises the first
+    failure of a step.
     """
     read_bill(builder, planned, planned.months)
     report("bill", "")
     for what, read in RECORDS.items():
-        read(builder)
+        read(builder.warehouse)
         report(what, "")
     for built in builder.build_steps(builder.steps(planned.months, only)):
         report(built.table, built.period or "")

@@ -12,6 +12,8 @@ from pipelines.models.contract import load_contract
 LONGEST = 240
 # As many warnings as a build prints one by one.
 WARNINGS = 5
+# The column of a sample row that is a sentence already; "doubt" in publications of older versions.
+_SENTENCES = ("warning", "doubt")
 # Columns of an example.
 _SHOWN = 8
 
@@ -20,8 +22,8 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
     """The first failing row in words: its key, its amounts, then what else it has; empty without one."""
     for row in sample[:1]:
         # A warning of a reader is a sentence already.
-        if "doubt" in row:
-            return str(row["doubt"])[:LONGEST]
+        if text := next((row[name] for name in _SENTENCES if name in row), None):
+            return str(text)[:LONGEST]
         key = load_contract(table).key if _is_model(table) else ()
         known = {name: value for name, value in row.items() if value is not None and name != "billing_currency"}
         order = sorted(known, key=lambda name: (name not in key, not name.endswith("_usd")))
@@ -43,18 +45,18 @@ def sentence(check: Mapping[str, Any]) -> str:
 
 
 def warnings(warned: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The first of the published checks that did not pass, and where the others are."""
+    """The first of the published checks that did not pass, and how to see the others."""
     more = len(warned) - WARNINGS
     rest = [f"And {more} more warnings; `trainledger check` lists every one."] if more > 0 else []
     return [f"Warning: {sentence(check)}" for check in warned[:WARNINGS]] + rest
 
 
-def doubts(read: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, int, str]]:
+def reading_warnings(read: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, int, str]]:
     """The warnings of the readers of sources, as published: the sources may have changed since."""
     for check in read:
         if not check["passed"]:
             table = " ".join(filter(None, (check["table"], check["period"])))
-            rows = [row["doubt"] for row in check["sample"]]
+            rows = [next(row[name] for name in _SENTENCES if name in row) for row in check["sample"]]
             yield from ((table, check["severity"], check["title"], 1, text) for text in rows)
 
 

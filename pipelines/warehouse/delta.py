@@ -49,7 +49,7 @@ class DeltaTables:
         """
         from deltalake.exceptions import TableNotFoundError
 
-        with self._telling(table, version):
+        with self._errors(table, version):
             try:
                 delta = self._open(table, version)
             except TableNotFoundError:
@@ -72,7 +72,7 @@ class DeltaTables:
         from deltalake import Schema
         from deltalake.transaction import create_table_with_add_actions
 
-        with self._telling(table):
+        with self._errors(table):
             delta = self._seen.pop(table) if table in self._seen else self._existing(table)
             fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
             partitions = [PERIOD] if periods is not None else []
@@ -126,7 +126,7 @@ class DeltaTables:
         return self._store.uri(f"tables/{table}")
 
     @contextmanager
-    def _telling(self, table: str, version: int | None = None) -> Iterator[None]:
+    def _errors(self, table: str, version: int | None = None) -> Iterator[None]:
         from deltalake.exceptions import CommitFailedError, DeltaError
 
         try:
@@ -134,9 +134,9 @@ class DeltaTables:
         except CommitFailedError as error:
             raise CheckError(f"{table} was changed by another build; run this one again.") from error
         except (DeltaError, OSError) as error:
-            place = self._uri(table) + (f" version {version}" if version is not None else "")
+            where = self._uri(table) + (f" version {version}" if version is not None else "")
             reason = str(error).splitlines()[0].rstrip(".")
-            raise SourceError(f"{place} cannot be used ({reason}); restore it or its access rights.") from error
+            raise SourceError(f"{where} cannot be used ({reason}); restore it or its access rights.") from error
 
 
 def _files_of(delta: DeltaTable) -> tuple[int, list[DataFile]]:
@@ -144,8 +144,8 @@ def _files_of(delta: DeltaTable) -> tuple[int, list[DataFile]]:
     actions = delta.get_add_actions(flatten=True)
     columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
     months = f"partition.{PERIOD}"
-    none = [None] * len(columns[0])
-    periods = actions.column(months).to_pylist() if months in actions.column_names else none
+    has_months = months in actions.column_names
+    periods = actions.column(months).to_pylist() if has_months else [None] * len(columns[0])
     return delta.version(), [
         DataFile(name, period, size, row_count) for name, size, row_count, period in zip(*columns, periods, strict=True)
     ]

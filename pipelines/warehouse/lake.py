@@ -79,27 +79,27 @@ class Lake:
         return files[0].name.partition("-")[0] if files else None
 
     def is_whole(self, table: str, period: str | None = None) -> bool:
-        """Whether every file of the newest slice lies in the warehouse with all its bytes."""
+        """Whether every file of the newest slice is in the warehouse with all its bytes."""
         return all(self._size(table, file.name) == file.size for file in self._now(table).months.get(period, ()))
 
     def damaged(self, publication: Publication, only: Collection[str] | None = None) -> list[str]:
-        """The files a publication names, or names for `only` these tables, that are gone or have lost bytes."""
+        """The files a publication names, or names for `only` these tables, that are missing or have lost bytes."""
         found = []
         for table, named in publication.tables.items():
             if only is not None and table not in only:
                 continue
-            # Older records tell no sizes.
+            # Older records have no sizes.
             sizes = named.get("bytes") or [None] * len(named["files"])
             for name, size in zip(named["files"], sizes, strict=True):
-                lying = self._size(table, name)
-                if lying is None or size not in (None, lying):
+                found_size = self._size(table, name)
+                if found_size is None or size not in (None, found_size):
                     found.append(self._store.uri(_data_key(table, name)))
         return found
 
     def altered(self, table: str, names: list[str]) -> list[Path]:
         """Of a table's named files those that do not hold what their names promise."""
         seals = [name.partition("-")[0] for name in names]
-        # A slice of several files is named by all of them in their order, which no name tells.
+        # Files of one slice are named by all of them in their order, which the names do not show.
         alone = [(name, seal) for name, seal in zip(names, seals, strict=True) if seals.count(seal) == 1]
         return [file for name, seal in alone if _names([file := self._local(table, name)], seal) != [name]]
 
@@ -156,7 +156,7 @@ class Lake:
                 files.append(DataFile(name, part.period, path.stat().st_size, held.num_rows))
                 columns = columns or held.schema.to_arrow_schema()
                 self._take_in(table, path, name)
-        # Engines differ in what they know to be never null; a table's checks say it, its schema does not.
+        # Engines differ in what they mark as not null; nulls are the business of a table's checks.
         nullable = pa.schema([column.with_nullable(True) for column in columns or ()])
         return self._replace(table, files, nullable, [part.period for part, _ in changed])
 
@@ -227,21 +227,21 @@ class Lake:
         path = self._path(table, name)
         if not path.is_file():
             if not self._is_remote:
-                raise SourceError(f"{path} is gone; run `trainledger build`, which makes it again.")
+                raise SourceError(f"{path} is missing; run `trainledger build`, which makes it again.")
             self._store.download(_data_key(table, name), path)
         return path
 
     def _path(self, table: str, name: str) -> Path:
-        """Where a file lies on this machine; its name comes from a publication or a Delta log."""
+        """The path of a file on this machine; its name comes from a publication or a Delta log."""
         return below(self._cache if self._is_remote else Path(self._store.location) / "tables", f"{table}/{name}")
 
     def _size(self, table: str, name: str) -> int | None:
-        """A file's bytes as it lies in the warehouse; None where it is gone."""
+        """A file's bytes as it lies in the warehouse; None where it is missing."""
         if not self._is_remote:
             path = self._path(table, name)
             return path.stat().st_size if path.is_file() else None
         if self._listed is None:
-            # One listing instead of a question for every file.
+            # One listing instead of a request for every file.
             self._listed = {item.key: item.size for item in self._store.list("tables/")}
         return self._listed.get(_data_key(table, name))
 
@@ -263,7 +263,7 @@ class _PublishedLake(Lake):
 
 
 def _no_lock() -> None:
-    """A lake used without its lock has nothing to lose."""
+    """A lake used without its lock."""
 
 
 def _version(number: int, files: Iterable[DataFile]) -> _Version:
@@ -286,5 +286,5 @@ def _names(staged: Sequence[Path], fingerprint: str) -> list[str]:
             contents.append(hashlib.file_digest(stream, "sha256").hexdigest())
     if len(contents) > 1:
         whole = " ".join(contents)
-        contents = [hashlib.sha256(f"{place} {whole}".encode()).hexdigest() for place in range(len(contents))]
+        contents = [hashlib.sha256(f"{number} {whole}".encode()).hexdigest() for number in range(len(contents))]
     return [f"{fingerprint}-{content[:16]}.parquet" for content in contents]

@@ -1,4 +1,4 @@
-"""One build at a time in a warehouse, also across machines; a killed build lets go."""
+"""One build at a time in a warehouse, also across machines; a killed build releases it."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def build_lock(store: Store, work: Path) -> Iterator[Callable[[], None]]:
 
 
 class _Lease:
-    """An object that says who builds and until when. Each write rests on the one before: one holder wins."""
+    """An object with the name of a build and its expiry. Each write depends on the one before: one holder wins."""
 
     def __init__(self, store: S3Store):
         self._store = store
         self._holder = _holder()
-        # Two notes are never equal, so a holder knows its own.
+        # No two leases are equal, so a holder recognizes its own.
         self._token = secrets.token_hex(8)
         self._tag: str | None = None
         self._valid_to = 0.0
@@ -78,7 +78,7 @@ class _Lease:
                 holder, until = _note(there[0])
                 if until > datetime.now(UTC):
                     raise _busy(self._store, holder)
-            # Nobody holds it, or a holder died; of several that see this the first gets it.
+            # Free or expired; of several builds the first gets it.
             if self._put(there[1] if there else None):
                 self._renewer.start()
                 return
@@ -90,7 +90,7 @@ class _Lease:
             raise BuildBusy(f"This build lost its hold on {self._store.location}; run it again.")
 
     def release(self) -> None:
-        """Let go; where S3 cannot be told, the lease runs out by itself."""
+        """Release the lease; without S3 it expires by itself."""
         self._stop.set()
         self._renewer.join()
         if time.monotonic() < self._valid_to:
@@ -99,7 +99,7 @@ class _Lease:
 
     def _renew(self) -> None:
         while not self._stop.wait(LEASE.total_seconds() / 5):
-            # A store that does not answer is asked again until the lease runs out.
+            # A store that does not answer is tried again until the lease expires.
             with suppress(SourceError):
                 if not self._put(self._tag):
                     self._valid_to = 0.0
@@ -117,7 +117,7 @@ class _Lease:
 
 
 def _note(data: bytes) -> tuple[str, datetime]:
-    """Who a lease names and until when; a note nobody can read holds nothing."""
+    """The holder and expiry of a lease; a damaged one has expired."""
     try:
         note = parse_json(data)
         return note["holder"], datetime.fromisoformat(note["until"])

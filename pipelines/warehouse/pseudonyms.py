@@ -1,7 +1,7 @@
 """Pseudonyms in place of account ids and user names, in everything that is published (docs/decisions/0012).
 
 HMAC-SHA256 under a key from the environment, cut to 64 bits and written as 16 letters: the same id is the same
-pseudonym in every table and month, and nobody without the key can tell which id it stands for.
+pseudonym in every table and month, and without the key nobody can recover the id.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from pipelines.models.validate import CheckResult
 
-# Columns that name a person, of our tables and of FOCUS; the tags below besides.
+# Columns that name a person, of our tables and of FOCUS; also the tags below.
 _USERS = frozenset({"owner", "tag_owner", "tagged_owner", "likely_owner"})
 _ACCOUNT_NAMES = frozenset({"BillingAccountName", "SubAccountName"})
 _TAGS = "Tags"
 # Who made a resource, as AWS writes it.
 _CREATED_BY = "aws:createdBy"
-# Account ids stand in ARNs, names of buckets and sentences too. A digest may hold twelve digits by chance.
+# Account ids also occur in ARNs, bucket names and sentences. A digest may hold twelve digits by chance.
 _ACCOUNT = re.compile(r"[0-9a-f]{32,}|(?<!\d)\d{12}(?!\d)")
 _DONE = re.compile(r"(acct|user)-[a-p]{16}")
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
@@ -58,11 +58,11 @@ class Pseudonyms:
 
     @property
     def seal(self) -> str:
-        """Something else wherever other pseudonyms are made; empty where none are."""
-        return f"{self.told()!r} {self._code}" if self else ""
+        """Differs wherever other pseudonyms are made; empty where none are."""
+        return f"{self.record()!r} {self._code}" if self else ""
 
-    def told(self) -> dict[str, Any]:
-        """What a publication says of them: of what, and by which key, without a word of it."""
+    def record(self) -> dict[str, Any]:
+        """The record of a publication: what has pseudonyms, and a check value of the key."""
         return {"pseudonyms": sorted(self._of), "key_check": self._letters("key", "trainledger")[:8]}
 
     def text(self, text: str) -> str:
@@ -75,7 +75,7 @@ class Pseudonyms:
         return name if is_done else f"user-{self._letters('user', name)}"
 
     def value(self, column: str, value: Any) -> Any:
-        """A value of a column, of whatever it is made."""
+        """A value of a column, also one with parts."""
         if isinstance(value, str):
             return self._of_column(column)(value)
         if isinstance(value, dict):
@@ -92,7 +92,7 @@ class Pseudonyms:
         return frame.with_columns(self._column(frame[name]) for name in texts)
 
     def file(self, path: Path, key: Sequence[str] = ()) -> None:
-        """A Parquet file, rewritten in the order of `key`: that of the ids would tell which is which."""
+        """A Parquet file, rewritten in the order of `key`: the order of the ids would reveal them."""
         if self:
             import polars as pl
 

@@ -13,7 +13,7 @@ from pipelines.base.errors import CheckError, SourceError, UsageError
 from pipelines.base.parse import parse_json
 from pipelines.warehouse.storage import Store
 
-# What else lies in the folder is none of ours.
+# Other files in the folder are ignored.
 _KEY = re.compile(r"publications/\d{6,}\.json")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -22,7 +22,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 class Publication:
     """One build made visible: what it was made from, each table's version and files, each check's result.
 
-    `raw` are the files of what we wrote of the sources ourselves, such as training runs as they were recorded then.
+    `raw` are the files of the raw tables that we write ourselves, such as training runs as recorded then.
     """
 
     number: int
@@ -83,7 +83,7 @@ class Publications:
             record["published_at"] = datetime.fromisoformat(record["published_at"])
             return Publication(**record)
         except (ValueError, KeyError, TypeError) as error:
-            raise SourceError(f"{self._store.uri(key)} is no publication record ({error}); restore it.") from None
+            raise SourceError(f"{self._store.uri(key)} is not a publication record ({error}); restore it.") from None
 
 
 def moment_of(as_of: str) -> datetime:

@@ -1,4 +1,4 @@
-"""The one door to bytes: a folder or an S3 prefix, by keys relative to its root."""
+"""Stored bytes: a folder or an S3 prefix, by keys relative to its root."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Object:
 
 
 class Store(ABC):
-    """A place of objects. Every key is relative, with '/' between its parts; none may leave the root."""
+    """A collection of objects. Every key is relative, with '/' between its parts; none may leave the root."""
 
     location: str
 
@@ -80,7 +80,7 @@ def fresh_file(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well."""
     if path.exists() and not path.is_file():
         # A device or a folder is not ours to replace.
-        raise OSError(EINVAL, "it is no ordinary file", str(path))
+        raise OSError(EINVAL, "it is not an ordinary file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:
@@ -92,7 +92,7 @@ def fresh_file(path: Path) -> Iterator[Path]:
 
 
 def settle(path: Path) -> None:
-    """Have a file's bytes on the disk before a name promises them."""
+    """Write a file's bytes to the disk before it gets its name."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 

@@ -38,7 +38,7 @@ class LocalStore(Store):
         return sorted((item for item in found if item), key=lambda item: item.key)
 
     def open(self, key: str) -> BinaryIO:
-        with self._telling(key):
+        with self._errors(key):
             return self._path(key).open("rb")
 
     def download(self, key: str, path: Path) -> None:
@@ -46,17 +46,17 @@ class LocalStore(Store):
             shutil.copyfileobj(stream, out, 1 << 20)
 
     def upload(self, path: Path, key: str) -> None:
-        with self._telling(key), fresh_file(self._path(key)) as temporary:
+        with self._errors(key), fresh_file(self._path(key)) as temporary:
             shutil.copyfile(path, temporary)
 
     def write(self, key: str, data: bytes) -> None:
-        with self._telling(key), fresh_file(self._path(key)) as temporary:
+        with self._errors(key), fresh_file(self._path(key)) as temporary:
             temporary.write_bytes(data)
 
     def write_new(self, key: str, data: bytes) -> bool:
         path = self._path(key)
         temporary = temporary_beside(path)
-        with self._telling(key):
+        with self._errors(key):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 temporary.write_bytes(data)
@@ -70,7 +70,7 @@ class LocalStore(Store):
         return True
 
     def delete(self, key: str) -> None:
-        with self._telling(key):
+        with self._errors(key):
             self._path(key).unlink(missing_ok=True)
 
     def exists(self, key: str) -> bool:
@@ -90,7 +90,7 @@ class LocalStore(Store):
         except OSError as error:
             where = f"{error.filename} cannot be listed: {error.strerror}"
             raise SourceError(f"{where}; check `location`.") from None
-        # What a linked folder holds outside must not look undelivered.
+        # Files behind a link that leads outside must not look undelivered.
         below = [self._listed(entry) for entry in entries if _is_folder(entry)]
         yield start, [entry for entry in entries if not _is_folder(entry)]
         for entry in below:
@@ -98,7 +98,7 @@ class LocalStore(Store):
                 yield from self._folders(start / entry.name)
 
     def _listed(self, entry: os.DirEntry[str]) -> os.DirEntry[str]:
-        """What a walk from inside the root came by: only a link can lead out."""
+        """An entry found below the root: only a link can lead out."""
         if entry.is_symlink():
             self._path(Path(entry.path).relative_to(self._root).as_posix())
         return entry
@@ -116,13 +116,12 @@ class LocalStore(Store):
         return Object(key, seen.st_size, f"{seen.st_size}-{seen.st_mtime_ns}", changed)
 
     @contextmanager
-    def _telling(self, key: str) -> Iterator[None]:
+    def _errors(self, key: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             where = Path(self.location) / key
-            mend = "check the name, its permissions and the disk"
-            raise SourceError(f"{where}: {error.strerror}; {mend}.") from None
+            raise SourceError(f"{where}: {error.strerror}; check the name, its permissions and the disk.") from None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

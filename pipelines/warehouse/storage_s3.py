@@ -1,4 +1,4 @@
-"""S3 and everything that speaks its language, through boto3."""
+"""S3 and compatible stores, through boto3."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
-from pipelines.base.aws import aws_session
+from pipelines.base.aws import code_of, connect, sentence_of
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.base.paths import checked_name
 from pipelines.warehouse.storage import Object, Store, fresh_file
@@ -18,10 +18,10 @@ from pipelines.warehouse.storage import Object, Store, fresh_file
 T = TypeVar("T")
 
 _DENIED = "access is denied; grant s3:ListBucket on the bucket and s3:GetObject on its objects"
-_GONE = "there is no such object; have it delivered again"
+_GONE = "the object does not exist; have it delivered again"
 _STALE = "the credentials are not accepted; renew them or check `profile`"
 _ELSEWHERE = "the bucket is in another region; check `region` and `endpoint_url`"
-_MENDS = {
+_FIXES = {
     "NoSuchBucket": "there is no such bucket; check `location`",
     "AccessDenied": _DENIED,
     "403": _DENIED,
@@ -52,15 +52,24 @@ class S3Store(Store):
         profile: str | None,
         hurried: bool = False,
     ):
-        self._place(location)
+        self._locate(location)
         self.options = {"endpoint_url": endpoint_url, "region": region, "profile": profile}
-        self._s3 = self._client(hurried)
+        # Checksums that S3 does not require are not understood by every compatible store.
+        self._session, self._s3 = connect(
+            "s3",
+            self.location,
+            **self.options,
+            hurried=hurried,
+            max_pool_connections=16,
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
 
     def at(self, location: str) -> S3Store:
         """The store of another location, reached in the same way and through the same client."""
         other = copy(self)
         vars(other).pop("_region", None)
-        other._place(location)
+        other._locate(location)
         return other
 
     def list(self, prefix: str = "") -> list[Object]:
@@ -77,26 +86,26 @@ class S3Store(Store):
                 if not item["Key"].endswith("/")
             ]
 
-        return sorted(self._asked(collect, prefix), key=lambda item: item.key)
+        return sorted(self._requested(collect, prefix), key=lambda item: item.key)
 
     def open(self, key: str) -> BinaryIO:
-        return self._asked(lambda: self._s3.get_object(**self._object(key))["Body"], key)
+        return self._requested(lambda: self._s3.get_object(**self._object(key))["Body"], key)
 
     def read(self, key: str) -> bytes:
-        return self._asked(lambda: self._s3.get_object(**self._object(key))["Body"].read(), key)
+        return self._requested(lambda: self._s3.get_object(**self._object(key))["Body"].read(), key)
 
     def download(self, key: str, path: Path) -> None:
         with fresh_file(path) as temporary:
-            place = self._object(key)
-            self._asked(lambda: self._s3.download_file(place["Bucket"], place["Key"], str(temporary)), key)
+            address = self._object(key)
+            self._requested(lambda: self._s3.download_file(address["Bucket"], address["Key"], str(temporary)), key)
 
     def upload(self, path: Path, key: str) -> None:
-        place = self._object(key)
+        address = self._object(key)
         with path.open("rb") as file:
-            self._asked(lambda: self._s3.upload_fileobj(file, place["Bucket"], place["Key"]), key)
+            self._requested(lambda: self._s3.upload_fileobj(file, address["Bucket"], address["Key"]), key)
 
     def write(self, key: str, data: bytes) -> None:
-        self._asked(lambda: self._s3.put_object(**self._object(key), Body=io.BytesIO(data)), key)
+        self._requested(lambda: self._s3.put_object(**self._object(key), Body=io.BytesIO(data)), key)
 
     def write_new(self, key: str, data: bytes) -> bool:
         return self.write_if(key, data, None) is not None
@@ -110,7 +119,7 @@ class S3Store(Store):
             try:
                 return self._s3.put_object(**self._object(key), Body=data, **condition)["ETag"]
             except (ClientError, BotoCoreError) as error:
-                code = _code(error)
+                code = code_of(error)
                 if code in _CONFLICTS and pause is not None:
                     time.sleep(pause)
                 elif code in _REFUSED:
@@ -118,7 +127,7 @@ class S3Store(Store):
                     there = self.read_tagged(key) if _was_repeated(error) else None
                     return there[1] if there and there[0] == data else None
                 else:
-                    raise self._sorry(error, key) from error
+                    raise self._error(error, key) from error
 
     def read_tagged(self, key: str) -> tuple[bytes, str] | None:
         """An object's bytes and the tag they have for `write_if`; None when it is absent."""
@@ -128,12 +137,12 @@ class S3Store(Store):
             answer = self._s3.get_object(**self._object(key))
             return answer["Body"].read(), answer["ETag"]
         except (ClientError, BotoCoreError) as error:
-            if _code(error) in _ABSENT:
+            if code_of(error) in _ABSENT:
                 return None
-            raise self._sorry(error, key) from error
+            raise self._error(error, key) from error
 
     def delete(self, key: str) -> None:
-        self._asked(lambda: self._s3.delete_object(**self._object(key)), key)
+        self._requested(lambda: self._s3.delete_object(**self._object(key)), key)
 
     def exists(self, key: str) -> bool:
         from botocore.exceptions import BotoCoreError, ClientError
@@ -141,9 +150,9 @@ class S3Store(Store):
         try:
             self._s3.head_object(**self._object(key))
         except (ClientError, BotoCoreError) as error:
-            if _code(error) in _ABSENT:
+            if code_of(error) in _ABSENT:
                 return False
-            raise self._sorry(error, key) from error
+            raise self._error(error, key) from error
         return True
 
     def uri(self, key: str) -> str:
@@ -164,7 +173,7 @@ class S3Store(Store):
             }
         return options
 
-    def _place(self, location: str) -> None:
+    def _locate(self, location: str) -> None:
         self.bucket, _, self.prefix = location.removeprefix("s3://").rstrip("/").partition("/")
         self.location = f"s3://{self.bucket}/{self.prefix}".rstrip("/")
         if not self.bucket:
@@ -178,65 +187,35 @@ class S3Store(Store):
 
     @cached_property
     def _region(self) -> str:
-        """Where the bucket is: boto3 finds its own way there, a Delta client must be told."""
+        """Where the bucket is: boto3 finds its own way there, a Delta client needs the region."""
         if self.options["region"] or self.options["endpoint_url"]:
             return self._s3.meta.region_name or "us-east-1"
-        answer = self._asked(lambda: self._s3.head_bucket(Bucket=self.bucket), "")
+        answer = self._requested(lambda: self._s3.head_bucket(Bucket=self.bucket), "")
         return answer.get("BucketRegion") or self._s3.meta.region_name or "us-east-1"
 
-    def _client(self, hurried: bool) -> Any:
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-
-        patience = Config(
-            retries={"mode": "standard", "max_attempts": 1 if hurried else 5},
-            connect_timeout=3 if hurried else 10,
-            read_timeout=20 if hurried else 60,
-            max_pool_connections=16,
-            # Checksums that S3 does not ask for are not understood by every store that speaks its language.
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        )
-        try:
-            self._session = aws_session(self.options["profile"], self.options["region"])
-            return self._session.client("s3", endpoint_url=self.options["endpoint_url"], config=patience)
-        except (BotoCoreError, ValueError) as error:
-            mend = "check profile, region and endpoint_url"
-            raise UsageError(f"{self.location}: {_sentence(error)}; {mend}.") from None
-
-    def _asked(self, ask: Callable[[], T], key: str) -> T:
+    def _requested(self, call: Callable[[], T], key: str) -> T:
         from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            return ask()
+            return call()
         except (ClientError, BotoCoreError, Boto3Error) as error:
-            raise self._sorry(error, key) from error
+            raise self._error(error, key) from error
 
-    def _sorry(self, error: Exception, key: str) -> SourceError:
+    def _error(self, error: Exception, key: str) -> SourceError:
         from botocore.exceptions import ClientError, NoCredentialsError
 
-        place = self.uri(key)
+        where = self.uri(key)
         if isinstance(error, NoCredentialsError):
-            return SourceError(f"{place}: no AWS credentials found; set up a profile or an instance role.")
+            return SourceError(f"{where}: no AWS credentials found; set up a profile or an instance role.")
         if not isinstance(error, ClientError):
-            mend = "check the network and endpoint_url"
-            return UnreachableError(f"{place} did not answer ({_sentence(error)}); {mend}.")
-        code = _code(error)
-        mend = _MENDS.get(code)
-        if mend:
-            return SourceError(f"{place}: {mend}.")
-        return UnreachableError(f"{place}: S3 answered {code}; try again later or check the permissions.")
-
-
-def _code(error: Exception) -> str:
-    """S3's own word for what went wrong; empty when it never answered."""
-    return getattr(error, "response", {}).get("Error", {}).get("Code", "")
+            fix = "check the network and endpoint_url"
+            return UnreachableError(f"{where} did not answer ({sentence_of(error)}); {fix}.")
+        code = code_of(error)
+        if code in _FIXES:
+            return SourceError(f"{where}: {_FIXES[code]}.")
+        return UnreachableError(f"{where}: S3 answered {code}; try again later or check the permissions.")
 
 
 def _was_repeated(error: Exception) -> bool:
     return getattr(error, "response", {}).get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
-
-
-def _sentence(error: Exception) -> str:
-    return str(error).rstrip(".").splitlines()[0]

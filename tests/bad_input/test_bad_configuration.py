@@ -205,7 +205,7 @@ def test_nothing_published_yet(ledger: Ledger) -> None:
         ("drop view mart_run_cost", "That is not one SELECT; write one SELECT"),
         ("", "That is not one SELECT; write one SELECT"),
         ("select interval 1 day", "cast it to varchar"),
-        ("select '-infinity'::date as day", "day holds a day outside the years 1 to 9999; cast it to varchar"),
+        ("select '-infinity'::date as day", "day contains a day outside the years 1 to 9999; cast it to varchar"),
     ],
 )
 def test_a_question_that_is_none(ledger: Ledger, sql: str, said: str) -> None:

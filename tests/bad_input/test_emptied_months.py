@@ -43,7 +43,7 @@ def test_a_manifest_without_files_does_not_erase_a_month(ledger: Ledger) -> None
 def test_a_file_with_a_header_alone_does_not_erase_a_month(ledger: Ledger, end: str) -> None:
     header = gzip.decompress(ledger.bill.read_bytes()).decode().splitlines()[0]
     ledger.respoil(packed((header + end).encode()))
-    assert re.search(saying("holds no line"), ledger.refused(3))
+    assert re.search(saying("contains no line"), ledger.refused(3))
 
 
 def test_parquet_without_a_row_does_not_erase_a_month(ledger: Ledger) -> None:
@@ -51,7 +51,7 @@ def test_parquet_without_a_row_does_not_erase_a_month(ledger: Ledger) -> None:
     out = io.BytesIO()
     pq.write_table(table.schema.empty_table(), out)
     ledger.respoil(out.getvalue())
-    assert re.search(saying("holds no line"), ledger.refused(3))
+    assert re.search(saying("contains no line"), ledger.refused(3))
 
 
 def test_a_month_that_really_is_empty_takes_everything_back(ledger: Ledger) -> None:

@@ -52,7 +52,7 @@ def test_what_is_no_ordinary_file_is_not_replaced(tmp_path: Path) -> None:
     """A pipe stands for a device: it stays what it is."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="it is no ordinary file"), fresh_file(pipe) as fresh:
+    with pytest.raises(OSError, match="it is not an ordinary file"), fresh_file(pipe) as fresh:
         fresh.write_bytes(b"lost")
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]

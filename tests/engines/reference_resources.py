@@ -9,6 +9,7 @@ from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
 from pipelines.models.catalog import Model
 from pipelines.models.contract import load_contract
+from pipelines.models.refresh import RECORDS
 from pipelines.models.warehouse import Warehouse
 
 
@@ -23,11 +24,9 @@ class House:
         self._built: dict[tuple[str, str | None], Path] = {}
         lake = self._builder.lake
         with lake.lock():
-            if tracker is None:
-                self._builder.read_runs()
-            self._builder.read_reservations()
-            self._builder.read_registrations()
-            self._builder.read_commitments()
+            for what, read in RECORDS.items():
+                if tracker is None or what != "training runs":
+                    read(self._builder.warehouse)
             for name, file in (tracker or {}).items():
                 lake.commit(f"raw/{name}", [file], _fingerprint(name), None)
             for model in self._builder.catalog.ordered:
