@@ -57,7 +57,7 @@ def modules_reached(*modules: str, root: Path = ROOT) -> dict[str, Path]:
     for name in modules:
         visit(name)
         if name not in reached:
-            raise ModuleNotFoundError(f"{name} is no module below {root}")
+            raise ModuleNotFoundError(f"{name} is not a module below {root}")
     _keep_imports()
     return reached
 

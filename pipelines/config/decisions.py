@@ -54,7 +54,7 @@ class BaselineFile(Frozen):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
     def read(self, folder: Path) -> Baseline:
-        """The baseline. UsageError where the bytes are not those of the digest, or are no baseline."""
+        """The baseline. UsageError where the bytes are not those of the digest, or do not form a baseline."""
         file = folder / self.file
         try:
             content = file.read_bytes()

@@ -1,4 +1,4 @@
-"""Where the configuration and the cache lie, and the configuration's text: the first step of every command.
+"""The configuration file and its content: the first step of every command.
 
 It imports no library, so that a wrong path or a broken file is reported at once. With `settings`, the only module that
 reads the environment; everything else takes arguments.
@@ -17,9 +17,9 @@ CONFIG_NAME = "trainledger.toml"
 DEMO_FOLDER = "trainledger-demo"
 
 
-def find_config(given: Path | None = None) -> Path:
-    """The configuration file to use: the given one, $TRAINLEDGER_CONFIG, the one here, the demo's."""
-    named = given or (Path(env) if (env := os.environ.get("TRAINLEDGER_CONFIG")) else None)
+def find_config(config: Path | None = None) -> Path:
+    """The configuration file to use: `config`, $TRAINLEDGER_CONFIG, the one here, the demo's."""
+    named = config or (Path(env) if (env := os.environ.get("TRAINLEDGER_CONFIG")) else None)
     if named is not None:
         if not named.is_file():
             raise UsageError(f"{named} does not exist; give --config the path of a {CONFIG_NAME}.")

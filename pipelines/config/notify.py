@@ -109,7 +109,7 @@ class Notify(Frozen):
         known = known_reports()
         for kind in reports:
             if kind not in known:
-                raise ValueError(f"there is no report {kind!r}; choose of {', '.join(known)}")
+                raise ValueError(f"there is no report {kind!r}; choose from {', '.join(known)}")
         return tuple(dict.fromkeys(reports))
 
     @property
@@ -133,12 +133,12 @@ def _is_a_host(host: str) -> bool:
 
 
 def _is_sealed(url: str) -> bool:
-    """Whether a URL is a plain one, without a user, that nobody can read on its way."""
+    """Whether a URL is plain, without a user, and encrypted on its way."""
     if not (url.isascii() and url.isprintable()) or " " in url:
         return False
     try:
         parts = urlsplit(url)
-        # A port that is no number is found out here alone.
+        # Only here a port that is not a number raises.
         is_a_port = parts.port != 0
     except ValueError:
         return False

@@ -45,7 +45,7 @@ _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.
 # One machine gains nothing from Spark's 200 shuffle partitions.
 _LOCAL = {**_LOOPBACK, "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "2g"}
 
-# What Spark writes into `_metadata.file_path` is a URI; a plus sign in it is no blank.
+# What Spark writes into `_metadata.file_path` is a URI; a plus sign in it is not a blank.
 _FILENAME = "url_decode(replace(regexp_replace(_metadata.file_path, '^file:/+', '/'), '+', '%2B'))"
 
 _JVM_MESSAGE = re.compile(r"^(?:: |Caused by: )[\w.$]+: (\[.+)$", re.MULTILINE)

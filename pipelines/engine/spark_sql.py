@@ -14,7 +14,7 @@ from pipelines.base.errors import EngineError
 
 # Counts the borders of a unit between two moments, as DuckDB does; Spark counts the whole units.
 _DATE_DIFF = "TIMESTAMPDIFF({unit}, DATE_TRUNC('{unit}', :since), DATE_TRUNC('{unit}', :until))"
-# A row whose value is null is no candidate.
+# A row whose value is null does not count.
 _EXTREME = "{function}(:value, IF((:value) IS NULL, NULL, :measure))"
 # Always a double: Spark keeps decimals, cut to few places.
 _QUOTIENT = "(CAST(:part AS DOUBLE) / CAST(:whole AS DOUBLE))"
@@ -53,7 +53,7 @@ def spark_sql(sql: str, *, in_one_piece: bool = False) -> str:
     """A SELECT in DuckDB's dialect as Spark SQL; with `in_one_piece` its rows are one ordered partition.
 
     Raises sqlglot's SqlglotError for text it cannot read or translate, EngineError for a statement
-    that is no SELECT.
+    that is not a SELECT.
     """
     tree = sqlglot.parse_one(sql, read="duckdb")
     if not isinstance(tree, exp.Query):

@@ -1,10 +1,11 @@
-"""What models take as arguments: the month they are built for, the policy, the moment of the cut, what is delivered."""
+"""Arguments of models: the month they are built for, the policy, the as-of moment, the deliveries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date
 
+from pipelines.base.sql import quoted
 from pipelines.config.policy import Policy
 from pipelines.ingest.billing.delivery import Delivery
 
@@ -12,7 +13,7 @@ from pipelines.ingest.billing.delivery import Delivery
 THIS_MONTH = "this_month"
 # savings_plan_unused, identity_tolerance_usd, target_passes, shared_cost, assumed_eligible.
 POLICY = "policy"
-# as_of_at; null where nothing is given. Apart from the policy, for it moves daily and few tables rest on it.
+# as_of_at; null where it is not set. Apart from the policy, because it moves daily and few tables depend on it.
 AS_OF = "as_of"
 # source_name, billing_period, delivery_id of every delivery that is read now, also of one without a line.
 DELIVERIES = "aws_delivery"
@@ -20,7 +21,7 @@ ARGUMENTS = (THIS_MONTH, POLICY, AS_OF)
 
 
 def argument_select(name: str, period: str | None, policy: Policy) -> str:
-    """The SELECT that gives the one row of an argument; also what a table made from it is known by."""
+    """The SELECT of the one row of an argument; part of the fingerprint of the tables made from it."""
     if name == POLICY:
         return (
             f"select '{policy.savings_plan_unused}' as savings_plan_unused, "
@@ -43,8 +44,7 @@ def argument_select(name: str, period: str | None, policy: Policy) -> str:
 
 
 def delivery_select(deliveries: Sequence[Delivery]) -> str:
-    """The SELECT that gives DELIVERIES; also what a table made from it is known by."""
-    told = [(delivery.source, delivery.billing_period, delivery.delivery_id) for delivery in deliveries]
-    rows = [", ".join("'" + text.replace("'", "''") + "'" for text in row) for row in told]
+    """The SELECT of DELIVERIES; part of the fingerprint of the tables made from it."""
+    rows = [", ".join(map(quoted, (one.source, one.billing_period, one.delivery_id))) for one in deliveries]
     values = " union all ".join(f"select {row}" for row in rows) or "select '', '', '' where 1 = 0"
-    return f"select * from ({values}) as told (source_name, billing_period, delivery_id)"
+    return f"select * from ({values}) as delivery (source_name, billing_period, delivery_id)"

@@ -24,7 +24,7 @@ from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, INPUT_TABLES, PUBLISHED, SCHEMAS, Catalog, Model, load_catalog
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.declared import DECLARED_TABLES, declared_select
-from pipelines.models.published_tables import view_published
+from pipelines.models.marts import view_published
 from pipelines.models.revision import BUILD_CODE
 from pipelines.models.statement import written_select
 from pipelines.models.totals import totals_of

@@ -1,4 +1,4 @@
-"""The tables there are and what each is made from: read from the files that make them, declared nowhere else.
+"""All tables and their inputs, read from the files that make them and declared nowhere else.
 
 A table is made by one file of its name: a SELECT below sql/<layer>/, a list in sql/reference/, or a Polars
 function in pipelines/transforms/. Its inputs are the tables its text names.
@@ -36,26 +36,26 @@ TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evalua
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 # Reserved capacity, written by its source as well.
 RESERVATIONS = "aws_capacity_reservation"
-# What was registered of comparisons, likewise.
+# Registrations of comparisons, likewise.
 PROOF_TABLES = ("proof_registration", "proof_run")
-# Savings Plans and reservations that are told beside the bill.
+# Savings Plans and reservations from sources other than the bill.
 COMMITMENTS = "aws_commitment"
-# What the last publication shows, by the table it shows; empty before the first.
+# Tables of the last publication by the table they come from; empty before the first.
 PUBLISHED = {
     "published_figure_cost": "core/fct_figure_cost",
     "published_restatement": "core/fct_restatement",
     "published_restated_figure": "core/fct_restated_figure",
 }
-# Made up by the build itself, so no step of it makes them.
+# Created by the session of a build, so no step of it makes them.
 SESSION_TABLES = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED, *DECLARED_TABLES})
 INPUT_TABLES = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *SESSION_TABLES})
-# What we wrote of the sources ourselves, by its address in the warehouse.
+# Raw tables that we write ourselves, by their address in the warehouse.
 WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in INPUT_TABLES - SESSION_TABLES - {*BILLS}))
 LAYERS = ("reference", "staging", "core", "detail", "marts")
 # The layers that users query, by the schema each is published in.
 SCHEMAS = {"marts": "mart", "detail": "detail"}
 
-# How a module of pipelines/transforms is called that makes a table.
+# Prefixes of the modules of pipelines/transforms that make a table.
 _TABLES = {"fct_": "core", "dim_": "core", "detail_": "detail", "mart_": "marts"}
 _HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
 

@@ -45,7 +45,7 @@ class Check:
 
 def derived_checks(key: tuple[str, ...]) -> list[Check]:
     """The checks every table has: columns as typed; a key that is unique and never null, where it has one."""
-    checks = [Check("columns_as_typed", "columns and their types are as the contract says", "columns", "error")]
+    checks = [Check("columns_as_typed", "columns and types match the contract", "columns", "error")]
     if key:
         title = f"{' + '.join(key)} names one row"
         checks.append(Check("key_unique", title, "unique", "error", key))
@@ -71,7 +71,7 @@ def written_checks(where: str, severity: Severity, section: Mapping[str, Any], t
             make = {"in_set": _in_set, "between": _between, "rows": _rows}[kind]
             checks += [make(f"{place}.{name}", severity, name, value) for name, value in body.items()]
         else:
-            raise UsageError(f"{place} is no kind of check; use one of {', '.join(WRITTEN_KINDS)}.")
+            raise UsageError(f"{place} is not a kind of check; use one of {', '.join(WRITTEN_KINDS)}.")
     for check in checks:
         _refuse_misfits(f"{where}: {severity}.{check.kind}", check, types)
     return checks
@@ -141,7 +141,7 @@ def _select(place: str, query: Any) -> str:
 def _refuse_misfits(place: str, check: Check, types: Mapping[str, str]) -> None:
     for column in check.columns:
         if column not in types:
-            raise UsageError(f"{place} names {column}, which is not among the columns of the table; mend the name.")
+            raise UsageError(f"{place} names {column}, which is not among the columns of the table; fix the name.")
         type_ = types[column]
         if check.kind == "not_negative" and not _is_number(type_):
             raise UsageError(f"{place} names {column}, a {type_}; only a number can be negative.")
@@ -149,7 +149,7 @@ def _refuse_misfits(place: str, check: Check, types: Mapping[str, str]) -> None:
             raise UsageError(f"{place} names {column}, a {type_}; only numbers and times have bounds.")
         for value in check.values:
             if value is not None and not _fits(type_, value):
-                raise UsageError(f"{place}.{column} has {value!r}, which is no {type_}; write it as one.")
+                raise UsageError(f"{place}.{column} has {value!r}, which is not a {type_}; write it as one.")
     if check.kind == "between" and None not in check.values and check.values[0] > check.values[1]:
         raise UsageError(f"{place}.{check.columns[0]} has its lowest bound above its highest; swap them.")
     if check.kind == "in_set" and None in check.values:

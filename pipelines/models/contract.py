@@ -1,6 +1,6 @@
-"""What a table promises, read from its twin in expectations/.
+"""The contract of a table, read from expectations/.
 
-A contract states in `expectations/<layer>/<table>.yml` the grain, the key, the columns and the checks of a
+A contract has in `expectations/<layer>/<table>.yml` the grain, the key, the columns and the checks of a
 table; a column's type, unit and meaning stand once in `expectations/columns.yml`, or in the table's own file
 where they are local to it. The builder casts to it, and Great Expectations suites, Dagster check
 specifications and the data dictionary are derived from it; reading it needs none of them. That the columns
@@ -26,7 +26,7 @@ from pipelines.base.errors import UsageError
 from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.models.checks import Check, derived_checks, named_apart, written_checks
 
-# Who answers for a table that names nobody else.
+# The owner of a table that names no other.
 OWNER = "ml-finops"
 
 _KEYS = ("grain", "description", "owner", "key", "columns", "error", "warn")
@@ -148,7 +148,7 @@ def _contract(table: str, folder: Path) -> Contract:
     derived = derived_checks(key)
     errors = written_checks(str(path), "error", _section(path, body, "error"), types)
     warns = written_checks(str(path), "warn", _section(path, body, "warn"), types)
-    # Naming a key column among the not_null says nothing new.
+    # A key column among the not_null adds nothing.
     errors = [check for check in errors if check not in derived]
     checks = named_apart(str(path), [*derived, *errors, *warns])
     return Contract(
@@ -191,7 +191,7 @@ def _column(path: Path, name: Any, body: Any) -> Column:
     if not _TYPE.fullmatch(type_):
         raise UsageError(f"{path}: the column {name} has the type {type_ or 'none'}; give it a DuckDB type we use.")
     if not body.get("meaning"):
-        raise UsageError(f"{path}: the column {name} says no meaning; add one sentence.")
+        raise UsageError(f"{path}: the column {name} has no meaning; add one sentence.")
     return Column(name, type_, body.get("unit"), body["meaning"])
 
 
@@ -200,7 +200,7 @@ def _key(path: Path, body: Any, types: Mapping[str, str]) -> tuple[str, ...]:
         raise UsageError(f"{path} states no key; write `key: [column]`, or `key: []` if its rows have no name.")
     for name in body:
         if name not in types:
-            raise UsageError(f"{path}: key names {name}, which is not among the columns; mend the name.")
+            raise UsageError(f"{path}: key names {name}, which is not among the columns; fix the name.")
     return tuple(body)
 
 
@@ -226,5 +226,5 @@ def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]
                 read.update(dict.fromkeys(tables_in(query.format(batch=own))))
         except ParseError:
             where = f"{path}: {check.severity}.rows.{check.name}"
-            raise UsageError(f"{where} is not one SELECT in DuckDB's dialect; mend it.") from None
+            raise UsageError(f"{where} is not one SELECT in DuckDB's dialect; fix it.") from None
     return tuple(sorted(set(read) - {own}))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.base.sql import quoted
 from pipelines.config.decisions import Decisions
 from pipelines.config.terms import Term, Terms
 
@@ -176,4 +177,4 @@ def declared_select(name: str, decisions: Decisions, terms: Terms) -> str:
 
 
 def _literal(value: Any) -> str:
-    return "null" if value is None else "'" + str(value).replace("'", "''") + "'"
+    return "null" if value is None else quoted(str(value))

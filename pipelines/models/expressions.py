@@ -62,12 +62,12 @@ def _expanded(node: exp.Expr) -> exp.Expr:
         return node
     if len(node.expressions) != len(expression.args):
         wanted = ", ".join(expression.args) or "no arguments"
-        raise UsageError(f"{expression.name} takes {wanted}; mend the call {node.sql(dialect='duckdb')}.")
-    given = dict(zip(expression.args, node.expressions, strict=True))
+        raise UsageError(f"{expression.name} takes {wanted}; fix the call {node.sql(dialect='duckdb')}.")
+    arguments = dict(zip(expression.args, node.expressions, strict=True))
 
     def filled(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, exp.Column) and not part.table and part.name in given:
-            return _enclosed(given[part.name].copy())
+        if isinstance(part, exp.Column) and not part.table and part.name in arguments:
+            return _enclosed(arguments[part.name].copy())
         return part
 
     # An expression may itself call others.

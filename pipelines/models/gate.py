@@ -61,8 +61,8 @@ class ExpectationsGate:
         self, table: str, checks: Iterable[Check], result_format: Mapping[str, Any] = _VERDICT_ONLY
     ) -> dict[str, ExpectationValidationResult]:
         """The validation result of each check, by its name, with as much in it as the result format asks for."""
-        asked = suite(table, checks)
-        if not asked.expectations:
+        wanted = suite(table, checks)
+        if not wanted.expectations:
             return {}
         from great_expectations.core.batch import Batch
         from great_expectations.execution_engine.sqlalchemy_batch_data import SqlAlchemyBatchData
@@ -73,7 +73,7 @@ class ExpectationsGate:
         validator = Validator(self._database, data_context=quiet_project(), batches=[Batch(data=rows)])
         outcomes: dict[str, ExpectationValidationResult] = {}
         for outcome in validator.graph_validate(
-            asked.expectation_configurations, {"result_format": dict(result_format)}
+            wanted.expectation_configurations, {"result_format": dict(result_format)}
         ):
             configuration = outcome.expectation_config
             assert configuration is not None and configuration.meta is not None
@@ -179,7 +179,7 @@ def _validated(outcome: ExpectationValidationResult) -> Validated:
 
 
 def _trouble(outcome: ExpectationValidationResult) -> str | None:
-    """Why a check could not be computed, in the words of the database."""
+    """Why a check could not be computed, as the database reports it."""
     information = outcome.exception_info
     parts = [information] if "raised_exception" in information else list(information.values())
     for part in parts:

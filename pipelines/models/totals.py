@@ -1,4 +1,4 @@
-"""What a table's money comes to: by cost basis and currency, for amounts of different currencies are never added."""
+"""Totals of a table by cost basis and currency; amounts of different currencies are never added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Totals = dict[str, dict[str, Decimal]]
 
 
 def totals_of(engine: Engine, table: str, columns: Iterable[str]) -> tuple[int, Totals]:
-    """The rows of a table, and the sum of each of its cost bases in each currency; none where rows tell no currency."""
+    """The rows of a table, and the sum of each of its cost bases in each currency; none without a currency."""
     names = list(columns)
     currency = next((name for name in CURRENCIES if name in names), "null")
     bases = [name for name in BASES if name in names and currency in names]

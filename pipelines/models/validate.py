@@ -1,4 +1,4 @@
-"""Checks a table against its contract before anybody can see it.
+"""Checks a table against its contract before it is published.
 
 The table is a view of an engine, as are the other tables that its `rows` checks read (`contract.reads`). The checks
 are compiled to SQL. Where there is a gate, as Great Expectations is for the public marts, it has to count the same
@@ -93,8 +93,8 @@ def _counts(engine: DuckDBEngine, table: str, checks: Sequence[Check]) -> dict[s
     (row,) = engine.rows(column_counts([check for check in checks if not is_query(check)], table))
     row_count = row.pop("row_count")
     # Every key of an empty table is unique, but a query may find that rows are missing.
-    asked = queries if row_count else [check for check in queries if check.kind == "rows"]
-    statements = [asked] if asked and row_count <= _LARGE else [[check] for check in asked]
+    counted_queries = queries if row_count else [check for check in queries if check.kind == "rows"]
+    statements = [counted_queries] if counted_queries and row_count <= _LARGE else [[c] for c in counted_queries]
     counted = [found for part in statements for found in engine.rows(query_counts(part, table))]
     return (
         dict.fromkeys((check.name for check in queries), 0) | row | {f["check_name"]: f["row_count"] for f in counted}
@@ -150,10 +150,10 @@ def _differing_columns(engine: DuckDBEngine, table: str, contract: Contract) -> 
 
 def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) -> CheckResult:
     if check.kind == "columns":
-        words = f"differing columns: {len(differing)}"
-        return CheckResult(check.name, check.severity, False, words, len(differing), differing[:sample], check.title)
-    words = "not checked: the columns differ"
-    return CheckResult(check.name, check.severity, False, words, 0, [], check.title)
+        observed = f"differing columns: {len(differing)}"
+        return CheckResult(check.name, check.severity, False, observed, len(differing), differing[:sample], check.title)
+    observed = "not checked: the columns differ"
+    return CheckResult(check.name, check.severity, False, observed, 0, [], check.title)
 
 
 def _result(

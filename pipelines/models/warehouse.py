@@ -29,11 +29,11 @@ class Warehouse:
 
     def __init__(self, settings: Settings):
         self.settings = settings
-        place = settings.warehouse
+        options = settings.warehouse
         self.store: Store = open_store(
-            place.location, endpoint_url=place.endpoint_url, region=place.region, profile=place.profile
+            options.location, endpoint_url=options.endpoint_url, region=options.region, profile=options.profile
         )
-        self.work = work_folder(place.location, place.endpoint_url)
+        self.work = work_folder(options.location, options.endpoint_url)
         try:
             self.work.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -69,22 +69,22 @@ class Warehouse:
 
     @property
     def staging(self) -> Path:
-        """Where what is being made lies until it is whole."""
+        """The folder of unfinished files."""
         return self.work / "staging"
 
     @property
     def spill(self) -> Path:
-        """Where the engine may write what memory cannot hold."""
+        """Where the engine spills what memory cannot hold."""
         return self.staging / "spill"
 
     def staged(self, key: str, period: str | None) -> Path:
-        """Where a table's fresh file waits for its checks."""
+        """The path of a table's new file until its checks have passed."""
         path = below(self.staging, f"{key}.{period or 'whole'}.parquet")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def sweep(self) -> None:
-        """Remove what a killed build left half made; only the build that holds the lock may."""
+        """Remove the unfinished files of a killed build; only for the build that holds the lock."""
         shutil.rmtree(self.staging, ignore_errors=True)
 
 
@@ -94,12 +94,12 @@ def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
     if published:
         _refuse_unveiled(warehouse, published)
         return published
-    place = warehouse.settings.warehouse.location
+    location = warehouse.settings.warehouse.location
     first = next(iter(warehouse.lake.publications()), None)
     if first is None:
-        raise UsageError(f"{place} holds no publication yet; run `trainledger build` first.")
+        raise UsageError(f"{location} holds no publication yet; run `trainledger build` first.")
     raise UsageError(
-        f"{place} held no publication yet on {as_of}; the first was published at "
+        f"{location} held no publication yet on {as_of}; the first was published at "
         f"{first.published_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}."
     )
 
@@ -108,15 +108,15 @@ def _refuse_unveiled(warehouse: Warehouse, published: Publication) -> None:
     has = published.inputs.get("privacy", {}).get("pseudonyms", ())
     if lacks := sorted({*warehouse.settings.privacy.pseudonyms} - {*has}):
         raise UsageError(
-            f"Publication {published.number} shows {' and '.join(lacks)} as they are, for which [privacy] wants "
-            "pseudonyms; run `trainledger build`, or ask for a later publication."
+            f"Publication {published.number} shows {' and '.join(lacks)} as they are, for which [privacy] asks for "
+            "pseudonyms; run `trainledger build`, or name a later publication."
         )
 
 
 def work_folder(location: str, endpoint_url: str | None) -> Path:
-    """Where on this machine a warehouse is worked on."""
+    """The local work folder of a warehouse."""
     if not location.startswith("s3://"):
         return Path(location)
     # Two stores may each have a bucket of this name.
-    place = hashlib.sha256(f"{endpoint_url or ''} {location}".encode()).hexdigest()[:16]
-    return Path.home() / ".cache" / "trainledger" / place
+    name = hashlib.sha256(f"{endpoint_url or ''} {location}".encode()).hexdigest()[:16]
+    return Path.home() / ".cache" / "trainledger" / name

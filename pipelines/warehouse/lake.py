@@ -236,7 +236,7 @@ class Lake:
         return below(self._cache if self._is_remote else Path(self._store.location) / "tables", f"{table}/{name}")
 
     def _size(self, table: str, name: str) -> int | None:
-        """A file's bytes as it lies in the warehouse; None where it is missing."""
+        """A file's size in the warehouse; None where it is missing."""
         if not self._is_remote:
             path = self._path(table, name)
             return path.stat().st_size if path.is_file() else None

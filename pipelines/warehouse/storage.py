@@ -55,7 +55,7 @@ class Store(ABC):
 
     @abstractmethod
     def delete(self, key: str) -> None:
-        """Remove an object; one that is not there is no error."""
+        """Remove an object; a missing one is fine."""
 
     @abstractmethod
     def exists(self, key: str) -> bool:
@@ -77,7 +77,7 @@ class Store(ABC):
 
 @contextmanager
 def fresh_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well."""
+    """A temporary path next to `path` that takes its place when the block ends well."""
     if path.exists() and not path.is_file():
         # A device or a folder is not ours to replace.
         raise OSError(EINVAL, "it is not an ordinary file", str(path))

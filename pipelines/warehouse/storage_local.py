@@ -1,4 +1,4 @@
-"""A folder as a store: what lies in it by key, and nothing outside of it."""
+"""A folder as a store: its files by key, and nothing outside of it."""
 
 from __future__ import annotations
 

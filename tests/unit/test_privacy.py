@@ -185,8 +185,8 @@ def test_a_publication_that_shows_what_is_to_be_hidden_is_not_read(
     company = built_company.copy(tmp_path)
     company.config.write_text(company.config.read_text() + SECTION)
     assert asked(capsys, company.config, "query", "select 1").error == (
-        "Publication 1 shows accounts and users as they are, for which [privacy] wants pseudonyms; run `trainledger "
-        "build`, or ask for a later publication."
+        "Publication 1 shows accounts and users as they are, for which [privacy] asks for pseudonyms; run `trainledger "
+        "build`, or name a later publication."
     )
 
 

@@ -117,7 +117,7 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
     ("was", "becomes", "said"),
     [
         ("warn:", "warning:", "marts/mart_run.yml has the key warning"),
-        ("not_null:", "never_null:", "marts/mart_run.yml: error.never_null is no kind of check"),
+        ("not_null:", "never_null:", "marts/mart_run.yml: error.never_null is not a kind of check"),
         ("key: [run_id]", "key: [id]", "marts/mart_run.yml: key names id"),
         ("key: [run_id]", "", "marts/mart_run.yml states no key"),
         ("grain: one row per run", "", "marts/mart_run.yml states no grain"),
@@ -142,13 +142,13 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
         ("[0.01, 50000]", "[0.01]", "warn.between.saving_ratio is not two bounds"),
         ("[0.01, 50000]", "[null, null]", "warn.between.saving_ratio is not two bounds"),
         ("[0.01, 50000]", "[5, 1]", "warn.between.saving_ratio has its lowest bound above its highest"),
-        ("[0.01, 50000]", "[low, high]", "warn.between.saving_ratio has 'low', which is no DOUBLE"),
+        ("[0.01, 50000]", "[low, high]", "warn.between.saving_ratio has 'low', which is not a DOUBLE"),
         ("{saving_ratio: [0.01, 50000]}", "[saving_ratio]", "warn.between is not a mapping"),
         ("{saving_ratio: [0.01, 50000]}", "{run_id: [1, 2]}", "warn.between names run_id, a VARCHAR"),
         (
             "between: {saving_ratio: [0.01, 50000]}",
             "in_set: {run_id: [no]}",
-            "has False, which is no VARCHAR",
+            "has False, which is not a VARCHAR",
         ),
         ("between: {saving_ratio: [0.01, 50000]}", "in_set: {run_id: []}", "is not a list of values"),
         ("between: {saving_ratio: [0.01, 50000]}", "in_set: {run_id: [null]}", "lists null"),
@@ -205,7 +205,7 @@ def test_a_wrong_contract_is_refused_naming_file_and_key(tmp_path: Path, was: st
     [
         ("type: DOUBLE", "type: FLOAT", "columns.yml: the column saving_ratio has the type FLOAT"),
         ("type: DOUBLE, ", "", "columns.yml: the column saving_ratio has the type none"),
-        ("meaning: Saved share.", "meaning: ''", "columns.yml: the column saving_ratio says no meaning"),
+        ("meaning: Saved share.", "meaning: ''", "columns.yml: the column saving_ratio has no meaning"),
         ("unit: ratio", "units: ratio", "columns.yml: the column saving_ratio has the key units"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_result_names_the_expectation_that_was_validated(tmp_path: Path) -> No
 
 def test_a_time_with_a_zone_is_refused(tmp_path: Path) -> None:
     """Times are UTC, and one with a zone cannot be compared with one without."""
-    with pytest.raises(UsageError, match=r"started_at has .* which is no TIMESTAMP"):
+    with pytest.raises(UsageError, match=r"started_at has .* which is not a TIMESTAMP"):
         contract(tmp_path, "error: {between: {started_at: [2026-07-01 00:00:00, 2026-07-02 00:00:00+02:00]}}")
 
 

@@ -29,7 +29,7 @@ def test_each_expectation_has_its_type_columns_severity_result_and_rows(tmp_path
     failed = {"severity": "warn", "passed": False}
     page = page_of(
         tmp_path,
-        check("columns_as_typed", "columns and their types are as the contract says", ""),
+        check("columns_as_typed", "columns and types match the contract", ""),
         check("key_unique", "run_id names one row"),
         check("run_id_not_null", "run_id is never null"),
         check("status_not_null", "status is never null"),
