@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 # Every command has a console; what it prints with is imported when it prints.
@@ -82,6 +83,11 @@ class Console:
         """Print a line of the result."""
         self._out.print(_text(sentence), soft_wrap=True)
 
+    def paragraph(self, text: str, indent: str = "") -> None:
+        """Print a text over as many lines as it needs."""
+        for line in folded(text, self.width, indent):
+            self.say(line)
+
     def note(self, sentence: str) -> None:
         """Print a line about the work."""
         self._err.print(_text(sentence), soft_wrap=True)
@@ -141,6 +147,18 @@ def _fitting(names: Sequence[str], widths: Sequence[int], keep: Sequence[str], w
             found.append(at)
             left -= widths[at]
     return sorted(found)
+
+
+def folded(text: str, width: int, indent: str = "  ") -> list[str]:
+    """A text over as many lines as it needs, each indented; a path or an id stays in one piece, to be copied."""
+    return wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def cell_text(value: object) -> str:
