@@ -123,18 +123,15 @@ class Console:
             self._blocks(frame.columns, cells)
 
     def _blocks(self, columns: Sequence[str], cells: list[list[str]]) -> None:
-        """One block per row, one line per column."""
-        from rich.table import Table
-        from rich.text import Text
-
+        """One block per row, one line per column; a long value goes on below itself."""
+        width = max(map(len, columns), default=0)
         for number, row in enumerate(cells, start=1):
             self.say(f"── row {number} of {len(cells)}")
-            block = Table.grid(padding=(0, 2))
-            block.add_column(no_wrap=True)
-            block.add_column(overflow="fold")
             for name, text in zip(columns, row, strict=True):
-                block.add_row(Text(name), Text(text))
-            self._out.print(block)
+                first, *others = folded(text, max(self.width - width - 2, 20), "") or [""]
+                self.say(f"{name.ljust(width)}  {first}".rstrip())
+                for line in others:
+                    self.say(f"{' ' * width}  {line.strip()}")
         if not cells:
             self.say("no rows")
 
