@@ -13,7 +13,7 @@ LONGEST = 240
 # As many warnings as a build prints one by one.
 WARNINGS = 5
 # Columns of an example.
-_SHOWN = 8
+_SHOWN = 10
 
 
 def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
@@ -23,7 +23,10 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
         if "doubt" in row:
             return str(row["doubt"])[:LONGEST]
         key = load_contract(table).key if _is_model(table) else ()
-        known = {name: value for name, value in row.items() if value is not None and name != "billing_currency"}
+        known = {name: value for name, value in row.items() if value is not None}
+        if any(name.endswith("_usd") for name in known):
+            # The amounts name it.
+            known.pop("billing_currency", None)
         order = sorted(known, key=lambda name: (name not in key, not name.endswith("_usd")))
         return ", ".join(_cell(name, known[name], row) for name in order[:_SHOWN])
     return ""
