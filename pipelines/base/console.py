@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 # Every command has a console; what it prints with is imported when it prints.
@@ -82,6 +83,11 @@ class Console:
         """Print a line of the result."""
         self._out.print(_text(sentence), soft_wrap=True)
 
+    def paragraph(self, text: str, indent: str = "") -> None:
+        """Print a text over as many lines as it needs."""
+        for line in folded(text, self.width, indent):
+            self.say(line)
+
     def note(self, sentence: str) -> None:
         """Print a line about the work."""
         self._err.print(_text(sentence), soft_wrap=True)
@@ -117,18 +123,15 @@ class Console:
             self._blocks(frame.columns, cells)
 
     def _blocks(self, columns: Sequence[str], cells: list[list[str]]) -> None:
-        """One block per row, one line per column."""
-        from rich.table import Table
-        from rich.text import Text
-
+        """One block per row, one line per column; a long value goes on below itself."""
+        width = max(map(len, columns), default=0)
         for number, row in enumerate(cells, start=1):
             self.say(f"── row {number} of {len(cells)}")
-            block = Table.grid(padding=(0, 2))
-            block.add_column(no_wrap=True)
-            block.add_column(overflow="fold")
             for name, text in zip(columns, row, strict=True):
-                block.add_row(Text(name), Text(text))
-            self._out.print(block)
+                first, *others = folded(text, max(self.width - width - 2, 20), "") or [""]
+                self.say(f"{name.ljust(width)}  {first}".rstrip())
+                for line in others:
+                    self.say(f"{' ' * width}  {line.strip()}")
         if not cells:
             self.say("no rows")
 
@@ -141,6 +144,18 @@ def _fitting(names: Sequence[str], widths: Sequence[int], keep: Sequence[str], w
             found.append(at)
             left -= widths[at]
     return sorted(found)
+
+
+def folded(text: str, width: int, indent: str = "  ") -> list[str]:
+    """A text over as many lines as it needs, each indented; a path or an id stays in one piece, to be copied."""
+    return wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def cell_text(value: object) -> str:

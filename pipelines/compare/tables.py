@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.console import Console
-from pipelines.explain.layout import folded
 from pipelines.present.formats import cents, day, hyphen, percent, unit_usd
 
 MEASURES = {
@@ -41,13 +40,11 @@ def show(
         console.say(chosen["workload_id"])
         console.table(_sides(chosen))
         for sentence in _words(chosen):
-            for line in folded(sentence, console.width, indent=""):
-                console.say(line)
+            console.paragraph(sentence)
         if len(pair) > 1:
             console.table(_bases(pair))
         for sentence in _recommendation(*recommendations[chosen["workload_id"], chosen["billing_currency"]]):
-            for line in folded(sentence, console.width, indent=""):
-                console.say(line)
+            console.paragraph(sentence)
 
 
 def _sides(row: Row) -> pl.DataFrame:

@@ -132,7 +132,6 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
     settings = settings_of(config)
     from pipelines.explain import query as questions
     from pipelines.explain.exact import as_json as json_of
-    from pipelines.explain.layout import folded
     from pipelines.explain.lines import behind
     from pipelines.explain.tables import agreed, show
     from pipelines.explain.terminal import Terminal
@@ -160,5 +159,4 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
         explanation.check()
         if form == "table":
             console.say("")
-            for line in folded(agreed(explanation), console.width, indent=""):
-                console.say(line)
+            console.paragraph(agreed(explanation))

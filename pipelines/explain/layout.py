@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from textwrap import wrap
 
 GAP = "  "
 # A name that is cut shorter cannot be recognized.
@@ -54,19 +53,6 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, width
         room = sum(widths[: len(names)]) + len(GAP) * (len(names) - 1)
         widths[len(names) - 1] += max(0, max(map(len, labels), default=0) - room)
     return [_row(row, widths, numbers) for row in (head, *rows)]
-
-
-def folded(text: str, width: int, indent: str = GAP) -> list[str]:
-    """A sentence over as many lines as it needs, each indented."""
-    # A path or an id stays in one piece, to be copied.
-    return wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent + GAP,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], numbers: int) -> str:

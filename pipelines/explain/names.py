@@ -17,7 +17,6 @@ from sqlglot import exp
 from pipelines.base import resources
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError, shown
-from pipelines.explain.layout import folded
 from pipelines.explain.query import near
 from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
 from pipelines.models.contract import Column, load_columns, load_contract
@@ -80,12 +79,11 @@ def column_origins(model: Model) -> dict[str, str]:
 
 def show_name(named: Named, console: Console) -> None:
     """Print a definition."""
-    for line in folded(f"{named.name}: {named.is_a}. {named.meaning}", console.width, indent=""):
-        console.say(line)
+    console.paragraph(f"{named.name}: {named.is_a}. {named.meaning}")
     facts = {"unit": named.unit, "file": named.file, **named.facts}
     for label, text in facts.items():
-        for line in folded(f"{label}: {text}", console.width) if text else ():
-            console.say(line)
+        if text:
+            console.paragraph(f"{label}: {text}", indent="  ")
     if named.formula:
         console.say("")
         for line in named.formula.splitlines():
@@ -94,14 +92,12 @@ def show_name(named: Named, console: Console) -> None:
         console.say("")
         console.say("Tables with this column, and its expression")
         for table, how in named.made.items():
-            for line in folded(f"{table}: {how}", console.width):
-                console.say(line)
+            console.paragraph(f"{table}: {how}", indent="  ")
     if named.columns:
         console.say("")
         for column in named.columns:
             head = " ".join(filter(None, (column["name"], column["type"], column["unit"] and f"in {column['unit']}")))
-            for line in folded(f"{head}: {column['meaning']}", console.width):
-                console.say(line)
+            console.paragraph(f"{head}: {column['meaning']}", indent="  ")
 
 
 def to_json(named: Named) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.base.console import Console
-from pipelines.explain.layout import folded, grid
+from pipelines.base.console import Console, folded
+from pipelines.explain.layout import grid
 
 
 class Terminal:
@@ -16,7 +16,7 @@ class Terminal:
 
     def say(self, text: str, *, is_detail: bool = True) -> None:
         """A sentence, a detail of it indented."""
-        self._lines(folded(text, self._console.width) if is_detail else folded(text, self._console.width, indent=""))
+        self._console.paragraph(text, indent="  " if is_detail else "")
 
     def table(
         self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, notes: Sequence[str] = ()

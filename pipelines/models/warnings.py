@@ -15,7 +15,7 @@ WARNINGS = 5
 # The column of a sample row that is a sentence already; "doubt" in publications of older versions.
 _SENTENCES = ("warning", "doubt")
 # Columns of an example.
-_SHOWN = 8
+_SHOWN = 10
 
 
 def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
@@ -25,7 +25,10 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
         if text := next((row[name] for name in _SENTENCES if name in row), None):
             return str(text)[:LONGEST]
         key = load_contract(table).key if _is_model(table) else ()
-        known = {name: value for name, value in row.items() if value is not None and name != "billing_currency"}
+        known = {name: value for name, value in row.items() if value is not None}
+        if any(name.endswith("_usd") for name in known):
+            # The amounts name it.
+            known.pop("billing_currency", None)
         order = sorted(known, key=lambda name: (name not in key, not name.endswith("_usd")))
         return ", ".join(_cell(name, known[name], row) for name in order[:_SHOWN])
     return ""

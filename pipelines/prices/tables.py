@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.console import Console
-from pipelines.explain.layout import folded, grid
+from pipelines.base.console import Console, folded
+from pipelines.explain.layout import grid
 from pipelines.prices.reprice import Repriced
 
 

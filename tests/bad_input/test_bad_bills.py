@@ -148,7 +148,7 @@ def test_a_run_billed_in_two_currencies(ledger: Ledger) -> None:
     ledger.restate(LINE, {**HOURS[1], "line_item_currency_code": "NOK"}, *HOURS[2:])
     said = ledger.refused(1)
     assert "run is billed in two currencies fails for 1 row" in said
-    assert "run id good, effective cost NOK 55.0400000000 and USD 55.0400000000" in said
+    assert "run good, effective cost NOK 55.0400000000 and USD 55.0400000000" in said
 
 
 def test_a_month_in_two_currencies_is_kept_apart_and_told(ledger: Ledger) -> None:
@@ -172,7 +172,7 @@ def test_an_accelerator_that_nobody_has_listed(ledger: Ledger, resource: str) ->
     ledger.restate(*HOURS, instance_hour(f"{MONTH}-01T00", resource, "p99.48xlarge", "99"))
     said = ledger.refused(1)
     assert "accelerator type missing from ref instance type" in said
-    assert "instance_type=p99.48xlarge" in said
+    assert "instance type p99.48xlarge" in said
 
 
 def test_a_line_of_next_to_no_time_is_no_reason_to_stop(ledger: Ledger) -> None:
@@ -202,11 +202,10 @@ def test_a_closed_bill_with_more_of_an_instance_than_the_hour(
     ledger.restate(*((*HOURS, spoiled) if is_second else (spoiled, *HOURS[1:])))
     said = ledger.refused(1)
     assert "fct_resource_hourly 2026-07: an instance is billed for more than the hour fails for" in said
-    assert re.search(
-        r"source file data/\S+/export-00001\.csv\.gz, source row 0, resource id i-1, hour started at 2026-07-01", said
-    )
-    assert re.search(rf"billed_hours={hours}(\.0+)?,", said)
-    assert "effective_cost_usd=55.0400000000" in said
+    assert re.search(r"source file data/\S+/export-00001\.csv\.gz, source row 0,", said)
+    assert "resource i-1" in said and "hour started at 2026-07-01" in said
+    assert re.search(rf"billed hours {hours}(\.0+)?[,;]", said)
+    assert "effective cost $55.04" in said
 
 
 def test_an_open_bill_with_more_of_an_instance_than_the_hour_is_told(ledger: Ledger) -> None:

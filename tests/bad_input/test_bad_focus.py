@@ -100,13 +100,13 @@ def test_a_currency_that_is_none(ledger: Ledger) -> None:
     deliver(ledger, packed(text_of({**LINE, "BillingCurrency": "dollars"}).encode()))
     said = ledger.refused(1)
     assert "stg_aws__invoice_total 2026-06: currency is no three letter code" in said
-    assert "billing_currency=dollars" in said
+    assert re.search(r"billing currency dollars|cost dollars ", said)
 
 
 def test_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
     deliver(ledger, packed(text_of({**LINE, "SkuMeter": "USW2-BoxUsage:p99.48xlarge"}).encode()))
     said = ledger.refused(1)
-    assert "accelerator type missing from ref instance type" in said and "instance_type=p99.48xlarge" in said
+    assert "accelerator type missing from ref instance type" in said and "instance type p99.48xlarge" in said
 
 
 def test_tags_that_are_broken_json_cost_no_dollar(ledger: Ledger) -> None:

@@ -117,9 +117,9 @@ def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
         ledger.record(*told).rename(ledger.root / f"runs/{run_id}.jsonl")
     said = ledger.refused(1)
     assert "fct_resource_share_hourly 2026-07: runs claim more time than the bill has" in said
-    assert "resource id i-2, hour started at 2026-07-01T01:00:00" in said
+    assert "resource i-2, hour started at 2026-07-01T01:00:00" in said
     # Half an hour of it was billed, at 55.04 an hour.
-    assert "claimed by a, b, cost at stake 27.52 USD" in said
+    assert "claimed by a, b" in said and "cost at stake $27.52" in said
 
 
 def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
@@ -169,7 +169,7 @@ def test_a_run_on_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
     ledger.restate(*HOURS, *[instance_hour(f"{DAY}{hour:02d}", "i-2", "p5.48xlarge", "55.04") for hour in range(2)])
     said = ledger.refused(1)
     assert "fct_run: accelerator type missing from ref instance type fails for 1 row" in said
-    assert "instance type p99.48xlarge, run id new, cost at stake 110.08 USD" in said
+    assert "run new, cost at stake $110.08, instance type p99.48xlarge" in said
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", '"NaN"'])

@@ -60,7 +60,7 @@ def test_a_run_billed_in_two_currencies_has_no_cost_and_is_refused_with_both_amo
         build_warehouse(config)
     said = str(refused.value)
     assert "run is billed in two currencies fails for 1 row" in said
-    assert "run id good, effective cost NOK 550.4000000000 and USD 55.0400000000" in said
+    assert "run good, effective cost NOK 550.4000000000 and USD 55.0400000000" in said
 
 
 def test_a_run_whose_tagged_storage_is_in_another_currency_is_refused_too(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_run_whose_tagged_storage_is_in_another_currency_is_refused_too(tmp_pa
     volume |= {"line_item_resource_id": "vol-1", "resource_tags": '{"user_run_id": "good"}'}
     with pytest.raises(FailedChecks) as refused:
         build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), volume))
-    assert "run id good, effective cost NOK 7.0000000000 and USD 110.0800000000" in str(refused.value)
+    assert "run good, effective cost NOK 7.0000000000 and USD 110.0800000000" in str(refused.value)
 
 
 @pytest.mark.parametrize("code", ["usd", "US$", "EURO"])

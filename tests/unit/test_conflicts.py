@@ -103,7 +103,7 @@ def test_the_contract_comes_to_the_same(tmp_path: Path, case: str, monkeypatch: 
     monkeypatch.setattr("support.ledgers.refuse_conflicts", lambda *_: None)
     config = configure(tmp_path, entry("one", one), entry("other", other))
     if case in CONFLICTS:
-        with pytest.raises(CheckError, match=r"delivered by two sources .*one_source=one, other_source=other"):
+        with pytest.raises(CheckError, match=r"delivered by two sources .*one source one, other source other"):
             build_warehouse(config, only=["fct_charge"])
     else:
         build_warehouse(config, only=["fct_charge"])

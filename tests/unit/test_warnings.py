@@ -1,0 +1,61 @@
+"""A failed check as a sentence: rows, an example in words with its dollars, the owner; never a dump of a row."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipelines.models.warnings import example, sentence, warnings
+
+OWNER = " Owner: ml-finops."
+RUN = {
+    "discount_convention": None,
+    "team": "nlp",
+    "billing_currency": "EUR",
+    "effective_cost_usd": Decimal("-1234.5"),
+    "run_id": "llama-1",
+}
+
+
+def check(**changed: Any) -> dict[str, Any]:
+    return {
+        "table": "marts/mart_run_cost",
+        "period": None,
+        "title": "a run costs less than nothing",
+        "unexpected_count": 1,
+        "sample": [RUN],
+        **changed,
+    }
+
+
+def test_an_example_has_its_key_then_its_amounts_and_no_unknown_value() -> None:
+    assert example("marts/mart_run_cost", [RUN]) == "run llama-1, effective cost -EUR 1,234.50, team nlp"
+    assert example("marts/mart_run_cost", []) == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        (
+            {},
+            f"1 row of mart_run_cost, for example run llama-1, effective cost -EUR 1,234.50, team nlp.{OWNER}",
+        ),
+        ({"unexpected_count": 12, "sample": []}, f"12 rows of mart_run_cost.{OWNER}"),
+        ({"period": "2026-07", "sample": []}, f"1 row of mart_run_cost 2026-07.{OWNER}"),
+        (
+            {"table": "raw/tracker_run", "sample": [{"doubt": "jobs/a.jsonl ends in the middle of a line."}]},
+            "1 row of tracker_run, for example jobs/a.jsonl ends in the middle of a line.",
+        ),
+    ],
+)
+def test_a_failed_check_is_a_sentence(changed: dict[str, Any], text: str) -> None:
+    assert sentence(check(**changed)) == f"a run costs less than nothing: {text}"
+
+
+def test_a_build_prints_five_and_counts_the_others() -> None:
+    printed = warnings([check()] * 7)
+    assert len(printed) == 6
+    assert printed[0].startswith("Warning: a run costs")
+    assert printed[-1] == "And 2 more warnings; `trainledger check` lists every one."
