@@ -218,7 +218,7 @@ class Builder:
         """The rows of a table that Python makes: a reviewed list, or a Polars transform."""
         if model.kind == "reference":
             return pl.read_csv(model.path, infer_schema=False)
-        return model.transform({name: engine.query(f"select * from {name}") for name in model.inputs})
+        return model.transform(engine.query)
 
     def _view(self, engine: Engine, name: str, period: str | None, seen: set[str]) -> None:
         if name in seen:

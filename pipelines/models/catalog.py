@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -79,9 +79,11 @@ class Model:
     stored: bool = True
     code: str = ""
 
-    def transform(self, inputs: dict[str, pl.DataFrame]) -> pl.DataFrame:
-        """Run a Polars transform over its inputs."""
-        return importlib.import_module(module_of(self.name)).build(**inputs)
+    def transform(self, query: Callable[[str], pl.DataFrame]) -> pl.DataFrame:
+        """Run a Polars transform over its inputs: whole tables, or the SELECT that its QUERIES has for a table."""
+        module = importlib.import_module(module_of(self.name))
+        queries: dict[str, str] = getattr(module, "QUERIES", {})
+        return module.build(**{name: query(queries.get(name, f"select * from {name}")) for name in self.inputs})
 
     @property
     def key(self) -> str:

@@ -18,44 +18,46 @@ PAYER = ["payer_account_id", "billing_currency"]
 _TERMS = ["purchase_term", "payment_option"]
 _RATE = ["commitment_kind", *_TERMS, "region_id", "usage_type_key"]
 _NO_OFFER = dict.fromkeys(("region_id", "instance_family", *_TERMS), "")
-# A payer's own prices are those of its last 28 days on the bill.
-_OWN_DAYS = timedelta(days=28)
+# On-demand usage by hour, and covered usage of each payer's last 28 days, whose prices are its own rates. An hour with
+# a line of unknown list price has no ratio. `first_hour_at` and `last_hour_at` are those of any such usage.
+USE = """
+with payer as (
+    select payer_account_id, billing_currency, max(usage_date) as newest_date,
+        min(hour_started_at) as first_hour_at, max(hour_started_at) as last_hour_at
+    from detail_commitment_use_hourly
+    group by payer_account_id, billing_currency
+)
+
+select
+    use.payer_account_id, use.billing_currency, payer.first_hour_at, payer.last_hour_at, use.region_id,
+    use.usage_type_key, use.commitment_eligibility, use.commitment_kind, use.commitment_id,
+    case when use.commitment_kind = 'none' then use.hour_started_at end as hour_started_at,
+    sum(use.eligible_list_cost_usd) as list_cost_usd, sum(use.used_cost_usd) as used_cost_usd
+from detail_commitment_use_hourly as use
+join payer on payer.payer_account_id = use.payer_account_id and payer.billing_currency = use.billing_currency
+where use.eligible_list_cost_usd > 0 and (use.commitment_kind = 'none' or (use.used_cost_usd > 0
+    and use.unpriced_line_count = 0 and use.usage_date > payer.newest_date - interval '28' day))
+group by all
+"""
 
 
 def on_demand_usage(use: pl.DataFrame) -> pl.DataFrame:
-    """List price by hour, region and type of what ran on demand, with the first and last hour of the payer's bills.
-
-    Between these two hours, an hour without a row had no usage.
-    """
+    """List price by hour, region and type of what ran on demand; an hour without a row had no usage."""
     usage = [*PAYER, "hour_started_at", "region_id", "usage_type_key", "commitment_eligibility"]
-    hours = use.group_by(PAYER).agg(
-        first_hour_at=pl.col("hour_started_at").min(), last_hour_at=pl.col("hour_started_at").max()
-    )
-    is_open = (pl.col("commitment_kind") == "none") & (pl.col("eligible_list_cost_usd") > 0)
-    return (
-        use.filter(is_open)
-        .group_by(usage)
-        .agg(list_cost_usd=pl.col("eligible_list_cost_usd").sum().cast(pl.Float64))
-        .join(hours, on=PAYER)
-        .sort(usage)
-    )
+    return use.filter(commitment_kind="none").with_columns(pl.col("list_cost_usd").cast(pl.Float64)).sort(usage)
 
 
 def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, reviewed: pl.DataFrame) -> pl.DataFrame:
     """Price over list price by payer, offer, region and type: the payer's own, the declared and the reviewed ones."""
-    payers = use.group_by(PAYER).agg(newest_date=pl.col("usage_date").max())
+    payers = use.select(PAYER).unique()
     terms = commitments.group_by(*PAYER, "commitment_id", "commitment_kind").agg(pl.col(*_TERMS).first())
-    # An hour with a line of unknown list price has no ratio.
-    is_priced = (pl.col("unpriced_line_count") == 0) & (pl.col("eligible_list_cost_usd") > 0)
     own = (
-        use.filter(is_priced & (pl.col("commitment_kind") != "none") & (pl.col("used_cost_usd") > 0))
-        .join(payers, on=PAYER)
-        .filter(pl.col("usage_date") > pl.col("newest_date") - _OWN_DAYS)
+        use.filter(pl.col("commitment_kind") != "none")
         .join(terms, on=[*PAYER, "commitment_id", "commitment_kind"], how="left")
         .with_columns(pl.col(_TERMS).fill_null(""))
         .group_by(*PAYER, *_RATE)
-        .agg(pl.col("used_cost_usd", "eligible_list_cost_usd").sum().cast(pl.Float64))
-        .with_columns(paid_ratio=_six_places(pl.col("used_cost_usd") / pl.col("eligible_list_cost_usd")))
+        .agg(pl.col("used_cost_usd", "list_cost_usd").sum().cast(pl.Float64))
+        .with_columns(paid_ratio=_six_places(pl.col("used_cost_usd") / pl.col("list_cost_usd")))
     )
     parts = [
         (own, "own bill"),

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.transforms.commitment_advice import advice, purchase
-from pipelines.transforms.commitment_offer import KINDS, PAYER, in_force, offers, on_demand_usage, rates
+from pipelines.transforms.commitment_offer import KINDS, PAYER, USE, in_force, offers, on_demand_usage, rates
 
 INPUTS = (
     "detail_commitment_use_hourly",
@@ -21,6 +21,8 @@ INPUTS = (
     "declared_commitment_rate",
     "ref_commitment_rate",
 )
+# Hours of all types and commitments are many: they are summed before Python has them.
+QUERIES = {"detail_commitment_use_hourly": USE}
 _SCHEMA: dict[str, Any] = {
     **dict.fromkeys((*PAYER, "commitment_kind", "purchase_term", "payment_option"), pl.String),
     **dict.fromkeys(("region_id", "instance_family"), pl.String),
