@@ -18,7 +18,8 @@ CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_currency_c
 FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost")
 # What the law is about, and the marts that say whether the bill is what it claims to be.
 LAW_TABLES = frozenset(
-    {"fct_ledger", "mart_cost_ledger_daily"} | {"mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"}
+    {"fct_charge", "fct_ledger", "mart_cost_ledger_daily"}
+    | {"mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"}
 )
 LINE = "source_name, source_file, source_row"
 
