@@ -197,7 +197,7 @@ def test_filters_and_sorting_ask_the_marts(seen: Visit) -> None:
         named = client.execute(shown + "ORDER BY run_id").fetchall()
     seen.open("/runs")
     assert rows(seen.page) == dearest and len(dearest) == 3
-    seen.page.get_by_label("Silicon").select_option("trainium")
+    seen.page.get_by_label("Accelerator", exact=True).select_option("trainium")
     seen.page.wait_for_url("**silicon=trainium**")
     assert rows(seen.page) == trainium and len(trainium) == 1
     seen.open("/runs")
