@@ -8,7 +8,9 @@ restated month rebuilds that month only, and the same input gives the same files
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -138,7 +140,8 @@ class Builder:
         """What a table came to, and its rows where they are to be committed."""
         contract = load_contract(model.key)
         fingerprint = self._fingerprint(model, contract, period)
-        is_there = self.lake.fingerprint(model.key, period) == fingerprint and self.lake.is_whole(model.key, period)
+        keys = [model.key, *([_private(model)] if self._is_kept_apart(model) else [])]
+        is_there = all(self.lake.fingerprint(k, period) == fingerprint and self.lake.is_whole(k, period) for k in keys)
         if is_there and (recorded := self._records.find(model.key, period, fingerprint)):
             return recorded, None
         staged = self.warehouse.staged(model.key, period)
@@ -149,6 +152,8 @@ class Builder:
         if built.failures:
             raise FailedChecks(built)
         if model.layer in SCHEMAS:
+            if self._is_kept_apart(model):
+                shutil.copyfile(staged, self.warehouse.staged(_private(model), period))
             self.pseudonyms.file(staged, contract.key)
         return built, staged
 
@@ -156,6 +161,11 @@ class Builder:
         if made:
             # Recorded before the commit: a kill in between repeats the step, one after it loses nothing.
             self._records.write([built for built, _ in made])
+            if self._is_kept_apart(model):
+                kept = [
+                    replace(part, staged=(self.warehouse.staged(_private(model), part.period),)) for _, part in made
+                ]
+                self.lake.commit_slices(_private(model), kept)
             self.lake.commit_slices(model.key, [part for _, part in made])
 
     def _stage(self, model: Model, contract: Contract, period: str | None, staged: Path) -> None:
@@ -250,6 +260,9 @@ class Builder:
         """Committed files of a table: of the month for a model made by month, else all of it."""
         key, month = self._address(name, period)
         files = self.lake.files(key, month)
+        if not files and name in self.catalog:
+            # A publication names no tables that are kept apart.
+            files = self.lake.files(self.catalog[name].key, month)
         if not files:
             raise CheckError(f"{key} has not been built yet; run `trainledger build`.")
         return files
@@ -270,7 +283,22 @@ class Builder:
         if name in INPUT_TABLES:
             return f"raw/{name}", None
         model = self.catalog[name]
-        return model.key, period if model.grain == "month" else None
+        key = _private(model) if self._is_kept_apart(model) else model.key
+        return key, period if model.grain == "month" else None
+
+    def _is_kept_apart(self, model: Model) -> bool:
+        """Whether a public table is also stored with its ids, for other tables to be made from.
+
+        Where ids become pseudonyms, a public table no longer joins the tables behind it.
+        """
+        return bool(self.pseudonyms) and model.layer in SCHEMAS and model.name in self._inputs
+
+    @cached_property
+    def _inputs(self) -> frozenset[str]:
+        """The tables that other tables, or checks of them, read."""
+        models = self.catalog.ordered
+        reads = (name for model in models for name in (*model.inputs, *load_contract(model.key).reads))
+        return frozenset(reads)
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
         known = f"{_FORM}{code_digest(*BUILD_CODE)}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n"
@@ -287,3 +315,8 @@ class Builder:
                 parts = self.lake.contents(*self._address(name, period))
             seal.update(f"\n{name}: {' '.join(parts)}".encode())
         return seal.hexdigest()[:16]
+
+
+def _private(model: Model) -> str:
+    """The address of a public table's rows with their ids, apart from the folders that others read."""
+    return f"private/{model.name}"
