@@ -37,7 +37,7 @@ TABLES = {
 }
 ROOTS = sorted({root for roots in TABLES.values() for root in roots})
 # Read off by hand, for Python's finder follows imports under TYPE_CHECKING too.
-ENGINE = {"pipelines", "pipelines.engine", "pipelines.base", "pipelines.base.errors"} | {
+ENGINE = {"pipelines", "pipelines.engine", "pipelines.base", "pipelines.base.errors", "pipelines.base.sql"} | {
     f"pipelines.engine.{name}" for name in ("base", "damage", "duckdb", "spark", "spark_sql")
 }
 BUILDERS = {

@@ -125,7 +125,9 @@ def test_the_environment_is_named_when_it_is_at_fault(ledger: Ledger, variable: 
 @pytest.mark.parametrize(("location", "held"), [("runs [1]", "["), ("a%20b", "%20"), ("a|b", "|"), ("a^b", "^")])
 def test_a_folder_whose_name_no_table_can_have(ledger: Ledger, location: str, held: str) -> None:
     ledger.configure('"warehouse"', f'"{location}"')
-    assert f"key 'warehouse.location': {ledger.root / location} holds '{held}', which the address" in ledger.refused(2)
+    assert f"key 'warehouse.location': {ledger.root / location} contains '{held}', which the address" in ledger.refused(
+        2
+    )
 
 
 @pytest.mark.parametrize("location", ["taken", "taken/below"])
