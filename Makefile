@@ -42,6 +42,8 @@ test-wheel: $(BIN)/uv
 check: $(VENV)/.spark
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/python tests/architecture/words.py
 	$(BIN)/pyright
 
 bench: $(VENV)/.dev

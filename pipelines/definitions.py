@@ -11,13 +11,13 @@ from pipelines.defs.resources import ledger_resource
 from pipelines.defs.sensors import notify_sensor
 
 
-def assemble(ledger: object = ledger_resource, cron: str | None = None, tells: bool | None = None) -> dg.Definitions:
+def assemble(ledger: object = ledger_resource, cron: str | None = None, notifies: bool | None = None) -> dg.Definitions:
     """Definitions of the product; a test or the command line brings its own ledger."""
     return dg.Definitions(
         assets=ASSETS,
         jobs=[REFRESH],
         schedules=[refresh_schedule(cron or schedule_cron())],
-        sensors=[notify_sensor(has_channels() if tells is None else tells)],
+        sensors=[notify_sensor(has_channels() if notifies is None else notifies)],
         resources={"ledger": ledger},
         executor=dg.in_process_executor,
     )

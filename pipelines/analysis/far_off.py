@@ -43,8 +43,8 @@ def far_off(observed: float, history: Sequence[float], *, below: bool) -> FarOff
     deviation = max(_MAD_TO_DEVIATION * median(abs(one - middle) for one in logs), _LEAST_DEVIATION)
     distance = log(observed) - middle
     bar = _BAR * (1 + _BAR_OF_FEW / (len(ranked) - 2)) * deviation
-    is_dear = distance > bar and observed >= LEAST_FACTOR * ranked[-2]
+    is_expensive = distance > bar and observed >= LEAST_FACTOR * ranked[-2]
     is_cheap = below and -distance > bar and observed * LEAST_FACTOR <= ranked[1]
-    if not is_dear and not is_cheap:
+    if not is_expensive and not is_cheap:
         return None
     return FarOff(median(ranked), ranked[0], ranked[-1], abs(distance) / deviation)

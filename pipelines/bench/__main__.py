@@ -22,9 +22,9 @@ from pipelines.bench import accounts, fixed, many_runs, year
 from pipelines.bench.measure import median, task, timed
 from pipelines.bench.report import Figures, Run, report
 
-# A million lines is the smallest bill worth measuring; a csv of more tells nothing new, for files are read one by one.
+# A million lines is the smallest bill worth measuring; a larger csv adds nothing, for files are read one by one.
 SMALLEST, CSV_LINES = 1_000_000, 2_000_000
-# Above it a single round tells enough: its start-up is a small part.
+# Above it a single round is enough: its start-up is a small part.
 REPEATED_UP_TO = 10_000_000
 
 

@@ -109,8 +109,8 @@ def _corrected(content: pa.Table) -> tuple[pa.Table, int]:
     chosen = is_nth & (kind == "Usage") & (operation != "RunInstances")
     for name in ("line_item_unblended_cost", "pricing_public_on_demand_cost"):
         cost = content[name].to_numpy()
-        dearer = pa.array(np.where(chosen, np.round(cost * CORRECTION, 10), cost), from_pandas=True)
-        content = content.set_column(content.schema.get_field_index(name), name, dearer)
+        raised = pa.array(np.where(chosen, np.round(cost * CORRECTION, 10), cost), from_pandas=True)
+        content = content.set_column(content.schema.get_field_index(name), name, raised)
     return content, int(chosen.sum())
 
 

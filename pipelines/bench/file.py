@@ -8,7 +8,7 @@ from datetime import timedelta
 import numpy as np
 import pyarrow as pa
 
-from pipelines.bench.catalogue import Templates
+from pipelines.bench.catalog import Templates
 from pipelines.bench.rows import Resources, Rows, bill_table, joined, priced
 from pipelines.bench.runs import Shape, bench_runs, unclaimed_nodes
 from pipelines.demo.lines import hours_in_month, hours_of, month_start

@@ -20,7 +20,7 @@ writing what is left. The hours find the kind of each line once more. Then come 
 (every amount, every id that stands twice) and the training runs, whose every hour is cut among them: three lines in
 a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds beside it, at any size.
 A restated month costs what a first build of it does, less the training runs; months that did not change are
-recognised by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed and written;
+recognized by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed and written;
 parsing bounds it.
 
 The bare scan reads every column that a build reads, sums the numbers, takes the largest of the texts and groups by

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from pipelines.bench.catalogue import Templates
+from pipelines.bench.catalog import Templates
 from pipelines.demo.columns import MAP, SCHEMA
 from pipelines.demo.lines import month_start
 from pipelines.demo.scenario import Account

@@ -17,7 +17,7 @@ REQUESTS = {"vCPU": 40.0, "GB": 480.0}
 
 
 def pod_lines(node: Node, cluster: str, stays: Iterable[Stay], lines: Iterable[Line]) -> Iterator[Line]:
-    """Three rows per pod and hour; their split and unused cost add up to the amortised instance-hour."""
+    """Three rows per pod and hour; their split and unused cost add up to the amortized instance-hour."""
     cost: dict[datetime, float] = {}
     amount: dict[datetime, float] = {}
     for line in lines:

@@ -24,7 +24,7 @@ _DOUBLE_AS_DECIMAL = (
     "CAST(CAST(CAST(ROUND(CAST(:value AS DOUBLE) * 1e{scale}) AS BIGINT) AS DECIMAL(20, 0))"
     " * CAST(1e-{scale} AS DECIMAL(38, {scale})) AS {type})"
 )
-# Rounded, halves of a double to the even neighbour; Spark cuts off.
+# Rounded, halves of a double to the even neighbor; Spark cuts off.
 _DOUBLE_AS_INTEGER = "CAST(RINT(CAST(:value AS DOUBLE)) AS {type})"
 _DECIMAL_AS_INTEGER = "CAST(ROUND(CAST(:value AS DECIMAL(38, 10))) AS {type})"
 # 0.0005 and 1e+22; Java prints 5.0E-4 and 1.0E22.

@@ -40,8 +40,8 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, width
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     names = range(len(head) - numbers)
     if len(names) > 1:
-        labelled = [row for row in (head, *rows) if any(row[1 : len(names)])]
-        widths[0] = max(len(row[0]) for row in labelled or [head])
+        labeled = [row for row in (head, *rows) if any(row[1 : len(names)])]
+        widths[0] = max(len(row[0]) for row in labeled or [head])
     labels = [row[0] for row in rows if isinstance(row[0], Label)]
     cut = [at for at in names if not all(_NUMBER.fullmatch(row[at]) for row in rows if row[at] not in labels)]
     while cut and sum(widths) + len(GAP) * (len(widths) - 1) > width:

@@ -1,7 +1,7 @@
 """One row per run, team's day or month, or day of idle machines whose cost is far from its own history.
 
 A run is held against the runs of its workload on its instance type that ended before it, a day against earlier days
-with a cost, a month against earlier months. Days and the newest month are not whole perhaps, so only dearer ones count.
+with a cost, a month against earlier months. Days and the newest month are not whole perhaps, so only more expensive ones count.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def build(
     points = [*_runs(mart_run_cost), *_months(mart_team_cost_monthly), *_days(fct_watched_cost_daily)]
     for point in sorted(points, key=lambda point: (point.at, point.subject)):
         series[point.kind, point.series, point.currency, point.measure].append(point)
-    found = [row for _, told in sorted(series.items()) for row in _judged(told)]
+    found = [row for _, history in sorted(series.items()) for row in _judged(history)]
     return pl.DataFrame(found, schema=_SCHEMA, orient="row").sort("anomaly_kind", "subject", "observed_date")
 
 

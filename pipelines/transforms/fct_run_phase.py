@@ -182,7 +182,7 @@ def _stalls(checkpoint: pl.DataFrame) -> pl.DataFrame:
 
 
 def _swept(claims: pl.DataFrame) -> pl.DataFrame:
-    """Stretches between neighbouring moments, each with how many of every claim cover it: one sort, no pairs."""
+    """Stretches between neighboring moments, each with how many of every claim cover it: one sort, no pairs."""
     bounds = pl.concat(
         [
             claims.select(*ATTEMPT, "claim", pl.col("started_ms").alias("started_ms"), pl.lit(1).alias("change")),
@@ -220,7 +220,7 @@ def _cause() -> pl.Expr:
 
 
 def _touching(stretch: pl.DataFrame) -> pl.DataFrame:
-    """Neighbours of one phase and cause as one stretch."""
+    """Neighbors of one phase and cause as one stretch."""
     return (
         stretch.with_columns(part=_differs([*ATTEMPT, "phase", "waste_cause"], 1).cast(pl.Int64).cum_sum())
         .group_by("part", maintain_order=True)

@@ -1,13 +1,13 @@
 -- One row per payer × billing month × currency × identity of a bill (facts aws-billing 2.4): its two sides and whether they are one.
-with amortised as (
-    select payer_account_id, billing_month, billing_currency, sum(amortised_cost_usd) as amortised_cost_usd
+with amortized as (
+    select payer_account_id, billing_month, billing_currency, sum(amortized_cost_usd) as amortized_cost_usd
     from fct_charge_sum_monthly
     group by payer_account_id, billing_month, billing_currency
 ),
 
 bill as (
     select
-        total.*, amortised.amortised_cost_usd,
+        total.*, amortized.amortized_cost_usd,
         greatest(policy.identity_tolerance_usd, total.line_count * cast(0.000000001 as decimal(10, 9))) as tolerance_usd,
         -- Discounts stand in rows of their own, in the line they are on, or both (identity 4 shows which).
         case
@@ -18,9 +18,9 @@ bill as (
             else 'rows'
         end as convention
     from fct_bill_total_monthly as total
-    join amortised
-        on amortised.payer_account_id = total.payer_account_id and amortised.billing_month = total.billing_month
-        and amortised.billing_currency = total.billing_currency
+    join amortized
+        on amortized.payer_account_id = total.payer_account_id and amortized.billing_month = total.billing_month
+        and amortized.billing_currency = total.billing_currency
     cross join policy
 ),
 
@@ -62,11 +62,11 @@ parted as (
 
 known as (
     select * from (values
-        (1, 'billed cost is amortised cost with upfront fees put back where they were billed'),
+        (1, 'billed cost is amortized cost with upfront fees put back where they were billed'),
         (2, 'what a Savings Plan covered in an hour is the commitment used in it, and no more than there is'),
         (3, 'usage covered by Savings Plans and its negation cancel'),
         (4, 'billed cost is the net columns without discount rows'),
-        (5, 'amortised cost is billed cost where nothing is paid upfront'),
+        (5, 'amortized cost is billed cost where nothing is paid upfront'),
         (6, 'what pods hold and leave unused of a machine in an hour is its cost')
     ) as given(identity, statement)
 ),
@@ -76,9 +76,9 @@ side as (
         bill.*, known.identity, known.statement,
         parted.part_count, parted.differing_count,
         case known.identity when 1 then bill.billed_cost_usd when 3 then bill.savings_plan_offset_usd
-            when 4 then bill.net_billed_cost_usd when 5 then bill.amortised_cost_usd
+            when 4 then bill.net_billed_cost_usd when 5 then bill.amortized_cost_usd
             else coalesce(parted.left_usd, 0) end as left_usd,
-        case known.identity when 1 then bill.amortised_cost_usd + bill.amortised_upfront_usd + bill.upfront_fee_usd
+        case known.identity when 1 then bill.amortized_cost_usd + bill.amortized_upfront_usd + bill.upfront_fee_usd
             when 3 then 0 when 5 then bill.billed_cost_usd
             when 4 then bill.billed_cost_usd + case when bill.convention = 'rows' then 0 else bill.in_line_discount_usd end
             else coalesce(parted.right_usd, 0) end as right_usd,

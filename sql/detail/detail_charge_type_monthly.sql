@@ -5,7 +5,7 @@ select
     coalesce(charge_type, '') as charge_type,
     coalesce(charge_description, '') as charge_description,
     sum(line_count) as line_count,
-    sum(amortised_cost_usd) as amortised_cost_usd,
+    sum(amortized_cost_usd) as amortized_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
 from fct_charge_sum_monthly

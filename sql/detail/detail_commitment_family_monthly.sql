@@ -17,7 +17,7 @@ used as (
     select
         billing_month, payer_account_id, billing_currency, coalesce(commitment_discount_id, '') as commitment_id,
         commitment_family(accelerator_family) as accelerator_family,
-        sum(amortised_cost_usd) as used_cost_usd,
+        sum(amortized_cost_usd) as used_cost_usd,
         known_sum(list_cost_usd) as covered_list_cost_usd
     from fct_charge_sum_monthly
     where effective_rule in ('savings_plan', 'reservation')

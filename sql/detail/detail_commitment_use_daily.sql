@@ -13,7 +13,7 @@ use as (
         covering_kind(charge.effective_rule, fee.commitment_kind, charge.commitment_eligibility) as covering_kind,
         case when charge.effective_rule in ('savings_plan', 'reservation') then coalesce(charge.commitment_discount_id, '') else '' end
             as commitment_id,
-        coalesce(charge.list_cost_usd, 0) as list_cost_usd, charge.amortised_cost_usd, charge.effective_cost_usd,
+        coalesce(charge.list_cost_usd, 0) as list_cost_usd, charge.amortized_cost_usd, charge.effective_cost_usd,
         coalesce(charge.instance_hours, 0) as instance_hours,
         case when charge.is_unpriced then charge.line_count else 0 end as unpriced_line_count
     from fct_charge as charge
@@ -28,7 +28,7 @@ select
     coalesce(covering_kind, 'none') as commitment_kind, commitment_id,
     sum(list_cost_usd) as eligible_list_cost_usd,
     sum(case when covering_kind is not null then list_cost_usd else 0 end) as covered_list_cost_usd,
-    sum(case when covering_kind is not null then amortised_cost_usd else 0 end) as used_cost_usd,
+    sum(case when covering_kind is not null then amortized_cost_usd else 0 end) as used_cost_usd,
     sum(case when covering_kind is null then effective_cost_usd else 0 end) as on_demand_cost_usd,
     sum(instance_hours) as eligible_hours,
     sum(case when covering_kind is not null then instance_hours else 0 end) as covered_hours,

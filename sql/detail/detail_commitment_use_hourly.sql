@@ -16,7 +16,7 @@ line as (
         coalesce(sum(case when line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end), 0) as instance_hours,
         sum(normalized_units) as normalized_units,
         coalesce(sum(list_cost_usd), 0) as list_cost_usd,
-        sum(amortised_cost_usd) as amortised_cost_usd,
+        sum(amortized_cost_usd) as amortized_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd
     from stg_aws__line_item
     where can_be_covered(commitment_eligibility)
@@ -30,7 +30,7 @@ use as (
         coalesce(line.instance_type, kind.commitment_eligibility) as usage_type_key, kind.commitment_eligibility,
         coalesce(covering_kind(kind.effective_rule, fee.commitment_kind, kind.commitment_eligibility), 'none') as commitment_kind,
         coalesce(line.commitment_discount_id, '') as commitment_id,
-        line.list_cost_usd, line.amortised_cost_usd, line.effective_cost_usd, line.instance_hours, line.normalized_units,
+        line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.instance_hours, line.normalized_units,
         line.unpriced_line_count
     from line
     join stg_aws__charge_kind as kind on kind.charge_kind_id = line.charge_kind_id
@@ -44,7 +44,7 @@ select
     commitment_eligibility, commitment_kind, commitment_id,
     sum(list_cost_usd) as eligible_list_cost_usd,
     sum(case when commitment_kind <> 'none' then list_cost_usd else 0 end) as covered_list_cost_usd,
-    sum(case when commitment_kind <> 'none' then amortised_cost_usd else 0 end) as used_cost_usd,
+    sum(case when commitment_kind <> 'none' then amortized_cost_usd else 0 end) as used_cost_usd,
     sum(case when commitment_kind = 'none' then effective_cost_usd else 0 end) as on_demand_cost_usd,
     sum(instance_hours) as eligible_hours,
     sum(case when commitment_kind <> 'none' then instance_hours else 0 end) as covered_hours,

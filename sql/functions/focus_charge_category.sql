@@ -7,7 +7,7 @@ case
     when effective_rule = 'discount' then 'Adjustment'
     when line_class = 'block_fee' or charge_type = 'SavingsPlanUpfrontFee' then 'Purchase'
     when effective_rule in ('fee', 'savings_plan_unused', 'reservation_unused') then 'Purchase'
-    -- Money back for a commitment's upfront fee; its amortised cost is nothing, as the fee's is.
+    -- Money back for a commitment's upfront fee; its amortized cost is nothing, as the fee's is.
     when effective_rule = 'refund' and effective_cost_usd = 0 then 'Purchase'
     when effective_rule in ('refund', 'zero') then 'Adjustment'
     else 'Usage'

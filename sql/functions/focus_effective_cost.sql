@@ -1,7 +1,7 @@
--- What a FOCUS line costs amortised and after discounts, before credits (docs/decisions/0006).
+-- What a FOCUS line costs amortized and after discounts, before credits (docs/decisions/0006).
 -- over: the ruled lines of stg_aws__focus_line_item
 -- unit: the line's currency
--- A Capacity Block's fee is its whole cost: amortised like a reservation's it would vanish (facts aws-billing 3.5).
+-- A Capacity Block's fee is its whole cost: amortized like a reservation's it would vanish (facts aws-billing 3.5).
 case
     when effective_rule = 'credit' then 0
     when line_class = 'block_fee' then coalesce(billed_cost, 0)

@@ -14,8 +14,8 @@ charge as (
         charge.effective_rule in ('savings_plan_unused', 'reservation_unused') as is_unused,
         savings_scope_width(charge.effective_rule, charge.service, charge.commitment_eligibility) as width,
         charge.list_cost_usd,
-        case when charge.usage_ended_at > cut.cut_at and charge.line_class is null then part_before_usd(charge.amortised_cost_usd,
-            charge.usage_started_at, charge.usage_ended_at, cut.cut_at) else charge.amortised_cost_usd end as amortised_cost_usd,
+        case when charge.usage_ended_at > cut.cut_at and charge.line_class is null then part_before_usd(charge.amortized_cost_usd,
+            charge.usage_started_at, charge.usage_ended_at, cut.cut_at) else charge.amortized_cost_usd end as amortized_cost_usd,
         case when charge.usage_ended_at > cut.cut_at and charge.line_class is null then part_before_usd(charge.effective_cost_usd,
             charge.usage_started_at, charge.usage_ended_at, cut.cut_at) else charge.effective_cost_usd end as effective_cost_usd
     from fct_charge as charge
@@ -28,9 +28,9 @@ charge as (
 summed as (
     select billing_period, billing_month, payer_account_id, billing_currency, width,
         sum(case when not is_unused then list_cost_usd end) as list_cost_usd,
-        sum(case when not is_unused and list_cost_usd is not null then amortised_cost_usd else 0 end) as amortised_cost_usd,
+        sum(case when not is_unused and list_cost_usd is not null then amortized_cost_usd else 0 end) as amortized_cost_usd,
         sum(case when not is_unused and list_cost_usd is not null then effective_cost_usd else 0 end) as effective_cost_usd,
-        sum(case when is_unused then amortised_cost_usd else 0 end) as amortised_unused_usd,
+        sum(case when is_unused then amortized_cost_usd else 0 end) as amortized_unused_usd,
         sum(case when is_unused then effective_cost_usd else 0 end) as effective_unused_usd,
         sum(case when not is_unused and list_cost_usd is null then effective_cost_usd else 0 end) as unpriced_cost_usd
     from charge
@@ -50,8 +50,8 @@ scoped as (
     select
         summed.billing_period, summed.billing_month, summed.payer_account_id, summed.billing_currency, scope.savings_scope, scope.scope_label,
         coalesce(summed.list_cost_usd, 0) as list_cost_usd,
-        case when scope.is_after_discounts then summed.effective_cost_usd else summed.amortised_cost_usd end as usage_cost_usd,
-        case when scope.is_after_discounts then summed.effective_unused_usd else summed.amortised_unused_usd end as unused_cost_usd,
+        case when scope.is_after_discounts then summed.effective_cost_usd else summed.amortized_cost_usd end as usage_cost_usd,
+        case when scope.is_after_discounts then summed.effective_unused_usd else summed.amortized_unused_usd end as unused_cost_usd,
         summed.unpriced_cost_usd
     from summed
     join scope on scope.scope_width >= summed.width

@@ -36,7 +36,9 @@ def main() -> int:
         for path in texts(places):
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
                 for word in map(str.lower, pattern.findall(line)):
-                    if words[word]["forbidden_in"] in scopes:
+                    # Some files read what older versions wrote.
+                    is_allowed = words[word]["except"] == path.relative_to(ROOT).as_posix()
+                    if words[word]["forbidden_in"] in scopes and not is_allowed:
                         forbidden += 1
                         sys.stdout.write(f"{path.relative_to(ROOT)}:{number}: {word}: write {words[word]['instead']}\n")
                     else:

@@ -45,12 +45,12 @@ AMISS = """() => {
   for (const picture of document.querySelectorAll("svg:not([aria-hidden]), img"))
     if (!picture.getAttribute("aria-label") && !picture.alt) found.push("no text: " + picture.outerHTML.slice(0, 80));
   for (const table of document.querySelectorAll("table")) {
-    const label = document.getElementById(table.getAttribute("aria-labelledby") || "-");
+    const label = document.getElementById(table.getAttribute("aria-labeledby") || "-");
     if (!table.caption && !label) found.push("table without caption");
     for (const head of table.querySelectorAll("th")) if (!head.scope) found.push("th without scope: " + named(head));
   }
-  for (const id of document.querySelectorAll("[aria-labelledby]"))
-    if (!document.getElementById(id.getAttribute("aria-labelledby"))) found.push("labelled by nothing");
+  for (const id of document.querySelectorAll("[aria-labeledby]"))
+    if (!document.getElementById(id.getAttribute("aria-labeledby"))) found.push("labeled by nothing");
   let level = 0;
   for (const heading of document.querySelectorAll("h1, h2, h3, h4")) {
     const own = Number(heading.tagName[1]);
@@ -64,16 +64,16 @@ AMISS = """() => {
 # Contrast of text against what lies behind it (WCAG 2): large text 3, other text 4.5.
 PALE = """() => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  const rgb = colour => {
-    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+  const rgb = color => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
     return canvas.getImageData(0, 0, 1, 1).data;
   };
   const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
     .reduce((sum, v, at) => sum + v * [.2126, .7152, .0722][at], 0);
   const behind = element => {
     for (; element; element = element.parentElement) {
-      const colour = rgb(getComputedStyle(element).backgroundColor);
-      if (colour[3] > 250) return colour;
+      const color = rgb(getComputedStyle(element).backgroundColor);
+      if (color[3] > 250) return color;
     }
     return [255, 255, 255];
   };

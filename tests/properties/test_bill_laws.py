@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 FEW = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 CENT = Decimal("0.01")
 WAY = (
-    "effective_cost_usd", "upfront_fee_usd", "amortised_upfront_usd", "commitment_timing_usd", "netted_discount_usd",
+    "effective_cost_usd", "upfront_fee_usd", "amortized_upfront_usd", "commitment_timing_usd", "netted_discount_usd",
     "discount_usd", "credit_usd", "neutralised_refund_usd",
 )  # fmt: skip
 

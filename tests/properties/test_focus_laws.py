@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.focus_exports import as_focus, focus_lines, normalised
+from support.focus_exports import as_focus, focus_lines, normalized
 from support.lab import LINE, Lab
 from support.random_ledgers import MONTH, Stay, any_line, any_stays, tracker
 
@@ -57,13 +57,13 @@ def told_by_both(draw: st.DrawFn) -> Bill:
 
 
 def in_focus(bill: Bill) -> Bill:
-    """The bill as FOCUS tells it, under the normalised columns; a tag is no column of an export."""
+    """The bill as FOCUS tells it, under the normalized columns; a tag is no column of an export."""
     told = []
     for line in bill:
         tag = {"tag_run_id": line.get("tag_run_id", "")}
         rate = {"pricing_term": "OnDemand", "product_region_code": "", "resource_tags": ""}
         told += [{**focus, **tag} for focus in as_focus([{**LINE, **rate, **line}])]
-    return normalised(focus_lines(told, MONTH))
+    return normalized(focus_lines(told, MONTH))
 
 
 def costs(listed: ColumnList, bill: Bill, stays: Sequence[Stay]) -> tuple[list[tuple], list[tuple], list[tuple]]:

@@ -80,7 +80,7 @@ def unused(line: Line) -> Decimal:
     )
 
 
-def amortised(line: Line) -> Decimal:
+def amortized(line: Line) -> Decimal:
     kind = line["line_item_line_item_type"]
     if kind == "DiscountedUsage":
         return exact(line["reservation_effective_cost"])
@@ -89,7 +89,7 @@ def amortised(line: Line) -> Decimal:
 
 @pytest.mark.parametrize("month", WORKSHOP)
 def test_workshop_by_line_item_type(without_runs: Builder, workshop: dict[str, list[Line]], month: str) -> None:
-    expected = added(workshop[month], lambda line: line["line_item_line_item_type"], amortised, billed)
+    expected = added(workshop[month], lambda line: line["line_item_line_item_type"], amortized, billed)
     assert by_charge_type(without_runs, month) == expected
     count, _, cost = (sum(column, start=ZERO) for column in zip(*expected.values(), strict=True))
     assert reconciled(without_runs)[month] == (count, cost, cost, ZERO)
@@ -110,7 +110,7 @@ def test_workshop_is_what_its_readme_says(without_runs: Builder) -> None:
 
 
 @pytest.mark.parametrize("month", WORKSHOP)
-def test_reservations_amortise_to_what_was_paid(
+def test_reservations_amortize_to_what_was_paid(
     without_runs: Builder, workshop: dict[str, list[Line]], month: str
 ) -> None:
     """Used and unused parts of the reservations sum to the month's fees and its part of what was paid upfront."""
@@ -194,21 +194,21 @@ def test_a_bill_without_a_line_and_a_company_without_a_run(without_runs: Builder
 
 
 @pytest.mark.parametrize("month", WORKSHOP)
-def test_workshop_amortised_leads_to_its_invoice(
+def test_workshop_amortized_leads_to_its_invoice(
     without_runs: Builder, workshop: dict[str, list[Line]], month: str
 ) -> None:
-    """Identity 1: no upfront fee was billed in these months, part of earlier ones was amortised."""
+    """Identity 1: no upfront fee was billed in these months, part of earlier ones was amortized."""
     lines = workshop[month]
     upfront = sum(
         exact(line["reservation_amortized_upfront_fee_for_billing_period"])
         for line in lines
         if line["line_item_line_item_type"] == "RIFee"
     )
-    bill, cost = sum(map(billed, lines)), sum(map(amortised, lines))
+    bill, cost = sum(map(billed, lines)), sum(map(amortized, lines))
     assert identity(without_runs, 1, month) == ("holds", bill, cost - upfront)
     way = ask_published(
         without_runs,
-        "select effective_cost_usd, upfront_fee_usd, amortised_upfront_usd, commitment_timing_usd, netted_discount_usd,"
+        "select effective_cost_usd, upfront_fee_usd, amortized_upfront_usd, commitment_timing_usd, netted_discount_usd,"
         " status, billing_entity from mart_invoice_reconciliation_monthly"
         f" where billing_month = date '{month}-01'",
     ).rows()

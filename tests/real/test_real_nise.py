@@ -67,7 +67,7 @@ def nise_billed(line: Line) -> Decimal:
     return ZERO if is_cancelled else exact(line["lineItem/UnblendedCost"])
 
 
-def nise_amortised(line: Line) -> Decimal:
+def nise_amortized(line: Line) -> Decimal:
     kind = nise_kind(line)
     if kind == "SavingsPlanCoveredUsage":
         return exact(line["savingsPlan/SavingsPlanEffectiveCost"])
@@ -107,7 +107,7 @@ def check_nise_totals(nise: Nise) -> None:
     lines = nise.lines()
     for month in ("2024-02", "2024-03"):
         of_month = [line for line in lines if line["month"] == month]
-        assert by_charge_type(nise.builder, month) == added(of_month, nise_kind, nise_amortised, nise_billed)
+        assert by_charge_type(nise.builder, month) == added(of_month, nise_kind, nise_amortized, nise_billed)
         cost = sum(exact(line["lineItem/UnblendedCost"]) for line in of_month)
         assert reconciled(nise.builder)[month] == (len(of_month), cost, cost, ZERO)
 
@@ -137,7 +137,7 @@ def test_nise_by_run_tag(nise: Nise) -> None:
         (line for line in lines if nodes.get(line["lineItem/ResourceId"]) in ALIVE),
         lambda line: nodes[line["lineItem/ResourceId"]],
         lambda line: exact(line["pricing/publicOnDemandCost"]),
-        nise_amortised,
+        nise_amortized,
         nise_billed,
     )
     found = run_costs(nise)
@@ -214,8 +214,8 @@ def test_nise_states_no_commitment_and_is_told_as_incomplete(nise: Nise) -> None
     assert {line["savingsPlan/TotalCommitmentToDate"] for line in lines} <= {"", "0", "0.0"}
     assert not [line for line in lines if nise_kind(line) == "RIFee"]
     cost = sum(exact(line["lineItem/UnblendedCost"]) for line in lines)
-    # Its upfront fee stands where it was billed; nothing of it is amortised.
-    counted = sum(map(nise_amortised, lines)) + Decimal(12000)
+    # Its upfront fee stands where it was billed; nothing of it is amortized.
+    counted = sum(map(nise_amortized, lines)) + Decimal(12000)
     assert identity(nise.builder, 1, "2024-03") == ("incomplete", cost, counted)
     assert identity(nise.builder, 2, "2024-03")[0] == "incomplete"
     assert identity(nise.builder, 3, "2024-03") == ("holds", ZERO, ZERO)
@@ -225,7 +225,7 @@ def test_nise_lacks_the_fees_of_its_plans_in_effective_cost_and_that_is_told(nis
     """Its fee lines name no commitment: what they bill beyond what covered usage takes is in no cost."""
     lines = [line for line in nise.lines() if line["month"] == "2024-03"]
     fees = [exact(line["lineItem/UnblendedCost"]) for line in lines if nise_kind(line) == "SavingsPlanRecurringFee"]
-    used = [nise_amortised(line) for line in lines if nise_kind(line) == "SavingsPlanCoveredUsage"]
+    used = [nise_amortized(line) for line in lines if nise_kind(line) == "SavingsPlanCoveredUsage"]
     missing = sum(fees) - sum(used)
     warned = {check["check"]: check for check in nise.builder.lake.current().checks if not check["passed"]}
     told = warned["effective_cost_of_a_closed_month_lacks_commitment_fees"]["sample"]

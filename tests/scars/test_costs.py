@@ -94,18 +94,18 @@ def test_a_negation_is_no_usage_and_an_upfront_fee_is_not_paid_twice(tmp_path: P
 
 def test_a_reservations_fee_of_the_whole_month_leads_to_the_invoice_on_day_one(tmp_path: Path) -> None:
     """T7. A Partial Upfront reservation on its first day: 1488.00 recurring for 744 hours and 744.00 of its upfront fee
-    amortised, one hour used at 3.00 (2.00 + 1.00).
+    amortized, one hour used at 3.00 (2.00 + 1.00).
 
-    Effective 3.00, billed 1488.00; between them the amortised 744.00 comes off and 2229.00 is ahead of use:
+    Effective 3.00, billed 1488.00; between them the amortized 744.00 comes off and 2229.00 is ahead of use:
     743 hours at 3.00. To date: 1488.00 / 744 = 2.00 billed.
     """
     open_month = {"bill_invoice_id": "", **RESERVED}
     used = machine_line("i-0a", 0, "1", "0", line_item_line_item_type="DiscountedUsage", **open_month)
     first = {"line_item_usage_start_date": "2026-07-01 00:00:00", "line_item_usage_end_date": "2026-07-01 01:00:00"}
-    amortised = {"reservation_amortized_upfront_fee_for_billing_period": "744.00"}
-    fee = charge("RIFee", "1488.00", **{**WHOLE_MONTH, **amortised, **open_month})
+    amortized = {"reservation_amortized_upfront_fee_for_billing_period": "744.00"}
+    fee = charge("RIFee", "1488.00", **{**WHOLE_MONTH, **amortized, **open_month})
     bill = [{**used, **first, "reservation_effective_cost": "3.00"}, fee]
-    columns = "effective_cost_usd, upfront_fee_usd, amortised_upfront_usd, commitment_timing_usd, billed_cost_usd"
+    columns = "effective_cost_usd, upfront_fee_usd, amortized_upfront_usd, commitment_timing_usd, billed_cost_usd"
     assert told(tmp_path, bill, f"select {columns}, billed_to_date_usd, status from {WAY}") == [
         (Decimal("3"), Decimal("0"), Decimal("-744"), Decimal("2229"), Decimal("1488"), Decimal("2"), "open")
     ]
@@ -208,7 +208,7 @@ def test_net_columns_absent_null_or_present(tmp_path: Path, given: Line, expecte
         ("gross", "40.00", "36.00", "10.00"),
         # Everything off is a ratio of nothing, not an unknown one.
         ("scaled", "40.00", "0", "0"),
-        # All Upfront: nothing by the hour, so the amortised part says it, 40 to 30.
+        # All Upfront: nothing by the hour, so the amortized part says it, 40 to 30.
         ("scaled", "0", "0", "7.50"),
     ],
 )

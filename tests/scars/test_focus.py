@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from support.focus_exports import focus_lines, normalised
+from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 
 from pipelines.ingest.billing.columns import FOCUS
@@ -27,7 +27,7 @@ BLOCK = "arn:aws:ec2:us-west-2:000033334444:capacity-reservation/cr-0b10c5"
 def lab(folder: Path, *lines: Mapping[str, str], version: str = "1.2") -> Lab:
     """The lines in staging, as a FOCUS export of the version delivers them."""
     whole = focus_lines([{**HOUR, **line} for line in lines], MONTH, version)
-    return Lab(folder, {MONTH: normalised(whole)}, {}, listed=FOCUS)
+    return Lab(folder, {MONTH: normalized(whole)}, {}, listed=FOCUS)
 
 
 def staged(folder: Path, what: str, *lines: Mapping[str, str], version: str = "1.2") -> list[tuple[Any, ...]]:
@@ -54,7 +54,7 @@ def test_list_cost_over_a_purchase_and_the_usage_it_covers_is_not_doubled(tmp_pa
 
 
 def test_contracted_cost_is_no_basis_of_ours(tmp_path: Path) -> None:
-    """ContractedCost is neither what was billed nor what was amortised; no column of ours takes it (pitfall 21)."""
+    """ContractedCost is neither what was billed nor what was amortized; no column of ours takes it (pitfall 21)."""
     costs = {"BilledCost": "1", "EffectiveCost": "2", "ListCost": "3", "ContractedCost": "999"}
     what = "billed_cost_usd, effective_cost_usd, list_cost_usd"
     assert staged(tmp_path, what, {**NODE, **costs}) == [(Decimal(1), Decimal(2), Decimal(3))]
@@ -106,7 +106,7 @@ def test_a_run_finds_its_node_though_focus_writes_an_arn(tmp_path: Path) -> None
 
 
 def test_the_fee_of_a_capacity_block_does_not_vanish(tmp_path: Path) -> None:
-    """Amortised like a reservation's its effective cost would be 0, and the hours are free (pitfall 1)."""
+    """Amortized like a reservation's its effective cost would be 0, and the hours are free (pitfall 1)."""
     fee = {
         "ChargeCategory": "Purchase",
         "ChargeFrequency": "One-Time",

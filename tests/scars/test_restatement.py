@@ -142,7 +142,7 @@ def test_two_reports_in_one_prefix_are_mixed(tmp_path: Path) -> None:
 
 
 def test_two_payers_in_one_export_are_kept_apart(tmp_path: Path) -> None:
-    """T5. An organisation of two payers has two bills, whichever files they lie in."""
+    """T5. An organization of two payers has two bills, whichever files they lie in."""
     lines = [
         hour(14, 10, f"i-{n}", bill_payer_account_id=f"00000000000{n}", bill_invoice_id=f"INV-{n}") for n in (1, 2)
     ]

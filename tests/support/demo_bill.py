@@ -65,7 +65,7 @@ def total(lines: list[Line], column: str, *kinds: str) -> float:
 
 
 def amortized(line: Line) -> float:
-    """AWS's amortised cost of a line, with a Capacity Block fee kept whole."""
+    """AWS's amortized cost of a line, with a Capacity Block fee kept whole."""
     kind = line["line_item_line_item_type"]
     if "CapacityBlockFee:" in line["line_item_usage_type"]:
         return line["line_item_unblended_cost"]

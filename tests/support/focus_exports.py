@@ -62,8 +62,8 @@ def focus_lines(lines: Iterable[Mapping[str, str]], period: str = "2026-07", ver
     return [dict(sorted(line.items())) for line in whole]
 
 
-def normalised(lines: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Whole lines as rows of the raw table; a tag, and a key of a map, is given under its normalised name."""
+def normalized(lines: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Whole lines as rows of the raw table; a tag, and a key of a map, is given under its normalized name."""
     known = {column.name for column in FOCUS.columns} | {"tag_run_id", "tag_owner", "tag_team"}
     rows = [{snake(name): value for name, value in line.items() if value} for line in lines]
     return [{name: value for name, value in row.items() if name in known} for row in rows]

@@ -1,4 +1,4 @@
-"""One hour of July 2026 with a line of every kind AWS bills, as rows of the normalised bill."""
+"""One hour of July 2026 with a line of every kind AWS bills, as rows of the normalized bill."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _line(name: str, charge: str, cost: str, **more: str) -> dict[str, str]:
         "line_item_line_item_type": charge,
         "line_item_unblended_cost": cost,
     }
-    # A blank of the bill is null in the normalised one.
+    # A blank of the bill is null in the normalized one.
     return {key: value for key, value in {**_HOUR, **told, **more}.items() if value}
 
 

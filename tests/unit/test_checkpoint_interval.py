@@ -1,4 +1,4 @@
-"""How far apart checkpoints should be: the check values of facts training-runs 5, and what each rule minimises."""
+"""How far apart checkpoints should be: the check values of facts training-runs 5, and what each rule minimizes."""
 
 from __future__ import annotations
 

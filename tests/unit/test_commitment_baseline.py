@@ -36,7 +36,7 @@ def test_one_rate_gives_the_newsvendor_quantile() -> None:
 
 
 def test_outcome_is_that_of_the_golden_hour() -> None:
-    """Facts aws-billing 2.4: 40 committed, 30 used, list 55.04: utilisation 75 %, saving 15.04."""
+    """Facts aws-billing 2.4: 40 committed, 30 used, list 55.04: utilization 75 %, saving 15.04."""
     outcome = simulate(40.0, hours(30.0), np.array([30 / 55.04]))
     assert outcome.utilization == 0.75
     assert outcome.savings == pytest.approx(15.04)

@@ -70,7 +70,7 @@ def test_the_rules_find_what_is_wrong(dataset: duckdb.DuckDBPyRelation, spoiled:
     assert rule in violations(dataset.project(spoiled))
 
 
-def test_billed_is_the_invoice_and_effective_is_amortised_with_credits(charges: list[Charge]) -> None:
+def test_billed_is_the_invoice_and_effective_is_amortized_with_credits(charges: list[Charge]) -> None:
     assert sum(charge["BilledCost"] for charge in charges) == sum(
         Decimal(line["line_item_unblended_cost"]) for line in LINES
     )
@@ -142,7 +142,7 @@ def test_what_is_no_usage_keeps_its_name_and_has_no_price(charges: list[Charge])
     assert of(charges, "discount", *wanted) == [("Adjustment", -3, -3, None, None)]
     # Money back for a day of June, on the bill of July.
     assert of(charges, "refund", *wanted) == [("Adjustment", -2, -2, "Correction", None)]
-    # The fee of the plan counts nothing in the amortised cost, and neither does what comes back of it.
+    # The fee of the plan counts nothing in the amortized cost, and neither does what comes back of it.
     assert of(charges, "Refund for one-time fee for Savings Plan ID: sp-1", *wanted) == [
         ("Purchase", -100, 0, None, -1)
     ]

@@ -77,7 +77,7 @@ class RawBill:
         return {table: self._select(table, period).warnings for table in sorted(delivered)}
 
     def view(self, engine: Engine, table: str, period: str | None) -> None:
-        """Name the month's lines of a raw table, under its normalised columns, in an engine."""
+        """Name the month's lines of a raw table, under its normalized columns, in an engine."""
         select = self._select(table, period)
         for view, files in select.views.items():
             engine.scan_files(view, files)

@@ -1,4 +1,4 @@
-"""The one SELECT that shows stored deliveries of any kind as lines of the normalised bill."""
+"""The one SELECT that shows stored deliveries of any kind as lines of the normalized bill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.ingest.billing.tags import FALLBACKS, lookups, spellings
 
 # Arrow's floats of less than 64 bits: cast straight to a decimal, an engine rounds in their few digits.
 _SHORT = ("float", "halffloat")
-# What we call a delivered tag, in the order of the normalised columns.
+# What we call a delivered tag, in the order of the normalized columns.
 TAG_NAMES = ("run_id", "owner", "team")
 
 

@@ -25,9 +25,9 @@ with bill as (
 spread as (
     select
         payer_account_id, billing_month, billing_currency,
-        sum(amortised_upfront_usd) as amortised_upfront_usd,
+        sum(amortized_upfront_usd) as amortized_upfront_usd,
         sum(upfront_fee_usd + neutralised_refund_usd) as upfront_fee_usd,
-        sum(case when upfront_fee_usd <> 0 or amortised_upfront_usd <> 0 or neutralised_refund_usd <> 0 then 1 else 0 end) > 0
+        sum(case when upfront_fee_usd <> 0 or amortized_upfront_usd <> 0 or neutralised_refund_usd <> 0 then 1 else 0 end) > 0
             as has_upfront_fee
     from fct_invoice_monthly
     group by payer_account_id, billing_month, billing_currency
@@ -40,7 +40,7 @@ select
     case when abs(net_billed_cost_usd - billed_cost_usd - in_line_discount_usd)
         <= abs(net_billed_cost_usd - billed_cost_usd + in_line_discount_usd)
         then in_line_discount_usd else - in_line_discount_usd end as in_line_discount_usd,
-    spread.amortised_upfront_usd, spread.upfront_fee_usd, spread.has_upfront_fee,
+    spread.amortized_upfront_usd, spread.upfront_fee_usd, spread.has_upfront_fee,
     bill.has_discount_line,
     bill.covered + bill.negation > 0 as has_savings_plan_usage,
     bill.covered <> bill.negation as lacks_negation,

@@ -82,7 +82,7 @@ summed as (
         sum(million_tokens) as million_tokens,
         sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
-        sum(amortised_cost_usd) as amortised_cost_usd,
+        sum(amortized_cost_usd) as amortized_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
     from bucketed
@@ -98,6 +98,6 @@ select
     line.accelerator_count, line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
     line.storage_bucket_id, line.is_taggable, line.has_run_id_tag, line.has_owner_tag, line.has_team_tag, line.missing_hours,
     line.is_unpriced, line.token_usage_type, token_kind(line.token_usage_type) as token_kind, line.stored_gib_months, line.line_count, line.instance_hours, line.million_tokens,
-    line.accelerator_hours, line.list_cost_usd, line.amortised_cost_usd, line.effective_cost_usd, line.billed_cost_usd
+    line.accelerator_hours, line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd
 from summed as line
 left join stg_aws__charge_kind as kind on kind.charge_kind_id = line.charge_kind_id

@@ -9,7 +9,7 @@ select
     sum(line_count) as line_count,
     sum(stored_gib_months) as stored_gib_months,
     known_sum(list_cost_usd) as list_cost_usd,
-    sum(amortised_cost_usd) as amortised_cost_usd,
+    sum(amortized_cost_usd) as amortized_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
 from fct_charge

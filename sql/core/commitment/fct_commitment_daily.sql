@@ -50,7 +50,7 @@ covered as (
         billing_period, billing_month, usage_date, payer_account_id, billing_currency, coalesce(commitment_discount_id, '') as commitment_discount_id,
         effective_rule,
         known_sum(list_cost_usd) as covered_list_cost_usd,
-        sum(amortised_cost_usd) as covered_cost_usd,
+        sum(amortized_cost_usd) as covered_cost_usd,
         sum(instance_hours) as covered_hours
     from fct_charge
     where effective_rule in ('savings_plan', 'reservation')

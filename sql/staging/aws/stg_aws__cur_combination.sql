@@ -21,7 +21,7 @@ select
     coalesce(sum(coalesce(line_item_net_unblended_cost, line_item_unblended_cost)), 0) as net_billed_cost_usd,
     coalesce(sum(discount_total_discount), 0) as in_line_discount_usd,
     coalesce(sum(savings_plan_amortized_upfront_commitment_for_billing_period), 0)
-        + coalesce(sum(reservation_amortized_upfront_fee_for_billing_period), 0) as amortised_upfront_usd,
+        + coalesce(sum(reservation_amortized_upfront_fee_for_billing_period), 0) as amortized_upfront_usd,
     -- Net columns are filled only for a payer with discounts; decided per payer and month (facts 2.3).
     count(coalesce(line_item_net_unblended_cost, savings_plan_net_savings_plan_effective_cost,
         savings_plan_net_amortized_upfront_commitment_for_billing_period, reservation_net_effective_cost,

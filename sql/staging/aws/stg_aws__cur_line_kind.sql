@@ -19,8 +19,8 @@ kinded as (
     left join ref_usage_kind as kind on kind.usage_kind = line.usage_kind
 ),
 
-catalogued as (
-    select *, cur_catalogue_type() as catalogue_type
+catalogd as (
+    select *, cur_catalog_type() as catalog_type
     from kinded
 ),
 
@@ -69,12 +69,12 @@ classified as (
         end as charge_category,
         cur_line_class() as line_class,
         cur_is_block_time() as is_block_time,
-        family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
+        family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
         coalesce(accelerator.accelerator_count, 0) as accelerator_count, region.region_id as prefix_region_id,
         is_shared_usage(listed.shared_reason, line_item_usage_type) as is_shared_usage,
         coalesce(line_item_product_code like 'AmazonBedrock%'
             or (bill_billing_entity = 'AWS Marketplace' and resold.product_code is not null), false) as is_bedrock
-    from catalogued as line
+    from catalogd as line
     left join ref_region as region on region.usage_type_prefix = line.region_prefix
     left join payer
         on payer.billing_month = line.billing_month
@@ -82,18 +82,18 @@ classified as (
         and payer.invoice_id = line.invoice_id
         and payer.billing_currency = line.billing_currency
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
-    left join accelerator on accelerator.instance_type = line.catalogue_type
+    left join accelerator on accelerator.instance_type = line.catalog_type
     left join resold on resold.product_code = line.line_item_product_code
     left join ref_service as listed on listed.service = line.line_item_product_code
 ),
 
 kind as (
     select *, kept_description(effective_rule, line_item_line_item_description) as kept_description,
-        coalesce(named_instance_type, nullif(catalogue_type, '')) as instance_type,
+        coalesce(named_instance_type, nullif(catalog_type, '')) as instance_type,
         coalesce(product_region_code, prefix_region_id, '') as region_id,
         cur_market() as market,
         commitment_eligibility(charge_category, effective_rule, line_class, cur_market(), line_item_product_code, line_item_usage_type,
-            coalesce(named_instance_type, nullif(catalogue_type, '')), policy.assumed_eligible) as commitment_eligibility,
+            coalesce(named_instance_type, nullif(catalog_type, '')), policy.assumed_eligible) as commitment_eligibility,
         -- An instance's own id names no reservation.
         case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') then coalesce(
             capacity_reservation_id(capacity_reservation_capacity_reservation_arn),

@@ -50,7 +50,7 @@ kinded as (
 classed as (
     select
         *,
-        case when kind_class is not null then replace(instance_type, 'ml.', '') end as catalogue_type,
+        case when kind_class is not null then replace(instance_type, 'ml.', '') end as catalog_type,
         case
             when kind_class = 'block_fee' and charge_category not in ('Tax', 'Credit') then 'block_fee'
             when is_usage and capacity_reservation_status = 'Unused' then 'capacity_unused'
@@ -98,7 +98,7 @@ select
     charge_category as charge_type, coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
     our_category as charge_category, effective_rule, line_class, charge_description,
     line.service, usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
-    family_of(accelerator.accelerator_family, catalogue_type) as accelerator_family,
+    family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     coalesce(accelerator.accelerator_count, 0) as accelerator_count,
     focus_market() as market,
     nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id), '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
@@ -110,10 +110,10 @@ select
         then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
     is_shared_usage(listed.shared_reason, usage_type) as is_shared_usage,
     cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
-    cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortised_cost_usd, -- else a discount
+    cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortized_cost_usd, -- else a discount
     cast(focus_effective_cost() as decimal(20, 10)) as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
 from ruled as line
-left join ref_instance_type as accelerator on accelerator.instance_type = line.catalogue_type
+left join ref_instance_type as accelerator on accelerator.instance_type = line.catalog_type
 left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
 cross join policy

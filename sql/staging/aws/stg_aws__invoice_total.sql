@@ -20,7 +20,7 @@ with total as (
         sum(billed_cost_usd) as billed_cost_usd,
         sum(net_billed_cost_usd) as net_billed_cost_usd,
         sum(in_line_discount_usd) as in_line_discount_usd,
-        sum(amortised_upfront_usd) as amortised_upfront_usd,
+        sum(amortized_upfront_usd) as amortized_upfront_usd,
         sum(net_value_count) as net_value_count,
         sum(commitment_value_count) as commitment_value_count,
         max(newest_usage_at) as newest_usage_at,
@@ -36,8 +36,8 @@ select
     total.source_name, total.delivery_id, total.line_count, total.charged_line_count, total.line_without_cost_count,
     total.billed_cost_usd, total.net_billed_cost_usd, total.in_line_discount_usd,
     -- Only the fee lines of commitments say what of an upfront fee falls on the month (facts 2.4, identity 1).
-    case when rule.effective_rule in ('savings_plan_unused', 'reservation_unused') then total.amortised_upfront_usd else 0 end
-        as amortised_upfront_usd,
+    case when rule.effective_rule in ('savings_plan_unused', 'reservation_unused') then total.amortized_upfront_usd else 0 end
+        as amortized_upfront_usd,
     -- Covered usage and its negation cancel (facts 2.4, identity 3).
     case when rule.effective_rule in ('savings_plan', 'zero') then total.billed_cost_usd else 0 end as savings_plan_offset_usd,
     total.line_priced_in_other_currency_count, total.net_value_count, total.commitment_value_count,
@@ -68,7 +68,7 @@ select
     coalesce(sum(billed_cost), 0) as billed_cost_usd,
     coalesce(sum(billed_cost), 0) as net_billed_cost_usd,
     cast(0 as decimal(20, 10)) as in_line_discount_usd,
-    cast(0 as decimal(20, 10)) as amortised_upfront_usd,
+    cast(0 as decimal(20, 10)) as amortized_upfront_usd,
     cast(0 as decimal(20, 10)) as savings_plan_offset_usd,
     cast(0 as bigint) as line_priced_in_other_currency_count,
     cast(0 as bigint) as net_value_count,

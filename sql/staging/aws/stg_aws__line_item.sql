@@ -41,14 +41,14 @@ classified as (
         and kind.is_of_training_plan = line.is_of_training_plan
 ),
 
-amortised as (
-    select *, cur_amortised_cost(false) as amortised_cost
+amortized as (
+    select *, cur_amortized_cost(false) as amortized_cost
     from classified
 ),
 
 costed as (
     select *, cur_list_cost() as list_cost, cur_effective_cost() as effective_cost, cur_billed_cost() as billed_cost
-    from amortised
+    from amortized
 )
 
 select
@@ -73,7 +73,7 @@ select
         as million_tokens,
     is_shared_usage, charge_kind_id,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
-    cast(amortised_cost as decimal(20, 10)) as amortised_cost_usd,
+    cast(amortized_cost as decimal(20, 10)) as amortized_cost_usd,
     cast(effective_cost as decimal(20, 10)) as effective_cost_usd, cast(billed_cost as decimal(20, 10)) as billed_cost_usd,
     tag_run_id, tag_owner, tag_team
 from costed
@@ -87,5 +87,5 @@ select
     service, usage_type, region_id, resource_id, instance_type, accelerator_family, accelerator_count, market,
     capacity_reservation_id, usage_started_at, usage_ended_at, usage_date, usage_quantity, normalized_units,
     commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage, focus_charge_kind_id() as charge_kind_id,
-    list_cost_usd, amortised_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team
+    list_cost_usd, amortized_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team
 from stg_aws__focus_line_item

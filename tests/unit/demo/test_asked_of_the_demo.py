@@ -140,7 +140,7 @@ def test_a_publication_without_a_mart_says_so(marts: Engine, published: Publicat
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("width", [80, 100])
 def test_a_comparison_fits_a_terminal(config: Path, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written to a terminal, of which colours are the sign; letters in bold take no room."""
+    """What is written to a terminal, of which colors are the sign; letters in bold take no room."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(width))
     result = CliRunner().invoke(app, ["compare", "--config", str(config)], catch_exceptions=False)
