@@ -1,7 +1,7 @@
 """One row per run, team's day or month, or day of idle machines whose cost is far from its own history.
 
 A run is held against the runs of its workload on its instance type that ended before it, a day against earlier days
-with a cost, a month against earlier months. Days and the newest month are not whole perhaps, so only more expensive ones count.
+with a cost, a month against earlier months. Days and the newest month may be incomplete, so only costlier ones count.
 """
 
 from __future__ import annotations

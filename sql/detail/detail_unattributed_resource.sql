@@ -21,8 +21,7 @@ select
     billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family, tagged_run_id,
     tagged_owner, tagged_team, likely_team, missing_evidence, first_date, last_date, accelerator_hours,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
-    count(*) over reason as reason_resource_count,
-    sum(accelerator_hours) over reason as reason_accelerator_hours,
-    sum(effective_cost_usd) over reason as reason_effective_cost_usd
+    count(*) over (partition by billing_currency, missing_evidence) as reason_resource_count,
+    sum(accelerator_hours) over (partition by billing_currency, missing_evidence) as reason_accelerator_hours,
+    sum(effective_cost_usd) over (partition by billing_currency, missing_evidence) as reason_effective_cost_usd
 from resource
-window reason as (partition by billing_currency, missing_evidence)

@@ -41,7 +41,6 @@ select
     billed_cost_per_epoch_usd, cost_per_checkpoint_usd, list_cost_per_checkpoint_usd,
     billed_cost_per_checkpoint_usd, cost_per_million_tokens_usd, list_cost_per_million_tokens_usd,
     billed_cost_per_million_tokens_usd, cost_per_reached_target_usd,
-    sum(run_count) over workload as workload_run_count,
-    sum(effective_cost_usd) over workload as workload_effective_cost_usd
+    sum(run_count) over (partition by workload_id, billing_currency) as workload_run_count,
+    sum(effective_cost_usd) over (partition by workload_id, billing_currency) as workload_effective_cost_usd
 from machine
-window workload as (partition by workload_id, billing_currency)

@@ -68,14 +68,13 @@ monthly as (
 running as (
     select
         *,
-        lag(effective_cost_usd) over one_value as previous_effective_cost_usd,
-        sum(accelerator_hours) over one_value as running_accelerator_hours,
-        case when count(list_cost_usd) over one_value = count(*) over one_value
-            then sum(list_cost_usd) over one_value end as running_list_cost_usd,
-        sum(effective_cost_usd) over one_value as running_effective_cost_usd,
-        sum(billed_cost_usd) over one_value as running_billed_cost_usd
+        lag(effective_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) as previous_effective_cost_usd,
+        sum(accelerator_hours) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_accelerator_hours,
+        case when count(list_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) = count(*) over (partition by billing_currency, dimension, dimension_value order by billing_month)
+            then sum(list_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) end as running_list_cost_usd,
+        sum(effective_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_effective_cost_usd,
+        sum(billed_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_billed_cost_usd
     from monthly
-    window one_value as (partition by billing_currency, dimension, dimension_value order by billing_month)
 )
 
 select

@@ -66,6 +66,8 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
     ],
 )
 def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: str) -> None:
+    # The environment of the tests would override it.
+    ledger.monkeypatch.delenv("TRAINLEDGER_WAREHOUSE__THREADS", raising=False)
     ledger.configure(old, new)
     assert re.search(rf"{re.escape(str(ledger.config))}.*{said}", ledger.refused(2))
 

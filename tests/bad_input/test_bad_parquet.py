@@ -47,7 +47,7 @@ def test_a_list_price_that_is_none_is_missing_and_told(ledger: Ledger, value: st
     ledger.respoil(with_value("pricing_public_on_demand_cost", float(value)))
     said = ledger.say("build")
     assert said.code == 0, said.err
-    assert f"raw/aws_cur_line_item {MONTH}" in said.err
+    assert f"aws_cur_line_item {MONTH}" in said.err
     costs = ledger.say("query", "select cast(effective_cost_usd as varchar) from mart_run_cost", "--csv").out
     assert costs.splitlines()[1:] == [COST_OF_THE_RUN]
 

@@ -124,7 +124,7 @@ def test_a_month_nobody_delivers_is_refused_in_words(company: Company, instance:
     assert not result.success
     (failed,) = [e for e in result.get_step_failure_events() if e.step_key == "bill"]
     said = failed.step_failure_data.user_failure_data.description
-    assert said == "No billing source delivers 2020-02; ask for a delivered month (2026-07, 2026-08)."
+    assert said == "No billing source delivers 2020-02; choose a delivered month (2026-07, 2026-08)."
 
 
 def test_a_failing_error_check_stops_what_is_below_and_the_publication(

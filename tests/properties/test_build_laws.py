@@ -74,13 +74,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def once(root: Path) -> Builder:
+def first_build(root: Path) -> Builder:
     return build_warehouse(deliver(root, "55.04", "20260801T000000Z-first"))
 
 
 @pytest.mark.slow
-def test_building_again_writes_no_file_and_no_version(root: Path, once: Builder) -> None:
-    before, versions, log = files(once), once.lake.versions(), commits(root)
+def test_building_again_writes_no_file_and_no_version(root: Path, first_build: Builder) -> None:
+    before, versions, log = files(first_build), first_build.lake.versions(), commits(root)
     again = build_warehouse(root / "trainledger.toml")
     assert files(again) == before
     assert {key: again.lake.versions()[key] for key in versions} == versions
@@ -93,14 +93,14 @@ def commits(root: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_building_elsewhere_gives_the_same_bytes(once: Builder, tmp_path: Path) -> None:
+def test_building_elsewhere_gives_the_same_bytes(first_build: Builder, tmp_path: Path) -> None:
     twin = build_warehouse(deliver(tmp_path, "55.04", "20260801T000000Z-first"))
-    assert files(twin) == files(once)
+    assert files(twin) == files(first_build)
 
 
 @pytest.mark.slow
-def test_restating_a_month_leaves_the_other_and_returns(root: Path, once: Builder) -> None:
-    before, june, july = current(once), current(once, JUNE), current(once, JULY)
+def test_restating_a_month_leaves_the_other_and_returns(root: Path, first_build: Builder) -> None:
+    before, june, july = current(first_build), current(first_build, JUNE), current(first_build, JULY)
     restated = build_warehouse(deliver(root, "49.536", "20260802T000000Z-second"))
     assert current(restated, JUNE) == june
     assert current(restated, JULY) != july

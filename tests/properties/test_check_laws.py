@@ -21,7 +21,7 @@ from support.ledgers import build_warehouse, open_tables
 from pipelines.demo.write import write_demo
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models import gate as gates
-from pipelines.models.catalog import GIVEN, Model, load_catalog
+from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.gate import ExpectationsGate
 from pipelines.models.statements import is_query
@@ -54,7 +54,7 @@ Warehouse = tuple[Lake, DuckDBEngine, ExpectationsGate]
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
     """The demo, built without Great Expectations, and an engine that holds all of its tables."""
     builder = build_warehouse(write_demo(tmp_path_factory.mktemp("demo")).config)
-    tables = {name for model in STORED for name in (model.name, *load_contract(model.key).reads)} - GIVEN
+    tables = {name for model in STORED for name in (model.name, *load_contract(model.key).reads)} - INPUT_TABLES
     with open_tables(builder, tables) as engine:
         assert isinstance(engine, DuckDBEngine)
         yield builder.lake, engine, ExpectationsGate(engine)

@@ -84,11 +84,11 @@ def test_the_command_tells_the_one_table_from_the_other(tmp_path: Path, capsys: 
         ),
         (
             "name,units_per_second,price_per_hour_usd,printed_usd_per_million\n",
-            "has no row below its header; write one a",
+            "has no row below its header; add one",
         ),
         (
             "name,units_per_second,price_per_hour_usd,printed_usd_per_million\na,0,1,1\n",
-            "line 2: units_per_second 0 is not a number",
+            "line 2: units_per_second 0 is not a positive number",
         ),
         (
             "name,units_per_second,price_per_hour_usd,printed_usd_per_million\na,1,,1\n",

@@ -237,5 +237,5 @@ def test_an_hour_that_does_not_exist_is_refused_by_its_row(shared_data: Path, tm
 def test_an_export_of_focus_0_5_is_refused_by_the_column_it_lacks(shared_data: Path, tmp_path: Path) -> None:
     path = shared_data / "billing/focus/validator_all_pass_0.5.csv"
     root = focus_export(tmp_path, {"f.csv": path.read_bytes()}, lines_of(path)[0], month="2023-06")
-    with pytest.raises(SourceError, match=r"f\.csv has no column charge_category; it is not a whole FOCUS export"):
+    with pytest.raises(SourceError, match=r"f\.csv has no column charge_category; it is not a complete FOCUS export"):
         stored(root, tmp_path / "raw")

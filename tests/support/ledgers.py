@@ -49,7 +49,7 @@ class LazyBuilder(Builder):
         with self.lake.lock():
             read_bill(self, planned, self._months)
             for read in RECORDS.values():
-                read(self)
+                read(self.warehouse)
 
     def bring(self, names: Collection[str]) -> None:
         """Build these tables and what they rest on, as far as they are not built yet."""

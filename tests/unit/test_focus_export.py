@@ -128,7 +128,7 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence(built_company: Company
         export(built_company.config, tmp_path, "2020-01")
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UsageError, match="file is a file; give --out a folder"):
+        with pytest.raises(UsageError, match="file is a file; choose a folder with --out"):
             export(built_company.config, out)
     unpublished = write_config(tmp_path, billing=built_company.export)
     with pytest.raises(UsageError, match="holds no publication yet; run `trainledger build` first"):
@@ -141,7 +141,7 @@ def test_a_month_whose_lines_are_gone_is_refused(built_company: Company, tmp_pat
     company.deliver(JULY, "99")
     for record in company.warehouse.glob(f"raw/*/{JULY}/*/delivery.json"):
         record.unlink()
-    with pytest.raises(SourceError, match="has replaced it; run `trainledger build` and ask again"):
+    with pytest.raises(SourceError, match="has replaced it; run `trainledger build` and try again"):
         export(company.config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -53,7 +53,7 @@ NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
         (
             '[notify]\nreports = ["trainig_cost"]',
             {},
-            "{config}: key 'notify.reports': there is no report 'trainig_cost'; choose of ",
+            "{config}: key 'notify.reports': there is no report 'trainig_cost'; choose from ",
         ),
     ],
 )

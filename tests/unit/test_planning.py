@@ -15,8 +15,8 @@ from pipelines.ingest.billing import raw
 from pipelines.ingest.billing.delivery import load
 from pipelines.models.publish import plan
 from pipelines.models.warehouse import Warehouse
+from pipelines.warehouse import storage_s3
 from pipelines.warehouse.storage_local import LocalStore
-from pipelines.warehouse.storage_s3 import S3Store
 from pipelines.warehouse.stores import open_store
 
 MONTHS = months_from("2025-11", 4)
@@ -115,11 +115,11 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     from botocore.httpsession import URLLib3Session
 
     sent: list[str] = []
-    send, make = URLLib3Session.send, S3Store._client
+    send, make = URLLib3Session.send, storage_s3.connect
     monkeypatch.setattr(
         URLLib3Session, "send", lambda self, request: sent.append(request.url.partition("?")[0]) or send(self, request)
     )
-    monkeypatch.setattr(S3Store, "_client", lambda self, *rest: sent.append("client") or make(self, *rest))
+    monkeypatch.setattr(storage_s3, "connect", lambda *rest, **more: sent.append("client") or make(*rest, **more))
     yield sent
 
 

@@ -145,5 +145,5 @@ def test_a_comparison_fits_a_terminal(config: Path, width: int, monkeypatch: pyt
     monkeypatch.setenv("COLUMNS", str(width))
     result = CliRunner().invoke(app, ["compare", "--config", str(config)], catch_exceptions=False)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", result.output).splitlines()
-    assert any(line.startswith("Advice:") for line in lines)
+    assert any(line.startswith("Recommendation:") for line in lines)
     assert [line for line in lines if len(line) > width] == []
