@@ -100,7 +100,7 @@ def test_accounts_apart_are_no_conflict(tmp_path: Path, case: str) -> None:
 def test_the_contract_comes_to_the_same(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It remains the last line of defense, where nobody looked before."""
     one, other = (CONFLICTS | APART)[case](tmp_path)
-    monkeypatch.setattr("support.ledgers.refuse_conflicts", lambda *_: None)
+    monkeypatch.setattr("pipelines.models.refresh.refuse_conflicts", lambda *_: None)
     config = configure(tmp_path, entry("one", one), entry("other", other))
     if case in CONFLICTS:
         with pytest.raises(CheckError, match=r"delivered by two sources .*one source one, other source other"):
