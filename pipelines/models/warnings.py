@@ -1,4 +1,4 @@
-"""A check that did not pass, as a sentence: what failed, how many rows, an example, who owns it and what to do."""
+"""A check that did not pass, as a sentence: what failed, how many rows, an example and the owner of the table."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ def test_the_dictionary_tells_every_column_of_every_mart() -> None:
     text = (ROOT / "docs" / "dictionary.md").read_text(encoding="utf-8")
     for part in text.split("\n## ")[1:]:
         mart = part.partition("\n")[0]
-        told = re.findall(r"^\| `(\w+)` \| [A-Z]", part, re.MULTILINE)
-        assert told == [column.name for column in load_contract(load_catalog()[mart].key).columns]
+        columns = re.findall(r"^\| `(\w+)` \| [A-Z]", part, re.MULTILINE)
+        assert columns == [column.name for column in load_contract(load_catalog()[mart].key).columns]
     assert text.count("\n## ") == len(load_catalog().public)
 
 

@@ -147,10 +147,10 @@ def test_words_focus_does_not_know_are_told_by_name_and_count(tmp_path: Path, fo
     lines = focus_lines([LINE, {**LINE, **ODD}, {**LINE, **ODD}], JUNE)
     content = packed(csv_text(lines)) if form == "csv.gz" else focus_parquet(lines)
     (raw,) = stored(focus_export(tmp_path, {f"f.{form}": content}, COLUMNS, month=JUNE), tmp_path / "raw")
-    told = " ".join(raw.warnings)
+    text = " ".join(raw.warnings)
     assert len(raw.warnings) == len(ODD)
     for name, word in ODD.items():
-        assert re.search(rf"2 values of {snake(name)} are not among [\w, -]+ \(most often '{word}'\)", told), told
+        assert re.search(rf"2 values of {snake(name)} are not among [\w, -]+ \(most often '{word}'\)", text), text
 
 
 def test_a_focus_file_under_a_manifest_without_columns_is_named(ledger: Ledger) -> None:

@@ -86,8 +86,8 @@ def test_one_run_in_two_sources(ledger: Ledger) -> None:
     assert answer.out.splitlines()[1:] == [f"good,{COST_OF_THE_RUN}", "good@again,"]
     (path,) = sorted((ledger.root / "warehouse/publications").glob("*.json"))[-1:]
     record = json.loads(path.read_text())
-    doubts = [row["warning"] for check in record["checks"] for row in check["sample"] if "warning" in row]
-    assert any("Run 'good' is recorded by the [[runs]] sources jobs and again" in doubt for doubt in doubts)
+    warnings = [row["warning"] for check in record["checks"] for row in check["sample"] if "warning" in row]
+    assert any("Run 'good' is recorded by the [[runs]] sources jobs and again" in warning for warning in warnings)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +190,9 @@ def test_what_is_odd_but_harmless_becomes_a_warning(ledger: Ledger) -> None:
     torn.write_bytes(torn.read_bytes() + b'{"event":"heartbeat","run_')
     assert ledger.say("build").code == 0
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
-    doubts = [row["warning"] for check in record["checks"] for row in check["sample"] if "warning" in row]
-    assert any("more.jsonl ends in the middle of line 3" in doubt for doubt in doubts)
-    assert any("unknown kind 'coffee_break'" in doubt for doubt in doubts)
+    warnings = [row["warning"] for check in record["checks"] for row in check["sample"] if "warning" in row]
+    assert any("more.jsonl ends in the middle of line 3" in warning for warning in warnings)
+    assert any("unknown kind 'coffee_break'" in warning for warning in warnings)
     answer = ledger.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
     assert answer.out.splitlines()[1:] == ["good,110.0800000000"]
 
