@@ -119,7 +119,11 @@ class Settings(BaseSettings):
 
 def load_settings(config: Path | None = None) -> Settings:
     """Settings from `config` (see `read_config`); a mistake names the file and the key."""
-    path, content = read_config(config)
+    return settings_from(*read_config(config))
+
+
+def settings_from(path: Path, content: dict[str, Any]) -> Settings:
+    """Settings from the content of the file at `path`, to which relative locations refer."""
     refuse_secrets(path, content)
     try:
         settings = Settings(**content)

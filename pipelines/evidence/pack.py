@@ -119,7 +119,7 @@ def _marts(warehouse: Warehouse, published: Publication) -> dict[str, bytes | Pa
     members: dict[str, bytes | Path] = {}
     for name, files in mart_files(warehouse, published.tables).items():
         rows = pl.read_parquet(files)
-        key = load_catalog()[name].key
+        key = load_catalog()[name.partition(".")[2]].key
         members[f"{key}.parquet"] = files[0] if len(files) == 1 else _as_one(rows)
         members[f"{key}.csv"] = csv_text(rows).encode()
     return members

@@ -264,7 +264,7 @@ class Builder:
             # A publication names no tables that are kept apart.
             files = self.lake.files(self.catalog[name].key, month)
         if not files:
-            raise CheckError(f"{key} has not been built yet; run `trainledger build`.")
+            raise CheckError(f"{key} has not been built yet; run `trainledger build`, or `migrate` after an upgrade.")
         return files
 
     def _resting_on(self, names: Collection[str]) -> set[str]:

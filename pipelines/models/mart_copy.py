@@ -55,7 +55,7 @@ def stage_copy(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) ->
     else:
         from pipelines.engine.duckdb import write_database
 
-        write_database(fresh, {qualified(name): files for name, files in mart_files(warehouse, tables).items()})
+        write_database(fresh, mart_files(warehouse, tables))
         written_bytes = fresh.stat().st_size
     record = {"slices": wanted, "written_bytes": written_bytes, "pseudonyms": warehouse.pseudonyms.seal}
     fresh.with_name(_RECORD).write_text(json.dumps(record), encoding="utf-8")

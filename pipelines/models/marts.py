@@ -23,17 +23,18 @@ def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
 
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
     for name, files in mart_files(warehouse, published.tables).items():
-        engine.view(qualified(name), files)
+        engine.view(name, files)
     engine.close_off()
     return engine
 
 
 def mart_files(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Path]]:
-    """The files of every public table of a publication, by its name."""
+    """The files of every public table of a publication, by its `schema.name`, whatever version built it."""
     return {
-        model.name: warehouse.lake.named_files(model.key, tables[model.key]["files"])
-        for model in load_catalog().public
-        if model.key in tables
+        f"{SCHEMAS[layer]}.{name}": warehouse.lake.named_files(key, table["files"])
+        for key, table in tables.items()
+        for layer, _, name in [key.partition("/")]
+        if layer in SCHEMAS
     }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipelines.models.catalog import load_catalog
+from pipelines.models.catalog import SCHEMAS, load_catalog
 from pipelines.models.contract import load_contract
 
 if TYPE_CHECKING:
@@ -55,13 +55,15 @@ MARTS = {
 def listed(engine: Engine, published: Publication, *, detail: bool = False) -> pl.DataFrame:
     """The public tables of a publication: subject, name, rows, what one row is and what it shows."""
     known = {name: (subject, meaning) for subject, marts in MARTS.items() for name, meaning in marts.items()}
+    present = {model.key for model in load_catalog().public}
     found = {}
-    for model in load_catalog().public:
-        if model.key in published.tables and (detail or model.layer == "marts"):
-            grain = load_contract(model.key).grain
-            subject, meaning = known.get(model.name, ("detail" if model.layer == "detail" else "other", grain))
-            count = engine.query(f"select count(*) from {model.name}").item()
-            found[model.name] = (subject, model.name, count, grain.removeprefix("one row per "), meaning)
+    for key in sorted(published.tables):
+        layer, _, name = key.partition("/")
+        if layer == "marts" or (detail and layer == "detail"):
+            grain = load_contract(key).grain if key in present else "not in this version"
+            subject, meaning = known.get(name, ("detail" if layer == "detail" else "other", grain))
+            count = engine.query(f"select count(*) from {SCHEMAS[layer]}.{name}").item()
+            found[name] = (subject, name, count, grain.removeprefix("one row per "), meaning)
     order = [*(name for name in known if name in found), *(name for name in found if name not in known)]
     columns = {"subject": pl.String, "mart": pl.String, "rows": pl.Int64, "one row per": pl.String, "shows": pl.String}
     return pl.DataFrame([found[name] for name in order], schema=columns, orient="row")

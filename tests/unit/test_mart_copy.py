@@ -13,7 +13,7 @@ from support.small_company import AUGUST, JULY, Company
 from pipelines.base.errors import CheckError
 from pipelines.config.settings import load_settings
 from pipelines.engine import duckdb as engine
-from pipelines.models.mart_copy import mart_files, qualified, stage_copy, write_copy
+from pipelines.models.mart_copy import mart_files, stage_copy, write_copy
 from pipelines.models.warehouse import Warehouse
 
 
@@ -34,9 +34,7 @@ def published(company: Company, place: Path) -> dict[str, list[tuple]]:
     warehouse = Warehouse(load_settings(company.config))
     publication = warehouse.lake.current()
     assert publication is not None
-    engine.write_database(
-        place, {qualified(n): files for n, files in mart_files(warehouse, publication.tables).items()}
-    )
+    engine.write_database(place, mart_files(warehouse, publication.tables))
     return held(place)
 
 

@@ -1,0 +1,1 @@
+"""Brings a configuration and a warehouse of an older version to this one: `trainledger migrate`."""

@@ -1,0 +1,125 @@
+"""The `trainledger migrate` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines.base.console import Console
+from pipelines.base.errors import CheckError
+from pipelines.config.file import find_config
+from pipelines.config.options import Config
+
+if TYPE_CHECKING:
+    from pipelines.config.settings import Settings
+    from pipelines.models.warehouse import Warehouse
+    from pipelines.warehouse.publication import Publication
+
+# What must stay as it was: a check of the bill, and one of what was made of it.
+_COMPARED = {
+    "marts/mart_invoice_reconciliation_monthly": (
+        ("payer_account_id", "billing_month", "invoice_id"),
+        ("billed_cost_usd", "ledger_cost_usd"),
+    ),
+    "marts/mart_run_cost": (("run_id",), ("effective_cost_usd", "billed_cost_usd")),
+}
+
+
+def migrate(
+    config: Config = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+) -> None:
+    """Rename old keys of the configuration, rebuild the warehouse and compare its totals with those before."""
+    migrate_warehouse(find_config(config).resolve(), Console(), dry_run=dry_run)
+
+
+def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
+    """Migrate the configuration at `path` and its warehouse.
+
+    Raises UsageError where the file cannot be rewritten safely, CheckError where a total changed; the publication from
+    before stays readable with `--as-of` in both cases.
+    """
+    from pipelines.config.rename import renamed_config
+    from pipelines.config.settings import settings_from
+    from pipelines.models.warehouse import Warehouse
+
+    renamed = renamed_config(path)
+    for sentence in renamed.changes:
+        console.say(f"{path.name}: {sentence}.")
+    settings = settings_from(path, renamed.content)
+    warehouse = Warehouse(settings)
+    before = warehouse.lake.current()
+    if dry_run:
+        _announce(warehouse, before, console)
+        return
+    if renamed.changes:
+        backup = path.with_name(f"{path.name}.bak")
+        backup.write_bytes(path.read_bytes())
+        path.write_text(renamed.text, encoding="utf-8")
+        console.say(f"The configuration as it was is in {backup}.")
+    _rebuild(settings, before, console)
+
+
+def _announce(warehouse: Warehouse, before: Publication | None, console: Console) -> None:
+    from pipelines.models.catalog import SCHEMAS, load_catalog
+    from pipelines.models.revision import code_revision
+
+    if before is None:
+        console.say("The warehouse holds no publication; `trainledger build` makes the first.")
+        return
+    if before.code_revision == code_revision():
+        console.say(f"Publication {before.number} is of this version; nothing is to be done.")
+        return
+    public = {model.key for model in load_catalog().public}
+    gone = [key for key in before.tables if key.partition("/")[0] in SCHEMAS and key not in public]
+    version = before.code_revision.partition("+")[0]
+    console.say(
+        f"Publication {before.number} is of version {version}. Every table would be built again and published "
+        f"as number {before.number + 1}; {len(gone)} public tables have other names then "
+        f"(CHANGELOG.md lists them). Publication {before.number} stays readable with --as-of."
+    )
+
+
+def _rebuild(settings: Settings, before: Publication | None, console: Console) -> None:
+    from pipelines.models.command import build_marts
+    from pipelines.models.warehouse import Warehouse
+
+    build_marts(settings, console)
+    warehouse = Warehouse(settings)
+    after = warehouse.lake.current()
+    if before is None or after is None or after.number == before.number:
+        return
+    changed = [sentence for key in _COMPARED for sentence in _differences(warehouse, key, before, after)]
+    if changed:
+        raise CheckError(
+            f"{len(changed)} totals differ from publication {before.number}, first: {changed[0]}. Look at "
+            "mart_restatement: a bill that was delivered again changes them, an upgrade alone does not."
+        )
+    console.say(
+        f"Every invoice and every run of publication {before.number} has the same totals in publication {after.number}."
+    )
+
+
+def _differences(warehouse: Warehouse, key: str, before: Publication, after: Publication) -> list[str]:
+    """One sentence per row and amount of a mart that is not as in the publication before."""
+    import polars as pl
+
+    ids, amounts = _COMPARED[key]
+    if not all(key in one.tables for one in (before, after)):
+        return []
+
+    def rows(published: Publication) -> pl.DataFrame:
+        files = warehouse.lake.named_files(key, published.tables[key]["files"])
+        frame = pl.concat([pl.read_parquet(file, columns=[*ids, *amounts]) for file in files])
+        return frame.group_by(ids).agg(pl.col(amounts).sum())
+
+    joined = rows(before).join(rows(after), on=ids, how="full", suffix="_after", nulls_equal=True, coalesce=True)
+    return [
+        f"{key.partition('/')[2]} {' '.join(str(row[name]) for name in ids)}: {amount} was {row[amount]} and is "
+        f"{row[amount + '_after']}"
+        for row in joined.sort(ids).iter_rows(named=True)
+        for amount in amounts
+        if row[amount] != row[amount + "_after"]
+    ]

@@ -1,0 +1,82 @@
+"""`trainledger migrate`: a warehouse that version 0.1.0 built, with keys of that version in its configuration.
+
+The company is the one of support/small_company.py: its GPU run costs 110.08 USD, its Trainium run 4 x 21.50.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+from support.commands import run_command
+
+from pipelines.base.parse import parse_json, parse_toml
+
+BUILT = Path(__file__).resolve().parents[1] / "support" / "warehouse-0.1.0.tar.xz"
+
+
+@pytest.fixture
+def old_company(tmp_path: Path) -> Path:
+    with tarfile.open(BUILT) as packed:
+        packed.extractall(tmp_path, filter="data")
+    return tmp_path / "trainledger.toml"
+
+
+def test_a_dry_run_names_what_would_change_and_changes_nothing(old_company, capsys):
+    before = {path: path.read_bytes() for path in sorted(old_company.parent.rglob("*")) if path.is_file()}
+    answer = run_command(capsys, "migrate", "--dry-run", "--config", str(old_company))
+    assert answer.code == 0
+    assert "key 'told_on' is now 'reported_on'" in answer.out
+    assert "Publication 1 is of version 0.1.0" in answer.out
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_keys_are_renamed_and_totals_and_earlier_publications_stay(old_company, capsys):
+    was = old_company.read_text()
+    assert "rename it" in run_command(capsys, "build", "--config", str(old_company)).err
+
+    answer = run_command(capsys, "migrate", "--config", str(old_company))
+    assert answer.code == 0, answer.err
+    assert "Every invoice and every run of publication 1 has the same totals in publication 2." in answer.out
+
+    # Comments and values are as they were.
+    now = old_company.read_text()
+    assert old_company.with_name("trainledger.toml.bak").read_text() == was
+    assert now == was.replace("told_on", "reported_on").replace("spike_run", "pilot_run").replace(
+        ".leans]", ".maturity]"
+    )
+    costs = "select run_id, round(effective_cost_usd, 2) as cost from mart_run_cost order by 1"
+    answer = run_command(capsys, "query", "--csv", costs, "--config", str(old_company))
+    assert answer.out.split() == ["run_id,cost", "gpu-1,110.08", "trn-1,86.00"]
+
+    # The publication from before stays readable under its own names.
+    record = old_company.parent / "warehouse/publications/000001.json"
+    moment = parse_json(record.read_bytes())["published_at"].replace(" ", "T")
+    old_table = "select count(*) as n from mart.mart_run_timeline"
+    answer = run_command(capsys, "query", "--as-of", moment, "--csv", old_table, "--config", str(old_company))
+    assert answer.out.startswith("n\n"), answer.err
+    refused = run_command(capsys, "query", "--csv", old_table, "--config", str(old_company))
+    assert "mart_run_timeline does not exist" in refused.err
+
+
+def test_a_total_that_changed_with_the_upgrade_is_named(old_company, capsys):
+    import polars as pl
+
+    (mart,) = (old_company.parent / "warehouse/tables/marts/mart_run_cost").glob("*.parquet")
+    rows = pl.read_parquet(mart)
+    more = pl.when(pl.col("run_id") == "gpu-1").then(pl.lit("110.09").cast(pl.Decimal(38, 10)))
+    rows.with_columns(more.otherwise(pl.col("billed_cost_usd")).alias("billed_cost_usd")).write_parquet(mart)
+    answer = run_command(capsys, "migrate", "--config", str(old_company))
+    assert answer.code == 1
+    assert "mart_run_cost gpu-1: billed_cost_usd was 110.09" in answer.err
+
+
+def test_a_key_that_is_also_in_a_value_is_left_to_its_owner(old_company, capsys):
+    text = old_company.read_text().replace('name = "llama-port"', 'name = "our told_on = never"')
+    old_company.write_text(text)
+    answer = run_command(capsys, "migrate", "--config", str(old_company))
+    assert answer.code == 2
+    assert "rename by hand" in answer.err
+    assert old_company.read_text() == text
+    assert parse_toml(text.encode())
