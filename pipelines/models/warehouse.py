@@ -44,7 +44,7 @@ class Warehouse:
 
     def as_published(self, publication: Publication) -> Warehouse:
         """The warehouse as a publication shows it: its versions of the tables, the deliveries it was made from."""
-        from pipelines.ingest.billing.published import PublishedBill
+        from pipelines.ingest.billing.raw import PublishedBill
 
         seen = copy(self)
         seen.lake = self.lake.as_published(publication)
