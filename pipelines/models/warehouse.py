@@ -30,9 +30,7 @@ class Warehouse:
     def __init__(self, settings: Settings):
         self.settings = settings
         options = settings.warehouse
-        self.store: Store = open_store(
-            options.location, endpoint_url=options.endpoint_url, region=options.region, profile=options.profile
-        )
+        self.store: Store = open_store(options.location, **options.reach)
         self.work = work_folder(options.location, options.endpoint_url)
         try:
             self.work.mkdir(parents=True, exist_ok=True)

@@ -199,7 +199,7 @@ class RunRows:
 
 def open_run_store(source: RunSource) -> Store:
     """The store of a run source."""
-    return open_store(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+    return open_store(source.location, **source.reach)
 
 
 def listed_state(source: RunSource) -> str:
