@@ -63,6 +63,7 @@ def connect(
 def requesting(where: str, permission: str) -> Iterator[None]:
     """Turn AWS's errors into SourceError with the permission or the fix; UnreachableError if a later try may work."""
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+    from botocore.parsers import ResponseParserError
 
     try:
         yield
@@ -75,7 +76,7 @@ def requesting(where: str, permission: str) -> Iterator[None]:
         raise UnreachableError(f"{where}: {permission} answered {code}; try again later.") from error
     except NoCredentialsError as error:
         raise SourceError(f"{where}: no AWS credentials found; set up a profile or an instance role.") from error
-    except BotoCoreError as error:
+    except (BotoCoreError, ResponseParserError) as error:
         fix = "check the network, the region and `endpoint_url`"
         raise UnreachableError(f"{where} did not answer {permission} ({sentence_of(error)}); {fix}.") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import Field, model_validator
 
@@ -14,12 +14,24 @@ SourceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Location = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$")]
 
 
+class Reach(TypedDict):
+    """The options of `S3Options` as keyword arguments."""
+
+    endpoint_url: str | None
+    region: str | None
+    profile: str | None
+
+
 class S3Options(Frozen):
     """How to reach an S3-compatible store; unset means the AWS default chain."""
 
     endpoint_url: str | None = None
     region: str | None = None
     profile: str | None = None
+
+    @property
+    def reach(self) -> Reach:
+        return {"endpoint_url": self.endpoint_url, "region": self.region, "profile": self.profile}
 
 
 class BillingSource(S3Options, Months):

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import secrets
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from pipelines.config.settings import BillingSource, Settings
-from pipelines.doctor.aws import ACTIVATION, DEFINITION, AwsExam
-from pipelines.doctor.billing import BillExam
-from pipelines.doctor.finding import Finding
-from pipelines.doctor.sources import (
-    examine_commitments,
-    examine_registrations,
-    examine_reservations,
-    examine_runs,
-    examine_warehouse,
+from pipelines.base.address import redacted
+from pipelines.config.settings import (
+    BillingSource,
+    CommitmentSource,
+    ProofSource,
+    ReservationSource,
+    RunSource,
+    Settings,
+    Warehouse,
 )
+from pipelines.doctor.aws import ACTIVATION, DEFINITION, examine_account, may_describe_capacity
+from pipelines.doctor.billing import BillExam
+from pipelines.doctor.finding import Finding, Stop, Subject, counted, until_stopped
+from pipelines.ingest.inventory.commitments import read_commitments
+from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
+from pipelines.ingest.inventory.reservations import read_reservations, reservation_files
+from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.models.warehouse import work_folder
+from pipelines.warehouse.publication import Publications
+from pipelines.warehouse.storage import Store
+from pipelines.warehouse.stores import open_store
 
 
 def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iterator[Finding]:
@@ -34,17 +45,18 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
         yield from bill.findings()
         why = _why_not_queried(source)
         if ask_aws or not why:
-            yield from AwsExam(source, tags, bill.kind).findings()
+            yield from examine_account(source, tags, bill.kind)
         else:
-            yield Finding(bill.subject, DEFINITION, "not checked", f"{why}; use --aws to query AWS.")
-            yield Finding(bill.subject, ACTIVATION, "not checked", f"{why}; use --aws to query AWS.")
+            for check in (DEFINITION, ACTIVATION):
+                yield Subject(f"billing {source.name}").unchecked(check, f"{why}; use --aws to query AWS.")
     if not settings.runs:
         yield Finding("configuration", "runs", "warn", "no [[runs]] source: nothing is joined to a run.")
     for source in settings.runs:
         yield from examine_runs(source)
     yield from examine_reservations(settings.reservations)
     yield from examine_registrations(settings.proof)
-    yield from examine_commitments(settings.commitments)
+    for source in settings.commitments:
+        yield from examine_commitments(source)
     yield from examine_warehouse(warehouse, now)
 
 
@@ -53,3 +65,114 @@ def _why_not_queried(source: BillingSource) -> str:
     if not source.location.startswith("s3://"):
         return "because the bill is a folder"
     return "because endpoint_url points to another store than AWS" if source.endpoint_url else ""
+
+
+@until_stopped
+def examine_runs(source: RunSource) -> Iterator[Finding]:
+    """A run source: reachable, of a kind that is read, and with something in it."""
+    subject = Subject(f"runs {source.name}")
+    with subject.trying("reachable", "s3:ListBucket", source.location):
+        store = open_store(source.location, **source.reach, hurried=True)
+        found = store.list()
+    yield subject.ok("reachable", f"{redacted(source.location)} holds {len(found):,} files.")
+    with subject.trying("kind"):
+        runs_fingerprint(source)
+    yield subject.ok("kind", f"{source.kind}.")
+    if not found:
+        yield subject.warn("newest file", "no run is recorded yet.")
+        return
+    newest = max(found, key=lambda item: item.modified_at)
+    yield subject.ok("newest file", f"{newest.key}, written {newest.modified_at:%Y-%m-%d %H:%M} UTC.")
+    with subject.trying("readable", "s3:GetObject", source.location):
+        store.read(newest.key)
+
+
+@until_stopped
+def examine_reservations(sources: Sequence[ReservationSource]) -> Iterator[Finding]:
+    """Sources of reserved capacity: their files, read as a build reads them, or the permission to ask AWS."""
+    readable = []
+    for source in sources:
+        findings = [*(_saved(source, source.location) if source.location else may_describe_capacity(source))]
+        yield from findings
+        if source.location and all(finding.status != "fail" for finding in findings):
+            readable.append(source)
+    if len(readable) > 1:
+        with Subject("reservations").trying("agree"):
+            read_reservations(readable)
+
+
+@until_stopped
+def _saved(source: ReservationSource, location: str) -> Iterator[Finding]:
+    subject = Subject(f"reservations {source.name}")
+    with subject.trying("reachable", "s3:ListBucket", location):
+        _, files, _ = reservation_files(source, hurried=True)
+    summary = f"{location} holds {counted(len(files), 'file')} of reservations."
+    yield subject.judged("reachable", summary, is_ok=bool(files))
+    with subject.trying("readable", "s3:GetObject", location):
+        read = read_reservations([source])
+    yield subject.ok("readable", f"{counted(read.table['reservation_id'].n_unique(), 'reservation')} found.")
+    yield from (subject.warn("warning", warning) for warning in read.warnings)
+
+
+@until_stopped
+def examine_registrations(source: ProofSource) -> Iterator[Finding]:
+    """The folder of pre-registrations, read as a build reads it, without those recorded before."""
+    if source.registrations is None:
+        return
+    subject = Subject("proof")
+    with subject.trying("readable", "s3:GetObject", source.registrations):
+        found = read_registrations(source, {})[REGISTRATION].height
+    summary = f"{source.registrations} holds {counted(found, 'registration')}."
+    yield subject.judged("readable", summary, is_ok=found > 0)
+
+
+@until_stopped
+def examine_commitments(source: CommitmentSource) -> Iterator[Finding]:
+    """A source of commitments, read as a build reads it."""
+    subject = Subject(f"commitments {source.name}")
+    with subject.trying("readable"):
+        held = read_commitments([source]).table.height
+    yield subject.ok("readable", f"{counted(held, 'commitment')} found.")
+
+
+@until_stopped
+def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
+    """The warehouse: its publication, and whether a build may write. On S3 a small object is written and removed."""
+    subject = Subject("warehouse")
+    with subject.trying("reachable", "s3:ListBucket", warehouse.location):
+        store = open_store(warehouse.location, **warehouse.reach, hurried=True)
+        is_new = not warehouse.location.startswith("s3://") and not Path(warehouse.location).exists()
+        published = None if is_new else Publications(store).newest()
+    yield subject.ok("reachable", f"{warehouse.location}.")
+    if published is None:
+        yield subject.warn("publication", "none yet; run `trainledger build`.")
+    else:
+        age = now - published.published_at.replace(tzinfo=None)
+        months = {delivery["billing_period"] for delivery in published.inputs.get("deliveries", ())}
+        summary = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC, {age.days} days ago"
+        yield subject.ok("publication", f"{summary}, {len(months)} billing months.")
+    if warehouse.location.startswith("s3://"):
+        yield from _probed(subject, store, warehouse.location)
+        return
+    # Nothing is created by a check: the nearest existing folder decides.
+    folder = next(path for path in (Path(warehouse.location), *Path(warehouse.location).parents) if path.exists())
+    if os.access(folder, os.W_OK | os.X_OK):
+        yield subject.ok("writable", f"{folder} is writable.")
+    else:
+        fix = "change its permissions, or choose another location"
+        yield subject.fail("writable", f"{folder} is not writable: {fix}.", 2)
+
+
+def _probed(subject: Subject, store: Store, location: str) -> Iterator[Finding]:
+    """Whether an object may be written, read and removed."""
+    probe = f"doctor-{secrets.token_hex(6)}.txt"
+    with subject.trying("writable", "s3:PutObject", location):
+        store.write(probe, b"written by trainledger doctor\n")
+    yield subject.ok("PutObject", "permitted.")
+    for name, step in (("GetObject", store.read), ("DeleteObject", store.delete)):
+        try:
+            with subject.trying("writable", f"s3:{name}", location):
+                step(probe)
+            yield subject.ok(name, "permitted.")
+        except Stop as stop:
+            yield stop.finding

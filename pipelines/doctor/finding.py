@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from functools import wraps
+from typing import Literal, ParamSpec
 
+from pipelines.base.aws import code_of
 from pipelines.base.errors import SourceError, TrainledgerError, UsageError
 
+P = ParamSpec("P")
 Status = Literal["ok", "warn", "fail", "not checked"]
 # Error codes of AWS and compatible stores for a missing permission.
 _DENIALS = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")
@@ -40,29 +44,71 @@ class Finding:
     exit_code: int = 0
 
 
+class Stop(Exception):
+    """A finding after which there is nothing left to examine."""
+
+    def __init__(self, finding: Finding):
+        self.finding = finding
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is examined, by its name in every finding."""
+
+    name: str
+
+    def ok(self, check: str, message: str) -> Finding:
+        return Finding(self.name, check, "ok", message)
+
+    def warn(self, check: str, message: str) -> Finding:
+        return Finding(self.name, check, "warn", message)
+
+    def judged(self, check: str, message: str, *, is_ok: bool) -> Finding:
+        return self.ok(check, message) if is_ok else self.warn(check, message)
+
+    def unchecked(self, check: str, message: str) -> Finding:
+        return Finding(self.name, check, "not checked", message)
+
+    def fail(self, check: str, message: str, exit_code: int = 1) -> Finding:
+        return Finding(self.name, check, "fail", message, exit_code)
+
+    @contextmanager
+    def trying(self, check: str, action: str = "", location: str = "") -> Iterator[None]:
+        """Stop with a failed check where a step raises; a missing permission is named by S3 action and location."""
+        try:
+            yield
+        except TrainledgerError as error:
+            message = str(error)
+            if action and is_denied(error):
+                bucket, _, prefix = location.removeprefix("s3://").rstrip("/").partition("/")
+                below = f"{bucket}/{prefix}/*" if prefix else f"{bucket}/*"
+                message = denied(action, f"arn:aws:s3:::{bucket if action == 's3:ListBucket' else below}")
+            code = error.exit_code if isinstance(error, SourceError | UsageError) else 1
+            raise Stop(self.fail(check, message, code)) from error
+
+
+def until_stopped(examine: Callable[P, Iterator[Finding]]) -> Callable[P, Iterator[Finding]]:
+    """The findings of an examination up to and with the one that stops it."""
+
+    @wraps(examine)
+    def findings(*args: P.args, **kwargs: P.kwargs) -> Iterator[Finding]:
+        try:
+            yield from examine(*args, **kwargs)
+        except Stop as stop:
+            yield stop.finding
+
+    return findings
+
+
 def exit_code(findings: Iterable[Finding]) -> int:
     """2 for a mistake in the configuration, else 3 for a source that cannot be read, else 1 for another failure."""
     codes = {finding.exit_code for finding in findings if finding.status == "fail"}
     return next((code for code in (2, 3, 1) if code in codes), 0)
 
 
-def failed(subject: str, check: str, error: TrainledgerError, permission: tuple[str, str] | None = None) -> Finding:
-    """A check that ended in an error; a missing permission is named as (action, resource)."""
-    message = str(error)
-    if permission and is_denied(error.__cause__):
-        message = denied(*permission)
-    code = error.exit_code if isinstance(error, SourceError | UsageError) else 1
-    return Finding(subject, check, "fail", message, code)
-
-
-def is_denied(error: BaseException | None) -> bool:
-    """Whether AWS denied a permission."""
-    return code_of(error) in _DENIALS
-
-
-def code_of(error: BaseException | None) -> str:
-    """The error code of AWS; empty when it did not answer."""
-    return getattr(error, "response", {}).get("Error", {}).get("Code", "")
+def is_denied(error: TrainledgerError) -> bool:
+    """Whether an error comes from a permission that AWS denied."""
+    return isinstance(error.__cause__, Exception) and code_of(error.__cause__) in _DENIALS
 
 
 def denied(action: str, resource: str) -> str:
@@ -71,11 +117,6 @@ def denied(action: str, resource: str) -> str:
     return f"{action} on {resource} is denied: add it with {POLICY}."
 
 
-def bucket_arn(location: str) -> str:
-    """The bucket of an s3:// location."""
-    return f"arn:aws:s3:::{location.removeprefix('s3://').partition('/')[0]}"
-
-
-def object_arn(location: str) -> str:
-    """Everything below an s3:// location."""
-    return f"arn:aws:s3:::{location.removeprefix('s3://').rstrip('/')}/*"
+def counted(count: int, thing: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -139,7 +139,7 @@ def _unlike(file: Mapping[str, Any], store: Store) -> list[str]:
 
 
 def _store(source: BillingSource) -> Store:
-    return open_store(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+    return open_store(source.location, **source.reach)
 
 
 def recorded_sources(inputs: Mapping[str, Any], settings: Settings | None) -> tuple[BillingSource, ...]:

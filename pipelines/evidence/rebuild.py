@@ -19,7 +19,7 @@ from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, recorded_sources, refuse_changed
 from pipelines.evidence.pack import BEFORE, PUBLICATION, record_member
 from pipelines.ingest.billing.delivery import RECORD, load
-from pipelines.ingest.billing.published import PublishedBill
+from pipelines.ingest.billing.raw import PublishedBill
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
 from pipelines.models.catalog import WRITTEN_RAW

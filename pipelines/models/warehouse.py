@@ -30,9 +30,7 @@ class Warehouse:
     def __init__(self, settings: Settings):
         self.settings = settings
         options = settings.warehouse
-        self.store: Store = open_store(
-            options.location, endpoint_url=options.endpoint_url, region=options.region, profile=options.profile
-        )
+        self.store: Store = open_store(options.location, **options.reach)
         self.work = work_folder(options.location, options.endpoint_url)
         try:
             self.work.mkdir(parents=True, exist_ok=True)
@@ -44,7 +42,7 @@ class Warehouse:
 
     def as_published(self, publication: Publication) -> Warehouse:
         """The warehouse as a publication shows it: its versions of the tables, the deliveries it was made from."""
-        from pipelines.ingest.billing.published import PublishedBill
+        from pipelines.ingest.billing.raw import PublishedBill
 
         seen = copy(self)
         seen.lake = self.lake.as_published(publication)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pipelines.config.settings import RunSource, Settings
 from pipelines.exports.dictionary import pages
-from pipelines.ingest.inventory.reservation import SCHEMA
-from pipelines.ingest.runs.event_fields import FIELDS
+from pipelines.ingest.inventory.reservations import SCHEMA
+from pipelines.ingest.runs.event import FIELDS
 from pipelines.ingest.runs.merge import NEARNESS
 from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import load_catalog

@@ -15,7 +15,7 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.billing.columns import CUR, LISTS, ColumnList
 from pipelines.ingest.inventory.commitments import SCHEMA as COMMITMENT_SCHEMA
 from pipelines.ingest.inventory.registrations import SCHEMAS as PROOF_SCHEMAS
-from pipelines.ingest.inventory.reservation import SCHEMA as RESERVATION_SCHEMA
+from pipelines.ingest.inventory.reservations import SCHEMA as RESERVATION_SCHEMA
 from pipelines.ingest.runs.records import SCHEMAS
 from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.catalog import (

@@ -12,8 +12,7 @@ from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.billing import exports
 from pipelines.ingest.billing.columns import CUR
-from pipelines.ingest.billing.published import PublishedBill
-from pipelines.ingest.billing.raw import RawBill
+from pipelines.ingest.billing.raw import PublishedBill, RawBill
 from pipelines.warehouse.storage_local import LocalStore
 
 JULY, AUGUST = "2026-07", "2026-08"

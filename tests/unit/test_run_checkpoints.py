@@ -15,7 +15,7 @@ import pytest
 
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import RunSource
-from pipelines.ingest.runs.checkpoint_marker import Folder, judged
+from pipelines.ingest.runs.checkpoints import Folder, judged
 from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_all, read_runs
 from pipelines.warehouse.storage import Object

@@ -111,7 +111,7 @@ def detect_kind(columns: Sequence[str]) -> Kind | None:
 
 def _store(source: BillingSource, stores: Stores | None) -> Store:
     stores = stores or Stores()
-    return stores.open(source.location, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile)
+    return stores.open(source.location, **source.reach)
 
 
 def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:

@@ -2,18 +2,167 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.amounts import read_amounts, unlisted_values
-from pipelines.ingest.billing.columns import ColumnList, Delivered, Layout, RawFile, TagKey
+from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, Layout, RawFile, TagKey
 from pipelines.ingest.billing.repeats import repeated_in_parquet
 from pipelines.ingest.billing.unpack import Allowance
+from pipelines.ingest.billing.values import CALENDAR
+
+# Its functions are made when it is imported, so a type checker does not know them.
+pc: Any = pyarrow.compute
+
+_BATCH_ROWS = 1 << 18
+_TOO_MUCH = 1e10
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
+_KINDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "a time of the years 1 to 9999"}
+
+
+def read_amounts(
+    file: pq.ParquetFile, columns: tuple[Delivered, ...], found: Layout, listed: ColumnList, where: str
+) -> tuple[Decimal, list[str]]:
+    """The billed total, to 10 places a line, and a warning for each column with values read as missing.
+
+    SourceError, by row and column, for a value no bill can hold.
+    """
+    total, warnings = Decimal(0), []
+    for column in listed.columns:
+        for source in found.sources[column.name]:
+            name = columns[source.position].name
+            is_filled = column.name in listed.filled
+            if column.type not in _KINDS or source.key is not None or (_is_empty(file, name) and not is_filled):
+                continue
+            unread, first, row = 0, "", 1
+            for values in _batches(file, name):
+                if is_filled and values.null_count:
+                    at = row + pc.index(values.is_null(), True).as_py()
+                    raise SourceError(
+                        f"{where}, row {at}, column {name}: the amount is missing; have it delivered again."
+                    )
+                bad = _no_amounts(values) if column.type == MONEY else _no_times(values)
+                if bad is not None and bad.true_count:
+                    at = pc.index(bad, True).as_py()
+                    if column.refuses or column.type != MONEY:
+                        raise _refused(column, name, values[at], where, row + at)
+                    first = first or f"first {_shown(values[at])} in row {row + at}"
+                    unread += bad.true_count
+                if column.name == listed.billed:
+                    total += _total(values)
+                row += len(values)
+            if unread:
+                warnings.append(
+                    f"{unread} values of {name} are not {_KINDS[column.type]} ({first}) and are read as missing."
+                )
+    return total, warnings
+
+
+def _batches(file: pq.ParquetFile, name: str) -> Iterator[pa.Array]:
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[name]):
+        values = batch.column(0)
+        yield values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _is_empty(file: pq.ParquetFile, name: str) -> bool:
+    """Whether the column is empty by the file's statistics; most columns of a bill are."""
+    facts = file.metadata
+    leaf = next(at for at in range(facts.num_columns) if file.schema.column(at).path == name)
+    for number in range(facts.num_row_groups):
+        group = facts.row_group(number)
+        statistics = group.column(leaf).statistics
+        if statistics is None or statistics.null_count != group.num_rows:
+            return False
+    return True
+
+
+def _no_amounts(values: pa.Array) -> pa.Array | None:
+    """A mask of those that are NaN, infinite or too large; None where none can be."""
+    kind = values.type
+    if pa.types.is_decimal(kind) and kind.scale <= 10 and kind.precision - kind.scale <= 10:
+        return None
+    return pc.invert(pc.less(pc.abs(values.cast(pa.float64(), safe=False)), _TOO_MUCH))
+
+
+def _no_times(values: pa.Array) -> pa.Array | None:
+    """A mask of those outside the calendar; None where none can be."""
+    kind = values.type
+    if pa.types.is_date32(kind):
+        values, steps = values.cast(pa.timestamp("s"), safe=False), 1
+    elif pa.types.is_date64(kind):
+        steps = 1000
+    elif kind.unit in _PER_SECOND:
+        steps = _PER_SECOND[kind.unit]
+    else:
+        return None
+    passed = values.view(pa.int64())
+    first, last = (end * steps for end in CALENDAR)
+    return pc.or_(pc.less(passed, first), pc.greater_equal(passed, last))
+
+
+def _total(costs: pa.Array) -> Decimal:
+    if pa.types.is_floating(costs.type):
+        costs = costs.cast(pa.float64())
+    exact = pl.Series(values=costs).cast(pl.Decimal(20, 10), strict=False)
+    return Decimal(exact.cast(pl.Decimal(38, 10)).sum() or 0)
+
+
+def _refused(column: Column, name: str, value: pa.Scalar, where: str, row: int) -> SourceError:
+    return SourceError(
+        f"{where}, row {row}, column {name}: {_shown(value)} is not {_KINDS[column.type]}; have the file delivered "
+        "again."
+    )
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        return str(value.as_py())
+    except (OverflowError, ValueError):
+        # Outside of Python's calendar.
+        return f"{value.cast(pa.int64()).as_py()} {value.type}"
+
+
+class ListedValues:
+    """Counts the values of columns that allow only some."""
+
+    def __init__(self, listed: ColumnList):
+        self._allowed = {name: (None, "", *values) for name, values in listed.allowed}
+        self._unknown: dict[str, Counter[str]] = {}
+
+    def count(self, name: str, values: pa.Array) -> None:
+        """Count the values of a normalized column that are not allowed."""
+        for met in values.value_counts().to_pylist() if name in self._allowed else ():
+            if met["values"] not in self._allowed[name]:
+                self._unknown.setdefault(name, Counter())[met["values"]] += met["counts"]
+
+    def warnings(self) -> list[str]:
+        """A sentence for each column, with its most frequent unknown value."""
+        return [
+            f"{unknown.total()} values of {name} are not among {', '.join(filter(None, self._allowed[name]))} (most "
+            f"often {unknown.most_common(1)[0][0][:80]!r}); these lines are classified by their other columns."
+            for name, unknown in self._unknown.items()
+        ]
+
+
+def unlisted_values(stored: Path, columns: tuple[Delivered, ...], found: Layout, listed: ColumnList) -> list[str]:
+    """The warnings of a Parquet file about values that are not allowed."""
+    listed_values = ListedValues(listed)
+    for name, _ in listed.allowed:
+        for source in found.sources[name][:1]:
+            column = columns[source.position].name
+            with pq.ParquetFile(stored, read_dictionary=[column]) as file:
+                for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
+                    listed_values.count(name, batch.column(0).cast(pa.string()))
+    return listed_values.warnings()
+
 
 _BATCH_ROWS = 1 << 18
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from pipelines.base.sql import identifier, quoted
 from pipelines.ingest.billing.columns import CUR, MONEY, Column, ColumnList, Delivered, RawFile, Source, TagKey
 from pipelines.ingest.billing.delivery import RawDelivery
-from pipelines.ingest.billing.tag_json import tag_json
-from pipelines.ingest.billing.tags import FALLBACKS, lookups, spellings
+from pipelines.ingest.billing.tags import FALLBACKS, lookups, spellings, tag_json
 
 # Arrow's floats of less than 64 bits: cast straight to a decimal, an engine rounds in their few digits.
 _SHORT = ("float", "halffloat")

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
-from pipelines.ingest.billing.amounts import ListedValues
 from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, Source, TagKey, snake
 from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
+from pipelines.ingest.billing.parquet import ListedValues
 from pipelines.ingest.billing.repeats import Identities, repeated_in_csv
 from pipelines.ingest.billing.unpack import Allowance, read_header, unpacked
 

@@ -32,8 +32,7 @@ def saved_files(
     location = str(source.location)
     folder, _, name = location.rstrip("/").rpartition("/")
     is_file = name.endswith(suffixes)
-    reach = {"endpoint_url": source.endpoint_url, "region": source.region, "profile": source.profile}
-    store = open_store(folder if is_file else location, **reach, hurried=hurried)
+    store = open_store(folder if is_file else location, **source.reach, hurried=hurried)
     listed = [item for item in store.list(name) if item.key == name] if is_file else store.list()
     if is_file and not listed:
         raise SourceError(f"{location} does not exist; check `location` of [[{section}]] {source.name}.")

@@ -145,9 +145,7 @@ def _table(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 def _store(source: ProofSource) -> Store:
     assert source.registrations is not None
-    return open_store(
-        source.registrations, endpoint_url=source.endpoint_url, region=source.region, profile=source.profile
-    )
+    return open_store(source.registrations, **source.reach)
 
 
 def _files(source: ProofSource) -> Iterator[tuple[str, File]]:

@@ -9,29 +9,225 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import polars as pl
 
+from pipelines.base import resources
 from pipelines.base.aws import code_of, requesting
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import ReservationSource
 from pipelines.ingest.inventory.answers import (
+    Entry,
     amount,
     client_of,
     count,
+    entries,
     moment,
     saved_answer,
     saved_files,
     saved_text,
     source_digest,
+    text,
 )
-from pipelines.ingest.inventory.reservation import KINDS, LONGEST, ODCR, SCHEMA, Reservation
-from pipelines.ingest.inventory.reservation_answer import reservation_id, reservations_in
 from pipelines.warehouse.storage import Object, Store
+
+ODCR, BLOCK, PLAN = KINDS = ("odcr", "capacity_block", "training_plan")
+# AWS sells blocks and plans for half a year at most; every hour of one becomes a row.
+LONGEST = timedelta(days=1100)
+_AT = pl.Datetime("ms")
+# The states of EC2's CapacityReservationState and CapacityBlockResourceState and SageMaker's TrainingPlanStatus
+# (service models of botocore, 2026-11), in lower case.
+_STATES = frozenset(
+    {"active", "assessing", "cancelled", "cancelling", "delayed", "expired", "failed", "payment-failed",
+     "payment-pending", "pending", "scheduled", "unavailable", "unsupported"}
+)  # fmt: skip
+
+# Times are naive UTC. A training plan may hold several capacities with windows of their own: one part each.
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    **dict.fromkeys(("source_name", "reservation_id"), pl.String),
+    "part_no": pl.Int64,
+    **dict.fromkeys(("reservation_kind", "account_id", "region_id", "instance_type"), pl.String),
+    "instance_count": pl.Int64,
+    "started_at": _AT,
+    "ended_at": _AT,
+    "ultraserver_type": pl.String,
+    "upfront_fee": pl.Decimal(20, 10),
+    "currency": pl.String,
+    "state": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """One reservation, or one part of it, in one answer; `where` is the address of the entry.
+
+    `is_detail`: an answer that only adds to DescribeCapacityReservations' answer about the same reservation.
+    """
+
+    where: str
+    reservation_id: str
+    reservation_kind: str
+    part_no: int = 1
+    source_name: str = ""
+    account_id: str | None = None
+    region_id: str | None = None
+    instance_type: str | None = None
+    instance_count: int | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    ultraserver_type: str | None = None
+    upfront_fee: Decimal | None = None
+    currency: str | None = None
+    state: str | None = None
+    is_detail: bool = False
+
+    @property
+    def duration(self) -> timedelta | None:
+        """The length of the window; None while it is open."""
+        return self.ended_at - self.started_at if self.started_at and self.ended_at else None
+
+    @property
+    def window(self) -> tuple[datetime | None, datetime | None]:
+        return self.started_at, self.ended_at
+
+    def warnings(self) -> Iterator[str]:
+        """One sentence for each unexpected value."""
+        name = f"{self.where}: {self.reservation_id}"
+        if self.state is not None and self.state.lower() not in _STATES:
+            yield f"{name} has the unknown state {self.state[:80]!r}; it counts as any other."
+        if self.instance_count == 0:
+            yield f"{name} has 0 instances; their number is read as unknown."
+        if self.instance_type is not None and not _is_known(self.instance_type, self.reservation_kind):
+            yield (
+                f"{name} has the instance type {self.instance_type[:80]!r}, which is not in ref_instance_type.csv; "
+                "check its spelling."
+            )
+        if self.reservation_kind != ODCR and self.duration is None:
+            yield f"{name} has no window; its fee is spread over the hours on the bill."
+
+
+def _is_known(instance_type: str, kind: str) -> bool:
+    """Whether a type is listed, or of a family without accelerators, which an ODCR may be of."""
+    plain = instance_type.removeprefix("ml.")
+    family, dot, size = plain.partition(".")
+    if plain in _accelerated() or kind != ODCR or not (family and dot and size):
+        return plain in _accelerated()
+    return family not in {known.partition(".")[0] for known in _accelerated()}
+
+
+@cache
+def _accelerated() -> frozenset[str]:
+    with (resources.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
+        return frozenset(row["instance_type"] for row in csv.DictReader(listed))
+
+
+_TYPES = {"default": ODCR, "capacity-block": BLOCK}
+_EC2_ID = re.compile(r"cr-[0-9a-z]+")
+_PLAN_ARN = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):(\d+):training-plan/[A-Za-z0-9-]+")
+_SHAPES = "CapacityReservations, CapacityBlocks, TrainingPlanSummaries or TrainingPlanArn"
+
+
+def reservations_in(answer: Any, where: str) -> Iterator[Reservation]:
+    """The reservations of one answer; SourceError naming `where` and the field at fault."""
+    if not isinstance(answer, Mapping):
+        raise SourceError(f"{where} is not a JSON object; save an answer with {_SHAPES}.")
+    readers = {"CapacityReservations": _reservation, "CapacityBlocks": _block, "TrainingPlanSummaries": _plan}
+    known = [name for name in readers if name in answer]
+    if "TrainingPlanArn" in answer:
+        yield from _plan(answer, where)
+    elif not known:
+        raise SourceError(f"{where} has none of {_SHAPES}; save the answer of one of those calls.")
+    for name in known:
+        for place, entry in entries(answer, name, where):
+            yield from readers[name](entry, place)
+
+
+def reservation_id(value: Any, kind: str, where: str) -> str:
+    """An id as the bill names it: cr-… of EC2, the whole ARN of a training plan."""
+    found = (_PLAN_ARN if kind == PLAN else _EC2_ID).search(str(value or ""))
+    if not found:
+        form = "the ARN of a training plan" if kind == PLAN else "cr-…"
+        raise SourceError(f"{where} has the id {str(value)[:80]!r}; write {form}.")
+    return found[0]
+
+
+def _reservation(entry: Entry, where: str) -> Iterator[Reservation]:
+    kind = _TYPES.get(entry.get("ReservationType") or "default")
+    if kind is None:
+        known = " and ".join(_TYPES)
+        raise SourceError(f"{where} has ReservationType {str(entry['ReservationType'])[:80]!r}; {known} are supported.")
+    began = "StartDate" if entry.get("StartDate") else "CreateDate"
+    yield Reservation(
+        where=where,
+        reservation_id=reservation_id(entry.get("CapacityReservationId"), kind, where),
+        reservation_kind=kind,
+        account_id=text(entry, "OwnerId"),
+        region_id=_region(entry),
+        instance_type=text(entry, "InstanceType"),
+        instance_count=count(entry, "TotalInstanceCount", where),
+        started_at=moment(entry, began, where),
+        ended_at=moment(entry, "EndDate", where),
+        state=text(entry, "State"),
+    )
+
+
+def _block(entry: Entry, where: str) -> Iterator[Reservation]:
+    """The reservations of a block: their window and UltraServer; type and count come from the other answer."""
+    for held in entry.get("CapacityReservationIds") or ():
+        yield Reservation(
+            where=where,
+            reservation_id=reservation_id(held, BLOCK, where),
+            reservation_kind=BLOCK,
+            region_id=_region(entry),
+            started_at=moment(entry, "StartDate", where),
+            ended_at=moment(entry, "EndDate", where),
+            ultraserver_type=text(entry, "UltraserverType"),
+            state=text(entry, "State"),
+            is_detail=True,
+        )
+
+
+def _plan(entry: Entry, where: str) -> Iterator[Reservation]:
+    """A training plan: a part for each capacity it reserves, the fee of the whole on the first."""
+    arn = reservation_id(entry.get("TrainingPlanArn"), PLAN, where)
+    _, _, _, region, account, _ = arn.split(":", 5)
+    parts = []
+    for capacity in entry.get("ReservedCapacitySummaries") or ({},):
+        # A capacity without a window of its own has the plan's.
+        part = {**entry, **{name: value for name, value in capacity.items() if value is not None}}
+        parts.append(
+            Reservation(
+                where=where,
+                reservation_id=arn,
+                reservation_kind=PLAN,
+                account_id=account,
+                region_id=region,
+                instance_type=text(part, "InstanceType"),
+                instance_count=count(part, "TotalInstanceCount", where),
+                started_at=moment(part, "StartTime", where),
+                ended_at=moment(part, "EndTime", where),
+                ultraserver_type=text(part, "UltraServerType"),
+                state=text(entry, "Status"),
+            )
+        )
+    fee, currency = amount(entry, "UpfrontFee", where), text(entry, "CurrencyCode")
+    for number, part in enumerate(sorted(parts, key=lambda part: (str(part.started_at), str(part.instance_type))), 1):
+        first = {"upfront_fee": fee, "currency": currency} if number == 1 else {}
+        yield Reservation(**{**part.__dict__, "part_no": number, **first})
+
+
+def _region(entry: Entry) -> str | None:
+    arn = str(entry.get("CapacityReservationArn") or "").split(":")
+    zone = str(entry.get("AvailabilityZone") or "")
+    return (arn[3] if len(arn) > 5 else None) or re.sub(r"[a-z]$", "", zone) or None
+
 
 SUFFIXES = (".json", ".csv")
 _COLUMNS = tuple(name for name in SCHEMA if name != "source_name")

@@ -7,14 +7,15 @@ when its upload began. A listing has sizes and times, but no machines, no epochs
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cache
 
 from pipelines.base.errors import UsageError
+from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.checkpoint_marker import Folder, Verdict, judged
-from pipelines.ingest.runs.clean import utc
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, listed_state, open_run_store
+from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, listed_state, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
 
 state = listed_state
@@ -122,3 +123,151 @@ def _checkpoint(save: Folder, verdict: Verdict, following: Verdict | None, store
         "is_resumable": verdict.is_resumable,
         "is_complete": verdict.is_complete,
     }
+
+
+# A trial of a Neuron precompile runs at most this far (facts training-runs 1.9).
+_TRIAL_STEPS = 10
+# `done` of an asynchronous save is written as the next one begins, within the precision of a listing.
+_AT_ONCE = timedelta(seconds=5)
+_MULTIPART = re.compile(r'"?[0-9a-f]{32}-\d+"?')
+_OPTIMIZER = ("optimizer", "global_step", "rng_state", "scheduler")
+Read = Callable[[str], bytes]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder or file that holds a save: its objects, and all objects of the listing by key."""
+
+    key: str
+    step: int | None
+    objects: tuple[Object, ...]
+    listing: Mapping[str, Object]
+
+    @property
+    def run_folder(self) -> str:
+        return self.key.rpartition("/")[0]
+
+    @property
+    def newest_at(self) -> datetime:
+        """When the last of its objects was written."""
+        return max(item.modified_at for item in self.objects)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its objects."""
+        return sum(item.size for item in self.objects)
+
+    def inner(self, name: str) -> Object | None:
+        """An object of the save by its name."""
+        return next((item for item in self.objects if item.key == f"{self.key}/{name}"), None)
+
+    def tracker(self, name: str) -> Object | None:
+        """A tracker file next to the save."""
+        return self.listing.get(f"{self.run_folder}/{name}".lstrip("/"))
+
+    def is_unfinished(self) -> bool:
+        """Whether NeMo's marker of an unfinished save is there."""
+        marks = tuple(f"{name}-unfinished" for name in (self.key, self.key.removesuffix(".ckpt")))
+        return any(key in marks or key.startswith(tuple(f"{mark}/" for mark in marks)) for key in self.listing)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a save is complete, since when, and by which file."""
+
+    is_complete: bool
+    # When the last shard was written; of a multipart upload a listing shows when it began.
+    shards_at: datetime
+    is_resumable: bool = True
+    # When the marker was written, never before the shards; None without a marker.
+    marked_at: datetime | None = None
+    # When the save began, where a file records it.
+    saving_at: datetime | None = None
+    planned_steps: int | None = None
+    warning: str | None = None
+    byte_count: int = 0
+
+    def is_dummy(self, furthest: int) -> bool:
+        """Whether neuron_parallel_compile left it: it is empty, or a trial's few steps of a longer run."""
+        is_trial = self.planned_steps is not None and self.planned_steps <= _TRIAL_STEPS < furthest
+        return is_trial or (self.is_complete and self.byte_count == 0)
+
+    def is_async(self, following: Verdict | None) -> bool:
+        """Whether NxD's `done` waited for the next save to begin."""
+        if following is None or following.saving_at is None or self.marked_at is None:
+            return False
+        return self.marked_at >= following.saving_at - _AT_ONCE
+
+
+def judged(folder: Folder, read: Read) -> Verdict:
+    """The verdict on one save, by the rule of the framework that wrote it; `read` gives the content of a key."""
+    name = folder.key.rpartition("/")[2]
+    if folder.inner("trainer_state.json"):
+        return _by_trainer_state(folder, read)
+    if folder.inner("done") or folder.inner("checkpoint"):
+        return _by_file(folder, "done")
+    for prefix, tracker in (("iter_", "latest_checkpointed_iteration.txt"), ("global_step", "latest")):
+        if name.startswith(prefix) and (found := folder.tracker(tracker)):
+            return _by_tracker(folder, found, read)
+    if not folder.inner(".metadata"):
+        if folder.inner("model.safetensors.index.json"):
+            return replace(_by_file(folder, "model.safetensors.index.json"), is_resumable=False)
+        if name.startswith("checkpoint-"):
+            return _by_file(folder, "trainer_state.json")
+        if "step=" in name:
+            return _by_absence(folder)
+    return _by_file(folder, ".metadata")
+
+
+def _by_file(folder: Folder, marker: str) -> Verdict:
+    """A file inside, written last."""
+    mark, begun = folder.inner(marker), folder.inner("checkpoint") if marker == "done" else None
+    shards = [item for item in folder.objects if item not in (mark, begun)]
+    shards_at = max(item.modified_at for item in shards or folder.objects)
+    return Verdict(
+        is_complete=mark is not None,
+        shards_at=shards_at,
+        marked_at=max(mark.modified_at, shards_at) if mark else None,
+        saving_at=begun.modified_at if begun else None,
+        warning=None if mark else f"has no `{marker}`: the save is incomplete and protects nothing.",
+        byte_count=sum(item.size for item in shards),
+    )
+
+
+def _by_trainer_state(folder: Folder, read: Read) -> Verdict:
+    try:
+        planned = int(parse_json(read(f"{folder.key}/trainer_state.json"))["max_steps"])
+    except MALFORMED:
+        # Cut short or of another kind: no plan to compare, but the marker is there.
+        planned = None
+    resumes = any(item.key.removeprefix(f"{folder.key}/").startswith(_OPTIMIZER) for item in folder.objects)
+    return replace(_by_file(folder, "trainer_state.json"), is_resumable=resumes, planned_steps=planned)
+
+
+def _by_tracker(folder: Folder, tracker: Object, read: Read) -> Verdict:
+    """A file next to all saves that names the newest complete one; it is overwritten, so it dates only that one."""
+    name = tracker.key.rpartition("/")[2]
+    latest = read(tracker.key).decode("utf-8", "replace").strip()
+    is_number = latest.isdigit() and int(latest) == folder.step
+    is_latest = latest == folder.key.rpartition("/")[2] if name == "latest" else is_number
+    numbers = re.findall(r"\d+", latest)
+    is_before = bool(numbers) and folder.step is not None and folder.step <= int(numbers[-1])
+    is_complete = is_latest or is_before
+    return Verdict(
+        is_complete=is_complete,
+        shards_at=folder.newest_at,
+        marked_at=max(tracker.modified_at, folder.newest_at) if is_latest else None,
+        warning=None if is_complete else f"is later than `{name}` ({latest[:40]!r}): the save is incomplete.",
+        byte_count=folder.size,
+    )
+
+
+def _by_absence(folder: Folder) -> Verdict:
+    """NeMo marks incomplete saves; the others are dated by their newest object, too early if it came in parts."""
+    is_complete = not folder.is_unfinished()
+    warning = None
+    if not is_complete:
+        warning = "has an `-unfinished` marker next to it: the save is incomplete."
+    elif any(_MULTIPART.fullmatch(item.etag) for item in folder.objects):
+        warning = "was uploaded in parts and has no marker: its time is when the upload began, so it is too early."
+    return Verdict(is_complete, folder.newest_at, warning=warning, byte_count=folder.size)

@@ -18,8 +18,7 @@ import polars as pl
 
 from pipelines.base.errors import SourceError
 from pipelines.base.limits import UNPACK_RATIO, most_bytes
-from pipelines.ingest.runs.event import Event, Wrong, parse_event
-from pipelines.ingest.runs.event_fields import FIELDS
+from pipelines.ingest.runs.event import FIELDS, Event, Wrong, parse_event
 from pipelines.warehouse.storage import Object, Store
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")

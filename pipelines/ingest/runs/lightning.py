@@ -14,8 +14,17 @@ from typing import Any
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import epoch_count, is_evaluation, utc
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, listed_state, open_run_store
+from pipelines.ingest.runs.records import (
+    Row,
+    RunRecords,
+    RunRows,
+    Tables,
+    epoch_count,
+    is_evaluation,
+    listed_state,
+    open_run_store,
+    utc,
+)
 from pipelines.warehouse.storage import Object, Store
 
 state = listed_state

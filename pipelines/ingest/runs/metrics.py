@@ -13,9 +13,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from pipelines.ingest.runs.clean import epoch_count, is_evaluation
-from pipelines.ingest.runs.event_fields import TARGET, any_machine
-from pipelines.ingest.runs.records import Row
+from pipelines.ingest.runs.event import TARGET, any_machine
+from pipelines.ingest.runs.records import Row, epoch_count, is_evaluation
 
 # Point of a history: when, at which step (if known), and the values then.
 Point = tuple[datetime, int | None, Mapping[str, float]]

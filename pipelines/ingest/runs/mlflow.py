@@ -15,9 +15,8 @@ from typing import Any
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import moment_of
 from pipelines.ingest.runs.metrics import History, Point, described
-from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
 _REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}

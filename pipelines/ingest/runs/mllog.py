@@ -14,8 +14,16 @@ from typing import Any
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import MALFORMED, moment_of
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, listed_state, open_run_store
+from pipelines.ingest.runs.records import (
+    MALFORMED,
+    Row,
+    RunRecords,
+    RunRows,
+    Tables,
+    listed_state,
+    moment_of,
+    open_run_store,
+)
 
 state = listed_state
 

@@ -15,9 +15,18 @@ from pipelines.base.aws import connect, requesting
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import MALFORMED, utc
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, listed_state, open_run_store
+from pipelines.ingest.runs.records import (
+    DECLARED,
+    MALFORMED,
+    Row,
+    RunRecords,
+    RunRows,
+    Tables,
+    listed_state,
+    open_run_store,
+    utc,
+)
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}

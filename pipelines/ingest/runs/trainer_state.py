@@ -15,8 +15,17 @@ from typing import Any
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import MALFORMED, epoch_count, utc
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, listed_state, open_run_store
+from pipelines.ingest.runs.records import (
+    MALFORMED,
+    Row,
+    RunRecords,
+    RunRows,
+    Tables,
+    epoch_count,
+    listed_state,
+    open_run_store,
+    utc,
+)
 from pipelines.warehouse.storage import Object, Store
 
 state = listed_state

@@ -14,9 +14,17 @@ from typing import Any
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.clean import moment_of, utc
 from pipelines.ingest.runs.metrics import History, described
-from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, listed_state, open_run_store
+from pipelines.ingest.runs.records import (
+    DECLARED,
+    RunRecords,
+    RunRows,
+    Tables,
+    listed_state,
+    moment_of,
+    open_run_store,
+    utc,
+)
 
 state = listed_state
 
