@@ -90,7 +90,7 @@ def test_a_value_of_the_wrong_type(ledger: Ledger, column: str, value: str, want
     ledger.restate(LINE, {**HOURS[1], column: value})
     said = ledger.refused(3)
     assert re.search(
-        BILL + rf", row 3 \(the header is row 1\), column {column}: '{value}' is not an? {wanted}; mend", said
+        BILL + rf", row 3 \(the header is row 1\), column {column}: '{value}' is not an? {wanted}; fix that value", said
     )
 
 
@@ -238,7 +238,9 @@ def test_accelerator_lines_that_say_no_time_are_told(ledger: Ledger, spoiled: di
     ledger.restate({**LINE, **spoiled}, *HOURS[1:])
     said = ledger.say("build")
     assert said.code == 0, said.err
-    assert re.search(r"without hours or an end stays unattributed: 1 row .*line_count=1, .*=55\.04", said.err)
+    assert re.search(
+        r"without hours or an end stays unattributed: 1 row .*timeless cost \$55\.04, .*line count 1,", said.err
+    )
     answer = ledger.say("query", "select sum(effective_cost_usd) from mart_unattributed_cost_daily", "--csv")
     assert Decimal(answer.out.splitlines()[1]) == Decimal("55.04")
 

@@ -89,7 +89,9 @@ def test_whoever_reads_a_damaged_file_names_it(
     damage(file)
     failed = ledger.say(*command)
     assert (failed.code, failed.out) == (3, "")
-    assert re.fullmatch(rf"{re.escape(str(file))} is (gone|damaged \(.*\)); .*run `trainledger build`.*", failed.error)
+    assert re.fullmatch(
+        rf"{re.escape(str(file))} is (missing|damaged \(.*\)); .*run `trainledger build`.*", failed.error
+    )
 
 
 @pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/dim_run"])

@@ -61,7 +61,7 @@ def test_a_month_that_really_is_empty_takes_everything_back(ledger: Ledger) -> N
     ledger.manifest.write_text(json.dumps(manifest | {"executionId": "nothing"}))
     ledger.configure('name = "payer"\n', f'name = "payer"\nempty_months = ["{MONTH}"]\n')
     said = ledger.say("build")
-    assert said.code == 0 and f"raw/aws_cur_line_item {MONTH}" in said.err, said.err
+    assert said.code == 0 and f"aws_cur_line_item {MONTH}" in said.err, said.err
     told = [
         "1,first,6,,330.2400000000,",
         "2,nothing,0,-6,0.0000000000,-330.2400000000",
@@ -101,6 +101,6 @@ def test_a_month_that_never_had_a_line_is_told_by_name(ledger: Ledger) -> None:
     write_export(ledger.root, {"2026-08": []})
     said = ledger.say("build")
     assert said.code == 0, said.err
-    assert "raw/aws_cur_line_item 2026-08" in said.err
+    assert "aws_cur_line_item 2026-08" in said.err
     costs = ledger.say("query", "select cast(effective_cost_usd as varchar) from mart_run_cost", "--csv").out
     assert costs.splitlines()[1:] == [COST_OF_THE_RUN]
