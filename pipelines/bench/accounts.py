@@ -87,7 +87,7 @@ def _build(place: Path, names: Collection[str]) -> None:
     from pipelines.config.settings import load_settings
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
-    from pipelines.models.refresh import RECORDS
+    from pipelines.models.records import RECORDS
     from pipelines.models.warehouse import Warehouse
 
     builder = Builder(Warehouse(load_settings(place / "trainledger.toml")))

@@ -10,7 +10,8 @@ from pipelines.defs.steps import ONE_RUN, PATIENCE, POOL, asset_key, months_of, 
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
-from pipelines.models.refresh import RECORDS, read_bill
+from pipelines.models.records import RECORDS
+from pipelines.models.refresh import read_bill
 
 
 @dg.multi_asset(

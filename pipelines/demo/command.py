@@ -19,8 +19,7 @@ def demo(
     from pipelines.config.settings import load_settings
     from pipelines.demo.write import write_demo
     from pipelines.models.command import build_marts
-    from pipelines.models.mart_copy import DATABASE
-    from pipelines.models.marts import open_marts
+    from pipelines.models.marts import DATABASE, open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.figures import show_key_figures
     from pipelines.report.command import write_report

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -191,63 +189,26 @@ def _in_the_calendar(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_database(path: Path, tables: Mapping[str, Sequence[Path]]) -> None:
-    """Write a DuckDB file holding `tables` (`schema.name` to Parquet files) that clients since 1.2 can open.
+    """Write a new DuckDB file holding `tables` (`schema.name` to Parquet files) that clients since 1.2 can open.
 
-    The file appears by one rename, so a reader sees the old copy or the new one. SourceError names a file of
-    `tables` that cannot be read.
+    SourceError names a file of `tables` that cannot be read.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    fresh.unlink(missing_ok=True)
-    with _attached(fresh, [file for files in tables.values() for file in files]) as run:
-        for schema in sorted({name.partition(".")[0] for name in tables}):
-            run(f"create schema copy.{schema}")
-        for name, files in tables.items():
-            run(f"create table copy.{name} as {_rows_of(files)}")
-    fresh.replace(path)
-
-
-def change_database(
-    path: Path,
-    tables: Mapping[str, Sequence[Path]],
-    months: Mapping[str, Mapping[str, Sequence[Path]]],
-    dropped: Collection[str],
-) -> None:
-    """Replace in a DuckDB file whole `tables`, and of others the rows of some `months` (`billing_period` to files).
-
-    Names are `schema.name`.
-    """
-    files = [file for files in tables.values() for file in files]
-    files += [file for slices in months.values() for part in slices.values() for file in part]
-    with _attached(path, files) as run:
-        run("begin")
-        for name in sorted(dropped):
-            run(f"drop table copy.{name}")
-        for name, part in tables.items():
-            run(f"create or replace table copy.{name} as {_rows_of(part)}")
-        for name, slices in months.items():
-            for month, part in slices.items():
-                run(f"delete from copy.{name} where billing_period = {quoted(month)}")
-                if part:
-                    run(f"insert into copy.{name} {_rows_of(part)}")
-        run("commit")
-
-
-@contextmanager
-def _attached(path: Path, files: Sequence[Path]) -> Iterator[Callable[[str], object]]:
-    """Run statements on the DuckDB file at `path`, called `copy`; SourceError names one of `files` that is damaged."""
-    connection = connect(threads=1 if _size(files) < _SMALL_BYTES else None)
+    path.unlink(missing_ok=True)
+    named = [file for files in tables.values() for file in files]
+    connection = connect(threads=1 if _size(named) < _SMALL_BYTES else None)
     try:
         connection.execute(f"attach {quoted(path)} as copy (storage_version 'v1.2.0')")
-        yield connection.execute
+        for schema in sorted({name.partition(".")[0] for name in tables}):
+            connection.execute(f"create schema copy.{schema}")
+        for name, files in tables.items():
+            connection.execute(
+                f"create table copy.{name} as from read_parquet({file_list(files)}, hive_partitioning = false)"
+            )
         connection.execute("detach copy")
     except duckdb.Error as error:
-        raise explained(error, files) from error
+        raise explained(error, named) from error
     finally:
         connection.close()
-
-
-def _rows_of(files: Sequence[Path]) -> str:
-    return f"from read_parquet({file_list(files)}, hive_partitioning = false)"
 
 
 def _size(files: Sequence[Path]) -> int:

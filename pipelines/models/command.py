@@ -47,7 +47,7 @@ def build_marts(settings: Settings, console: Console) -> bool:
     """
     if not settings.billing:
         raise UsageError("No bill is configured; add a [[billing]] source (README, 'Your own bill').")
-    from pipelines.models.mart_copy import is_copied, write_copy
+    from pipelines.models.marts import is_copied, show_copy, stage_copy
     from pipelines.models.publish import plan
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.models.warnings import warnings
@@ -60,7 +60,7 @@ def build_marts(settings: Settings, console: Console) -> bool:
             if not is_copied(warehouse, planned.publication):
                 # A build was killed between its publication and the copy of it.
                 with warehouse.lake.lock():
-                    write_copy(warehouse, planned.publication)
+                    show_copy(warehouse, stage_copy(warehouse, planned.publication.tables))
             console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
             return False
     if not planned.months:
@@ -97,7 +97,8 @@ def _refresh(settings: Settings, console: Console) -> Publication | None:
     """Run the plan in this process; None where there was nothing left to do. The first failure of a step is raised."""
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
-    from pipelines.models.refresh import RECORDS, refresh
+    from pipelines.models.records import RECORDS
+    from pipelines.models.refresh import refresh
     from pipelines.models.warehouse import Warehouse
 
     builder = Builder(Warehouse(settings))

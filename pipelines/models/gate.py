@@ -23,7 +23,7 @@ from pipelines.models.statements import is_query, query_of
 from pipelines.models.validate import Validated
 
 if TYPE_CHECKING:
-    from great_expectations.core import ExpectationSuite, ExpectationValidationResult
+    from great_expectations.core import ExpectationValidationResult
     from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
     from great_expectations.execution_engine.sqlalchemy_execution_engine import SqlAlchemyExecutionEngine
     from great_expectations.expectations.expectation import Expectation
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 GX_SEVERITIES = {"error": "critical", "warn": "warning"}
 # Great Expectations compares numbers as DOUBLE, which keeps the ten decimals of an amount up to this size apart.
 _APART = 100_000
+_NOWHERE_NULL = "nowhere_null"
 _VERDICT_ONLY = {"result_format": "BOOLEAN_ONLY"}
 
 
@@ -61,9 +62,10 @@ class ExpectationsGate:
         self, table: str, checks: Iterable[Check], result_format: Mapping[str, Any] = _VERDICT_ONLY
     ) -> dict[str, ExpectationValidationResult]:
         """The validation result of each check, by its name, with as much in it as the result format asks for."""
-        wanted = suite(table, checks)
-        if not wanted.expectations:
+        expectations = [_expectation(check) for check in checks if check.kind != "columns"]
+        if not expectations:
             return {}
+        wanted = great_expectations().ExpectationSuite(name=table, expectations=expectations)
         from great_expectations.core.batch import Batch
         from great_expectations.execution_engine.sqlalchemy_batch_data import SqlAlchemyBatchData
         from great_expectations.validator.validator import Validator
@@ -91,11 +93,9 @@ class ExpectationsGate:
         great_expectations()
         from great_expectations.execution_engine.sqlalchemy_execution_engine import SqlAlchemyExecutionEngine
 
-        from pipelines.engine.dbapi import Connection
-        from pipelines.models.sqlalchemy_bridge import lend
+        from pipelines.engine.sqlalchemy_bridge import database_of
 
-        self._lent = Connection(self._engine)
-        return SqlAlchemyExecutionEngine(connection_string=lend(self._lent))
+        return SqlAlchemyExecutionEngine(engine=database_of(self._engine))
 
 
 @cache
@@ -130,15 +130,6 @@ def _spark_out_of_sight() -> Iterator[None]:
     finally:
         for name in hidden:
             del sys.modules[name]
-
-
-def suite(table: str, checks: Iterable[Check]) -> ExpectationSuite:
-    """The suite of a table: one expectation for each check but `columns`, which needs no data."""
-    expectations = [_expectation(check) for check in checks if check.kind != "columns"]
-    return great_expectations().ExpectationSuite(name=table, expectations=expectations)
-
-
-_NOWHERE_NULL = "nowhere_null"
 
 
 def _nowhere_null(checks: Sequence[Check]) -> list[Check]:

@@ -1,4 +1,4 @@
-"""Published tables, opened for reading."""
+"""Published tables, opened for reading, and `marts.duckdb`, the disposable copy of them for DuckDB and BI clients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.models.catalog import PUBLISHED, SCHEMAS, load_catalog
+from pipelines.base.errors import CheckError, UsageError
+from pipelines.models.catalog import PUBLISHED, SCHEMAS
 from pipelines.models.contract import load_contract
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pipelines.models.warehouse import Warehouse
     from pipelines.warehouse.lake import Lake
     from pipelines.warehouse.publication import Publication
+
+DATABASE = "marts.duckdb"
 
 
 def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
@@ -36,11 +39,6 @@ def mart_files(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) ->
         for layer, _, name in [key.partition("/")]
         if layer in SCHEMAS
     }
-
-
-def qualified(name: str) -> str:
-    """A public table as `schema.name`."""
-    return f"{SCHEMAS[load_catalog()[name].layer]}.{name}"
 
 
 def view_published(engine: Engine, lake: Lake, name: str, key: str) -> None:
@@ -65,3 +63,40 @@ def view_published(engine: Engine, lake: Lake, name: str, key: str) -> None:
     if files:
         engine.view(f"{name}_files", files)
     engine.view_sql(name, f"select {columns} from {name}_files" if files else f"select {columns} where 1 = 0")
+
+
+def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
+    """Whether `marts.duckdb` is of this publication, as far as this machine knows."""
+    copy = warehouse.work / DATABASE
+    return copy.is_file() and copy.stat().st_mtime >= publication.published_at.timestamp()
+
+
+def stage_copy(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> Path:
+    """A new `marts.duckdb` of these tables, not yet visible.
+
+    CheckError names a file that changed since it was committed, SourceError one that cannot be read.
+    """
+    from pipelines.engine.duckdb import write_database
+
+    place = warehouse.work / DATABASE
+    if place.is_dir():
+        raise UsageError(f"{place} is a folder; move it away, the copy for DuckDB clients is written there.")
+    files = mart_files(warehouse, tables)
+    for key, table in tables.items():
+        for file in warehouse.lake.altered(key, table["files"]) if key.partition("/")[0] in SCHEMAS else ():
+            raise CheckError(
+                f"{file} changed after publishing; remove it and run `trainledger build`, which makes it again."
+            )
+    fresh = warehouse.staging / DATABASE
+    fresh.parent.mkdir(parents=True, exist_ok=True)
+    write_database(fresh, files)
+    return fresh
+
+
+def show_copy(warehouse: Warehouse, fresh: Path) -> None:
+    """Make a staged copy the visible one, by one rename."""
+    if warehouse.settings.warehouse.location.startswith("s3://"):
+        warehouse.store.upload(fresh, DATABASE)
+    # Written before its publication, it is as new.
+    fresh.touch()
+    fresh.replace(warehouse.work / DATABASE)

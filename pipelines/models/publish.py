@@ -11,8 +11,8 @@ from pipelines.ingest.inventory.commitments import commitments_fingerprint
 from pipelines.ingest.inventory.registrations import registrations_fingerprint
 from pipelines.ingest.inventory.reservations import reservations_fingerprint
 from pipelines.ingest.runs.tracker import runs_fingerprint
-from pipelines.models.catalog import COMMITMENTS, RESERVATIONS, WRITTEN_RAW
-from pipelines.models.records import COMMITMENT_WARNINGS, RESERVATION_WARNINGS, RUN_WARNINGS, recorded_warnings
+from pipelines.models.catalog import WRITTEN_RAW
+from pipelines.models.records import RECORDS
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
@@ -118,7 +118,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     Returns the newest publication where it shows just that already. Raises CheckError when a table is not up to
     date with its inputs: a publication never mixes two builds.
     """
-    from pipelines.models.mart_copy import show_copy, stage_copy
+    from pipelines.models.marts import show_copy, stage_copy
 
     lake = builder.lake
     built = [builder.confirm(name, period) for name, period in builder.steps(planned.months)]
@@ -159,19 +159,16 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
     """The warnings of reading the sources, as results next to those of the checks."""
     from pipelines.models.validate import CheckResult
 
-    warehouse, settings = builder.warehouse, builder.warehouse.settings
+    warehouse = builder.warehouse
     found: list[tuple[str, str | None, Sequence[str]]] = [
         (f"raw/{table}", month, sentences)
         for month in months
         for table, sentences in warehouse.bill.warnings(month).items()
     ]
-    for sources, table, key in (
-        (settings.runs, "tracker_run", RUN_WARNINGS),
-        (settings.reservations, RESERVATIONS, RESERVATION_WARNINGS),
-        (settings.commitments, COMMITMENTS, COMMITMENT_WARNINGS),
-    ):
-        if sources:
-            found.append((f"raw/{table}", None, recorded_warnings(warehouse, key) or []))
+    # A registration is read as it is, or refused.
+    for what in ("training runs", "reservations", "commitments"):
+        if RECORDS[what].sources(warehouse.settings):
+            found.append((f"raw/{RECORDS[what].tables[0]}", None, RECORDS[what].warnings(warehouse)))
     for table, period, sentences in found:
         result = CheckResult(
             check="source_without_warnings",

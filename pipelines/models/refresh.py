@@ -5,23 +5,14 @@ The command line, Dagster and the tests take their steps from here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
 from pipelines.models.conflicts import refuse_conflicts, refuse_emptied
 from pipelines.models.publish import Plan, drop_undelivered, publish
-from pipelines.models.records import refresh_commitments, refresh_registrations, refresh_reservations, refresh_runs
-from pipelines.models.warehouse import Warehouse
+from pipelines.models.records import RECORDS
 from pipelines.warehouse.publication import Publication
-
-# Sources other than the bill, by the name of the step; each returns the row counts of its raw tables.
-RECORDS: Mapping[str, Callable[[Warehouse], Mapping[str, int]]] = {
-    "training runs": refresh_runs,
-    "reservations": refresh_reservations,
-    "commitments": refresh_commitments,
-    "registrations": refresh_registrations,
-}
 
 Report = Callable[[str, str], None]
 """Called with the name of each step when it is done, and with its month or an empty text."""

@@ -11,7 +11,7 @@ from pipelines.ingest.billing.exports import CONVERTER
 from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
-from pipelines.models.records import COMMITMENT_CODE, REGISTRATION_CODE, RESERVATION_CODE, run_code
+from pipelines.models.records import RECORDS, run_code
 
 # The modules that write and check every table, whatever its model.
 BUILD_CODE = (
@@ -26,9 +26,7 @@ INPUT_CODE = (
     CONVERTER,
     "pipelines.ingest.billing.select",
     *run_code(READERS),
-    RESERVATION_CODE,
-    REGISTRATION_CODE,
-    COMMITMENT_CODE,
+    *(records.module for records in RECORDS.values()),
     "pipelines.models.arguments",
     "pipelines.models.declared",
     "pipelines.warehouse.pseudonyms",

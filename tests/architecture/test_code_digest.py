@@ -18,7 +18,7 @@ from pipelines.ingest.billing.columns import LISTS
 from pipelines.ingest.billing.exports import CONVERTER
 from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import PROOF_TABLES, RAW_TABLES, load_catalog, module_of
-from pipelines.models.records import COMMITMENT_CODE, REGISTRATION_CODE, RESERVATION_CODE, RUN_CODE, run_code
+from pipelines.models.records import RECORDS, RUN_CODE, run_code
 from pipelines.models.revision import BUILD_CODE, INPUT_CODE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,9 +31,9 @@ TABLES = {
     **{model.key: (*BUILD_CODE, module_of(model.name)) for model in TRANSFORMS},
     **{f"raw/{listed.table}": (CONVERTER,) for listed in LISTS},
     **{f"raw/{name} of {kind}": run_code([kind]) for name in RAW_TABLES for kind in READERS},
-    **dict.fromkeys((f"raw/{name}" for name in PROOF_TABLES), (REGISTRATION_CODE,)),
-    "raw/aws_capacity_reservation": (RESERVATION_CODE,),
-    "raw/aws_commitment": (COMMITMENT_CODE,),
+    **dict.fromkeys((f"raw/{name}" for name in PROOF_TABLES), ("pipelines.ingest.inventory.registrations",)),
+    "raw/aws_capacity_reservation": ("pipelines.ingest.inventory.reservations",),
+    "raw/aws_commitment": ("pipelines.ingest.inventory.commitments",),
 }
 ROOTS = sorted({root for roots in TABLES.values() for root in roots})
 # Read off by hand, for Python's finder follows imports under TYPE_CHECKING too.
@@ -204,4 +204,5 @@ def test_imports_are_written_so_that_they_can_be_read() -> None:
     assert relative == []
     # Both give the names of what they import to code_digest.
     assert sorted(set(dynamic)) == ["ingest/runs/tracker.py", "models/catalog.py"]
+    assert {records.module for records in RECORDS.values()} <= set(INPUT_CODE)
     assert RUN_CODE in INPUT_CODE and set(READERS.values()) <= set(INPUT_CODE)

@@ -9,7 +9,7 @@ from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
 from pipelines.models.catalog import Model
 from pipelines.models.contract import load_contract
-from pipelines.models.refresh import RECORDS
+from pipelines.models.records import RECORDS
 from pipelines.models.warehouse import Warehouse
 
 

@@ -14,7 +14,8 @@ from pipelines.models.catalog import tables_in
 from pipelines.models.contract import load_contract
 from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
-from pipelines.models.refresh import RECORDS, read_bill, refresh
+from pipelines.models.records import RECORDS
+from pipelines.models.refresh import read_bill, refresh
 from pipelines.models.warehouse import Warehouse, published_of
 
 

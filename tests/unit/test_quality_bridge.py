@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 from quality_data import BAD, GOOD, checked, contract, failures, stage
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import inspect, text
 
 from pipelines.base.errors import CheckError, SourceError
-from pipelines.engine.dbapi import Connection
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.sqlalchemy_bridge import lend
+from pipelines.engine.sqlalchemy_bridge import database_of
 from pipelines.models.validate import CheckResult
 
 
@@ -99,8 +98,7 @@ def test_a_small_table_takes_a_moment(tmp_path: Path) -> None:
 def test_great_expectations_reads_a_result_after_it_closed_the_connection(tmp_path: Path) -> None:
     with DuckDBEngine() as engine:
         engine.view("mart_run", [stage(tmp_path, GOOD)])
-        lent = Connection(engine)
-        database = create_engine(lend(lent))
+        database = database_of(engine)
         with database.connect() as connection:
             found = connection.execute(text("select run_id, effective_cost_usd from mart_run"))
         assert [str(value) for value in found.one()] == ["a", "10.5000000000"]
