@@ -41,6 +41,7 @@ class Check:
     values: tuple[Any, ...] = ()
     query: str = ""
     shows: str = ""
+    fix: str = ""
 
 
 def derived_checks(key: tuple[str, ...]) -> list[Check]:
@@ -58,7 +59,10 @@ def written_checks(where: str, severity: Severity, section: Mapping[str, Any], t
     `types` gives the type of each column of the table. Raises UsageError naming the file `where` and the key.
     """
     checks: list[Check] = []
+    fixes = section.get("fix", {})
     for kind, body in section.items():
+        if kind == "fix":
+            continue
         place = f"{where}: {severity}.{kind}"
         if kind in ("not_null", "not_negative"):
             if not isinstance(body, list):
@@ -74,7 +78,9 @@ def written_checks(where: str, severity: Severity, section: Mapping[str, Any], t
             raise UsageError(f"{place} is not a kind of check; use one of {', '.join(WRITTEN_KINDS)}.")
     for check in checks:
         _refuse_misfits(f"{where}: {severity}.{check.kind}", check, types)
-    return checks
+    if unknown := sorted({*fixes} - {check.name for check in checks}):
+        raise UsageError(f"{where}: {severity}.fix names {unknown[0]}, which is no check of it; fix the name.")
+    return [replace(check, fix=fixes.get(check.name, "")) for check in checks]
 
 
 def named_apart(where: str, checks: Iterable[Check]) -> tuple[Check, ...]:

@@ -46,7 +46,8 @@ class CheckResult:
     `unexpected_count` counts failing rows: repeated keys for `key_unique`, columns for `columns_as_typed`.
     `sample` shows the first of them by column name: the key and the column checked, or what the query of a
     `rows` check selects; decimals are text, times ISO 8601. `title` is the check in words. `figures` are what the
-    check is about, where it shows any, whether it passed or not. `expectation` is the type of the expectation by which
+    check is about, where it shows any, whether it passed or not. `totals` adds up the first amount of all failing rows
+    of a `rows` check, by currency. `expectation` is the type of the expectation by which
     Great Expectations validated the check too, with the same count; empty where only the compiled check ran.
     """
 
@@ -58,6 +59,7 @@ class CheckResult:
     sample: list[dict[str, Any]]
     title: str
     figures: list[dict[str, Any]] = field(default_factory=list)
+    totals: dict[str, str] = field(default_factory=dict)
     expectation: str = ""
 
 
@@ -78,12 +80,13 @@ def validate(
     except EngineError:
         counts = {check.name: _count(engine, table, contract, check) for check in checks}
     expectations = _agreed(table, counts, gate(table, checks)) if gate else {}
-    results = [_result(check, 0, [], []) for check in contract.checks if check.kind == "columns"]
+    results = [_result(check, 0) for check in contract.checks if check.kind == "columns"]
     shown = contract.key or tuple(column.name for column in contract.columns)
     for check in checks:
         rows = _first_rows(engine, table, check, shown, sample) if counts[check.name] else []
         figures = _figures(engine, table, check) if check.shows else []
-        results.append(_result(check, counts[check.name], rows, figures, expectations.get(check.name, "")))
+        totals = _totals(engine, table, check, rows)
+        results.append(_result(check, counts[check.name], rows, figures, totals, expectations.get(check.name, "")))
     return results
 
 
@@ -131,6 +134,20 @@ def _first_rows(
     return engine.rows(f"select * from ({failing_rows(check, table, shown)}) as failing {order}limit {sample}")
 
 
+def _totals(engine: DuckDBEngine, table: str, check: Check, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """By currency, the sum of the first amount that the failing rows of a `rows` check show."""
+    names = list(rows[0]) if rows and check.kind == "rows" else []
+    amount = next((name for name in names if name.endswith("_usd")), None)
+    if amount is None:
+        return {}
+    currency = next((name for name in ("billing_currency", "currency") if name in names), "'USD'")
+    summed = engine.rows(
+        f"select coalesce({currency}, 'USD') as currency, cast(sum({amount}) as decimal(38, 10)) as total "
+        f"from ({failing_rows(check, table)}) as failing group by 1 having sum({amount}) is not null order by 1"
+    )
+    return {row["currency"]: f"{row['total']:f}" for row in summed}
+
+
 def _figures(engine: DuckDBEngine, table: str, check: Check) -> list[dict[str, Any]]:
     """The first of the figures a check is about."""
     query = check.shows.format(batch=f'"{table}"')
@@ -157,7 +174,12 @@ def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) 
 
 
 def _result(
-    check: Check, count: int, rows: list[dict[str, Any]], figures: list[dict[str, Any]], expectation: str = ""
+    check: Check,
+    count: int,
+    rows: Sequence[Mapping[str, Any]] = (),
+    figures: Sequence[Mapping[str, Any]] = (),
+    totals: Mapping[str, str] | None = None,
+    expectation: str = "",
 ) -> CheckResult:
     counted = {"unique": "repeated keys", "columns": "differing columns"}.get(check.kind, "failing rows")
     return CheckResult(
@@ -169,6 +191,7 @@ def _result(
         sample=_rows_as_json(rows),
         title=check.title,
         figures=_rows_as_json(figures),
+        totals=dict(totals or {}),
         expectation=expectation,
     )
 

@@ -1,4 +1,4 @@
-"""A check that did not pass, as a sentence: what failed, how many rows, an example and the owner of the table."""
+"""A check that did not pass, in sentences: what failed, rows and dollars, an example, what to do, the owner."""
 
 from __future__ import annotations
 
@@ -35,16 +35,23 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
 
 
 def sentence(check: Mapping[str, Any]) -> str:
-    """A published check that did not pass, with an example and the owner of its table."""
+    """A published check that did not pass: its rows and dollars, an example, what to do, the owner of its table."""
     table, count = check["table"], check["unexpected_count"]
     where = " ".join(filter(None, (table.rpartition("/")[2], check["period"])))
     shown = example(table, check["sample"])
-    owner = f" Owner: {load_contract(table).owner}." if _is_model(table) else ""
-    return (
-        f"{check['title']}: {count} {'row' if count == 1 else 'rows'} of {where}"
-        f"{f', for example {shown}' if shown else ''}".rstrip(".")
-        + f".{owner}"
-    )
+    total = " and ".join(_money(amount, currency) for currency, amount in check.get("totals", {}).items())
+    found = f"{check['title']}: {count} {'row' if count == 1 else 'rows'} of {where}"
+    found += f"{f', {total} in all' if total and count > 1 else ''}{f', for example {shown}' if shown else ''}"
+    return f"{found.rstrip('.')}.{_advice(table, check.get('check', ''))}"
+
+
+def _advice(table: str, name: str) -> str:
+    """What to do, and who owns the table, as of the present contract; empty for a source."""
+    if not _is_model(table):
+        return ""
+    contract = load_contract(table)
+    fix = next((check.fix for check in contract.checks if check.name == name), "")
+    return f"{f' {fix}' if fix else ''} Owner: {contract.owner}."
 
 
 def warnings(warned: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -69,8 +76,11 @@ def _is_model(table: str) -> bool:
 
 def _cell(name: str, value: Any, row: Mapping[str, Any]) -> str:
     if name.endswith("_usd"):
-        currency = row.get("billing_currency") or "USD"
-        symbol = "$" if currency == "USD" else f"{currency} "
-        value = f"{'-' if float(value) < 0 else ''}{symbol}{abs(float(value)):,.2f}"
+        value = _money(value, row.get("billing_currency") or "USD")
     label = name.removesuffix("_id").removesuffix("_usd").replace("_", " ")
     return f"{label} {str(value)[:LONGEST]}"
+
+
+def _money(amount: Any, currency: str) -> str:
+    symbol = "$" if currency == "USD" else f"{currency} "
+    return f"{'-' if float(amount) < 0 else ''}{symbol}{abs(float(amount)):,.2f}"

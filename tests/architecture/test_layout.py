@@ -218,3 +218,13 @@ def test_every_metric_and_function_says_what_it_is_and_is_used() -> None:
         first = expression.path.read_text(encoding="utf-8").splitlines()[0]
         assert first.startswith("-- ") and len(first) > 30, name
         assert f"{name}(" in text, f"{name} is used by nothing"
+
+
+def test_every_warning_states_what_to_do() -> None:
+    missing = [
+        f"{table}: {check.name}"
+        for table in contract_paths()
+        for check in load_contract(table).checks
+        if check.severity == "warn" and not check.fix
+    ]
+    assert missing == []

@@ -144,8 +144,8 @@ def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
     assert said.code == 0, said.err
     words = "budget of a team that no run and no bill names so: 4 rows of detail_budget_monthly"
     assert (
-        f"Warning: {words}, for example team Research, key [[decisions.budgets]] team, nearest team research. Owner: "
-        in said.err
+        f"Warning: {words}, for example team Research, key [[decisions.budgets]] team, nearest team research. "
+        "Correct the team under [[decisions.budgets]]. Owner: " in said.err
     )
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     (told,) = (check for check in record["checks"] if check["title"] == words.partition(":")[0])

@@ -43,6 +43,15 @@ def test_an_example_has_its_key_then_its_amounts_and_no_unknown_value() -> None:
             f"1 row of mart_run_cost, for example run llama-1, effective cost -EUR 1,234.50, team nlp.{OWNER}",
         ),
         ({"unexpected_count": 12, "sample": []}, f"12 rows of mart_run_cost.{OWNER}"),
+        (
+            {"unexpected_count": 2, "sample": [], "totals": {"EUR": "-1234.5", "USD": "7"}},
+            f"2 rows of mart_run_cost, -EUR 1,234.50 and $7.00 in all.{OWNER}",
+        ),
+        (
+            {"check": "run_without_any_bill_line", "sample": []},
+            "1 row of mart_run_cost. Check its resource ids and that the bill of its account and month is delivered."
+            f"{OWNER}",
+        ),
         ({"period": "2026-07", "sample": []}, f"1 row of mart_run_cost 2026-07.{OWNER}"),
         (
             {"table": "raw/tracker_run", "sample": [{"doubt": "jobs/a.jsonl ends in the middle of a line."}]},
