@@ -1,6 +1,7 @@
--- One row per day × payer × account × region × currency × family × eligibility × commitment: usage that commitments can cover.
+-- One row per day × payer × account × region × currency × family × eligibility × commitment: usage, and what commitments cover of it.
 -- partition: billing_period
--- Each line is in one row, under the kind `none` where no commitment covered it, so rows add up, and to the same as the hours.
+-- Each line of usage is in one row, so rows add up, and what can be covered adds up to the same as the hours. Where no commitment covered
+-- it the kind is `none`; where none can, `reason` says why, and the sums of eligible and covered usage are zero.
 with fee as (
     select distinct payer_account_id, billing_currency, commitment_discount_id, commitment_kind
     from stg_aws__commitment_fee
@@ -8,31 +9,33 @@ with fee as (
 
 use as (
     select
-        charge.billing_period, charge.usage_date, charge.payer_account_id, charge.account_id, charge.region_id, charge.billing_currency,
-        commitment_family(charge.accelerator_family) as accelerator_family, charge.commitment_eligibility,
-        covering_kind(charge.effective_rule, fee.commitment_kind, charge.commitment_eligibility) as covering_kind,
-        case when charge.effective_rule in ('savings_plan', 'reservation') then coalesce(charge.commitment_discount_id, '') else '' end
-            as commitment_id,
-        coalesce(charge.list_cost_usd, 0) as list_cost_usd, charge.amortized_cost_usd, charge.effective_cost_usd,
-        coalesce(charge.instance_hours, 0) as instance_hours,
-        case when charge.is_unpriced then charge.line_count else 0 end as unpriced_line_count
+        charge.*, coalesce(rule.reason, '') as reason,
+        can_be_covered(charge.commitment_eligibility) as is_eligible,
+        case when can_be_covered(charge.commitment_eligibility)
+            then covering_kind(charge.effective_rule, fee.commitment_kind, charge.commitment_eligibility) end as covering_kind
     from fct_charge as charge
     left join fee
         on fee.payer_account_id = charge.payer_account_id and fee.billing_currency = charge.billing_currency
         and fee.commitment_discount_id = charge.commitment_discount_id
-    where can_be_covered(charge.commitment_eligibility)
+    left join ref_commitment_eligibility as rule on rule.commitment_eligibility = charge.commitment_eligibility
+    where charge.commitment_eligibility is not null
 )
 
 select
-    billing_period, usage_date, payer_account_id, account_id, region_id, billing_currency, accelerator_family, commitment_eligibility,
-    coalesce(covering_kind, 'none') as commitment_kind, commitment_id,
-    sum(list_cost_usd) as eligible_list_cost_usd,
-    sum(case when covering_kind is not null then list_cost_usd else 0 end) as covered_list_cost_usd,
+    billing_period, usage_date, payer_account_id, account_id, region_id, billing_currency,
+    commitment_family(accelerator_family) as accelerator_family, commitment_eligibility,
+    coalesce(covering_kind, 'none') as commitment_kind,
+    case when covering_kind is not null then coalesce(commitment_discount_id, '') else '' end as commitment_id,
+    is_eligible, reason,
+    sum(list_cost_usd) as list_cost_usd,
+    sum(effective_cost_usd) as effective_cost_usd,
+    cast(sum(line_count) as bigint) as line_count,
+    sum(case when is_eligible then coalesce(list_cost_usd, 0) else 0 end) as eligible_list_cost_usd,
+    sum(case when covering_kind is not null then coalesce(list_cost_usd, 0) else 0 end) as covered_list_cost_usd,
     sum(case when covering_kind is not null then amortized_cost_usd else 0 end) as used_cost_usd,
-    sum(case when covering_kind is null then effective_cost_usd else 0 end) as on_demand_cost_usd,
-    sum(instance_hours) as eligible_hours,
-    sum(case when covering_kind is not null then instance_hours else 0 end) as covered_hours,
-    cast(sum(unpriced_line_count) as bigint) as unpriced_line_count
+    sum(case when is_eligible and covering_kind is null then effective_cost_usd else 0 end) as on_demand_cost_usd,
+    sum(case when is_eligible then coalesce(instance_hours, 0) else 0 end) as eligible_hours,
+    sum(case when covering_kind is not null then coalesce(instance_hours, 0) else 0 end) as covered_hours,
+    cast(sum(case when is_eligible and is_unpriced then line_count else 0 end) as bigint) as unpriced_line_count
 from use
-group by billing_period, usage_date, payer_account_id, account_id, region_id, billing_currency, accelerator_family, commitment_eligibility,
-    coalesce(covering_kind, 'none'), commitment_id
+group by all

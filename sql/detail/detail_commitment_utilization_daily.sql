@@ -1,48 +1,104 @@
 -- One row per day × payer × currency × commitment: what it cost, what used it, and what that saved.
--- The terms are those of its fees on any bill; where the bill has none, those of AWS's own answer.
-with fee as (
+-- The terms are those of its fees on any bill; where the bill has none, those of AWS's own answer. Fees of an open month
+-- for hours to come are cut off, as in fct_invoice_monthly.
+with terms as (
     select
-        payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
-        max(account_id) as account_id,
-        max(payment_option) as payment_option,
-        max(purchase_term) as purchase_term,
-        max(region_id) as region_id,
-        max(instance_family) as instance_family,
-        max(started_at) as started_at,
-        max(ended_at) as ended_at
-    from stg_aws__commitment_fee
-    group by payer_account_id, billing_currency, commitment_discount_id, commitment_kind
+        fee.payer_account_id, fee.billing_currency, fee.commitment_discount_id, fee.commitment_kind,
+        max(fee.account_id) as account_id,
+        coalesce(max(fee.payment_option), max(answer.payment_option)) as payment_option,
+        coalesce(max(fee.purchase_term), max(answer.purchase_term)) as purchase_term,
+        coalesce(max(fee.region_id), max(answer.region_id)) as region_id,
+        coalesce(max(fee.instance_family), max(answer.instance_family)) as instance_family,
+        coalesce(max(fee.started_at), max(answer.started_at)) as started_at,
+        coalesce(max(fee.ended_at), max(answer.ended_at)) as ended_at
+    from stg_aws__commitment_fee as fee
+    left join stg_aws__commitment as answer on answer.commitment_key = commitment_key(fee.commitment_discount_id)
+    group by fee.payer_account_id, fee.billing_currency, fee.commitment_discount_id, fee.commitment_kind
 ),
 
-terms as (
+cut as (
+    select billing_month, payer_account_id, billing_currency, max(cut_at) as cut_at
+    from fct_invoice_monthly
+    group by billing_month, payer_account_id, billing_currency
+),
+
+fee as (
     select
-        fee.payer_account_id, fee.billing_currency, fee.commitment_discount_id, fee.commitment_kind, fee.account_id,
-        coalesce(fee.payment_option, answer.payment_option) as payment_option,
-        coalesce(fee.purchase_term, answer.purchase_term) as purchase_term,
-        coalesce(fee.region_id, answer.region_id) as region_id,
-        coalesce(fee.instance_family, answer.instance_family) as instance_family,
-        coalesce(fee.started_at, answer.started_at) as started_at,
-        coalesce(fee.ended_at, answer.ended_at) as ended_at
+        fee.*, unix_ms(cut.cut_at) as cut_ms,
+        -- A fee without a length is for an hour. So is one longer than any term that AWS sells.
+        case when fee.fee_ended_at > fee.fee_started_at and fee.fee_ended_at <= fee.fee_started_at + interval 1100 day
+            then fee.fee_ended_at else fee.fee_started_at + interval 1 hour end as held_until
+    from stg_aws__commitment_fee as fee
+    left join cut
+        on cut.billing_month = fee.billing_month and cut.payer_account_id = fee.payer_account_id
+        and cut.billing_currency = fee.billing_currency
+),
+
+fee_day as (
+    select
+        *, unix_ms(fee_started_at) as started_ms, unix_ms(held_until) as ended_ms,
+        unnest(generate_series(date_trunc('day', fee_started_at), held_until, interval 1 day)) as day_at
     from fee
-    left join stg_aws__commitment as answer on answer.commitment_key = commitment_key(fee.commitment_discount_id)
+),
+
+part as (
+    select
+        *, ended_ms - started_ms as whole_ms, greatest(unix_ms(day_at) - started_ms, 0) as lower_ms,
+        least(unix_ms(day_at) + 86400000, ended_ms, coalesce(cut_ms, ended_ms)) - started_ms as upper_ms
+    from fee_day
+),
+
+-- The fee of a plan has what used it in the hour. The fee of a reservation is monthly: the lines it covers have what used it.
+entry as (
+    select
+        billing_month, cast(day_at as date) as usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
+        piece_usd(commitment_cost_usd, lower_ms, upper_ms, whole_ms) as commitment_cost_usd,
+        case when used_cost_usd is not null then piece_usd(used_cost_usd, lower_ms, upper_ms, whole_ms) end as fee_used_cost_usd,
+        cast(0 as decimal(38, 10)) as covered_list_cost_usd, cast(0 as decimal(38, 10)) as covered_cost_usd,
+        cast(0 as decimal(38, 10)) as covered_hours
+    from part
+    where upper_ms > lower_ms
+
+    union all
+
+    select
+        charge.billing_month, charge.usage_date, charge.payer_account_id, charge.billing_currency,
+        coalesce(charge.commitment_discount_id, ''),
+        coalesce(terms.commitment_kind, case charge.effective_rule when 'reservation' then 'reserved_instance' else 'savings_plan' end),
+        null, null, charge.list_cost_usd, charge.amortized_cost_usd, charge.instance_hours
+    from fct_charge as charge
+    left join terms
+        on terms.payer_account_id = charge.payer_account_id and terms.billing_currency = charge.billing_currency
+        and terms.commitment_discount_id = coalesce(charge.commitment_discount_id, '')
+    where charge.effective_rule in ('savings_plan', 'reservation')
 ),
 
 day as (
-    select *, cast(usage_date + interval '1' day as timestamp) as day_ended_at
-    from fct_commitment_daily
+    select
+        billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
+        cast(usage_date + interval '1' day as timestamp) as day_ended_at,
+        sum(commitment_cost_usd) as commitment_cost_usd,
+        coalesce(sum(fee_used_cost_usd), sum(covered_cost_usd)) as used_cost_usd,
+        known_sum(covered_list_cost_usd) as covered_list_cost_usd,
+        sum(covered_cost_usd) as covered_cost_usd,
+        sum(covered_hours) as covered_hours
+    from entry
+    group by billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind
 )
 
 select
     day.billing_month, day.usage_date, day.payer_account_id, day.billing_currency, day.commitment_discount_id as commitment_id,
     day.commitment_kind, terms.account_id, terms.region_id, terms.instance_family, terms.payment_option, terms.purchase_term,
     terms.started_at, terms.ended_at,
-    day.commitment_cost_usd, day.used_cost_usd, day.unused_cost_usd, ratio(day.used_cost_usd, day.commitment_cost_usd) as utilization_ratio,
+    day.commitment_cost_usd, day.used_cost_usd, day.commitment_cost_usd - day.used_cost_usd as unused_cost_usd,
+    ratio(day.used_cost_usd, day.commitment_cost_usd) as utilization_ratio,
     day.covered_hours, day.covered_cost_usd, day.covered_list_cost_usd,
     day.covered_list_cost_usd - day.commitment_cost_usd as net_savings_usd,
     -- 1 - discount: used less than this, the commitment costs more than the list price of what it covered.
     ratio(day.covered_cost_usd, day.covered_list_cost_usd) as break_even_utilization_ratio,
     ratio(day.commitment_cost_usd, day.covered_list_cost_usd) as effective_rate_ratio,
-    lost_savings_reason(day.commitment_cost_usd, day.used_cost_usd, day.covered_cost_usd, day.covered_list_cost_usd) as lost_savings_reason,
+    lost_savings_reason(day.commitment_cost_usd, day.used_cost_usd, day.covered_cost_usd, day.covered_list_cost_usd)
+        as lost_savings_reason,
     days_left(day.day_ended_at, terms.ended_at) as days_to_expiry,
     coalesce(terms.ended_at <= day.day_ended_at, false) as is_expired
 from day

@@ -191,5 +191,5 @@ def test_currencies_are_never_added(tmp_path: Path) -> None:
 def test_a_fee_of_nine_thousand_years_is_one_day(tmp_path: Path) -> None:
     """No term is longer than three years, so all of it is the cost of its first day."""
     bill = [fee(span("1000-01-01 00:00:00", "9999-12-31 00:00:00"), "40.00", "30.00")]
-    sql = "select usage_date, commitment_cost_usd from fct_commitment_daily"
+    sql = f"select usage_date, commitment_cost_usd from {DAILY}"
     assert told(tmp_path, bill, sql) == [(date(1000, 1, 1), Decimal("40"))]

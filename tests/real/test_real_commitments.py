@@ -117,7 +117,7 @@ def test_accounts_by_the_day_are_the_same_use_as_the_hours(built: Builder) -> No
             "sum(eligible_list_cost_usd), sum(used_cost_usd), sum(on_demand_cost_usd), sum(eligible_hours) "
             f"from {mart} group by 1, 2, 3, 4, 5 order by all",
         ).rows()
-        for mart in ("detail_commitment_use_daily", "detail_commitment_use_hourly")
+        for mart in ("detail_commitment_use_daily where is_eligible", "detail_commitment_use_hourly")
     ]
     assert told[0]
     assert told[0] == told[1]

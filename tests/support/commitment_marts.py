@@ -45,6 +45,7 @@ def by_account(family: str, listed: str, *, covered: str, on_demand: str, **othe
         "account_id": "444455556666",
         "region_id": "us-west-2",
         "accelerator_family": family,
+        "is_eligible": True,
         "eligible_list_cost_usd": Decimal(listed),
         "covered_list_cost_usd": Decimal(covered),
         "on_demand_cost_usd": Decimal(on_demand),
@@ -154,7 +155,6 @@ def example() -> Marts:
                 "lost_savings_reason": "unused commitments cost more than the rates save",
             }
         ],
-        "detail_commitment_eligibility_daily": [],
         "mart_capacity_utilization_daily": [],
         "mart_commitment_recommendation": [advised("compute_savings_plan")],
         "detail_commitment_stranding": [

@@ -154,7 +154,7 @@ def test_what_is_absent_is_said_on_page_one(tmp_path: Path, changed: Marts, sent
 
 def test_a_publication_without_the_marts_says_so(tmp_path: Path) -> None:
     told = words(page_of(tmp_path, {}))
-    assert "This publication has no detail_commitment_eligibility_daily, " in told
+    assert "This publication has no detail_commitment_family_monthly, " in told
 
 
 def test_another_currency_is_never_added(tmp_path: Path) -> None:
