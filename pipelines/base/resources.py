@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -16,3 +18,10 @@ DASHBOARDS = ROOT / "dashboards"
 def known_reports() -> list[str]:
     """The kinds of report there are: a folder of dashboards/ each."""
     return sorted(path.parent.name for path in DASHBOARDS.glob("*/report.yml"))
+
+
+@cache
+def accelerator_families() -> dict[str, str]:
+    """The accelerator family of each instance type in the reviewed list."""
+    with (REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
+        return {row["instance_type"]: row["accelerator_family"] for row in csv.DictReader(listed)}

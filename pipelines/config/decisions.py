@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -12,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from pipelines.base import resources
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import ParseError, parse_toml
+from pipelines.base.resources import accelerator_families
 from pipelines.config.fields import Currency, Frozen, Month, Months, Positive, Share, Text, Usd, repeated
 from pipelines.config.mistakes import current_keys, first_mistake
 
@@ -144,9 +143,7 @@ class Offer(Frozen):
     @property
     def accelerator_family(self) -> str | None:
         """The family in the reviewed list of instance types; None for an unlisted type."""
-        with (resources.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
-            known = {row["instance_type"]: row["accelerator_family"] for row in csv.DictReader(listed)}
-        return known.get(self.instance_type.removeprefix("ml."))
+        return accelerator_families().get(self.instance_type.removeprefix("ml."))
 
 
 class Maturity(Frozen):

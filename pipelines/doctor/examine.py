@@ -23,7 +23,7 @@ from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding, Stop, Subject, counted, until_stopped
 from pipelines.ingest.inventory.commitments import read_commitments
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
-from pipelines.ingest.inventory.reservations import read_reservations, reservation_files
+from pipelines.ingest.inventory.reservations import ANSWERS, read_reservations
 from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.models.warehouse import work_folder
 from pipelines.warehouse.publication import Publications
@@ -105,7 +105,7 @@ def examine_reservations(sources: Sequence[ReservationSource]) -> Iterator[Findi
 def _saved(source: ReservationSource, location: str) -> Iterator[Finding]:
     subject = Subject(f"reservations {source.name}")
     with subject.trying("reachable", "s3:ListBucket", location):
-        _, files, _ = reservation_files(source, hurried=True)
+        _, files, _ = ANSWERS.files(source, hurried=True)
     summary = f"{location} holds {counted(len(files), 'file')} of reservations."
     yield subject.judged("reachable", summary, is_ok=bool(files))
     with subject.trying("readable", "s3:GetObject", location):

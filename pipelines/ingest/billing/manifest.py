@@ -65,14 +65,17 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
 
     Raises SourceError when there is none, when the folder holds more than one export, or two for one month.
     """
-    paths = []
+    paths: dict[str, ManifestPath] = {}
+    exports: set[str] = set()
+    twice: tuple[ManifestPath, ManifestPath] | None = None
     for item in listing:
-        if found := _CURRENT.fullmatch(item.key):
-            period = found["partition"] or f"{found['year']}-{found['month']}"
-            if export in (None, found["export"]):
-                _refuse_no_month(period, item, store)
-                paths.append(ManifestPath(item, found["base"], found["export"], period))
-    exports = sorted({f"{path.base}{path.export}" for path in paths})
+        found = _CURRENT.fullmatch(item.key)
+        if not found or export not in (None, found["export"]):
+            continue
+        path = ManifestPath(item, found["base"], found["export"], _month(found, item, store))
+        exports.add(f"{path.base}{path.export}")
+        other = paths.setdefault(path.period, path)
+        twice = twice or ((other, path) if other is not path else None)
     if not exports and export is not None:
         raise SourceError(f"{store.location} holds no manifest of an export {export!r}; check `export` in its entry.")
     if not exports:
@@ -82,11 +85,17 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
         )
     if len(exports) > 1:
         raise SourceError(
-            f"{store.location} holds {len(exports)} exports ({', '.join(exports)}); "
+            f"{store.location} holds {len(exports)} exports ({', '.join(sorted(exports))}); "
             "give each its own [[billing]] entry with its own location, or with its `export` by name."
         )
-    _refuse_second_manifests(paths, store)
-    return paths
+    if twice:
+        # Each delivers its whole month: one is stale or would count double, and it is unknown which.
+        names = " and ".join(sorted(store.uri(path.object.key) for path in twice))
+        raise SourceError(
+            f"{names} both deliver {twice[0].period}; keep the one of the export as it is now and move the other one "
+            "out."
+        )
+    return list(paths.values())
 
 
 def read_manifests(
@@ -95,15 +104,14 @@ def read_manifests(
     """The manifests, read from the store only where they changed since `cache`, a folder, was written."""
     file = cache / CACHE
     known = _known(file)
-    changed = [path.object for path in paths if not _is_of(known.get(path.object.key), path.object)]
+
+    def current(item: Object) -> dict[str, str]:
+        kept = known.get(item.key, {})
+        return kept if kept.get("etag") == item.etag else {"etag": item.etag, "text": _text(store, item)}
+
+    keys = [path.object.key for path in paths]
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        texts = dict(zip(changed, pool.map(lambda item: _text(store, item), changed), strict=True))
-    fresh = {
-        path.object.key: {"etag": path.object.etag, "text": texts[path.object]}
-        if path.object in texts
-        else known[path.object.key]
-        for path in paths
-    }
+        fresh = dict(zip(keys, pool.map(current, (path.object for path in paths)), strict=True))
     present = {item.key for item in listing}
     manifests = [_parse(path, fresh[path.object.key]["text"], present, store) for path in paths]
     _refuse_shared_files(manifests, store)
@@ -115,18 +123,14 @@ def read_manifests(
     return manifests
 
 
-def _known(cache: Path) -> dict[str, Any]:
-    """What was read before; a damaged cache counts as empty."""
+def _known(cache: Path) -> dict[str, dict[str, str]]:
+    """ETag and text by key as read before; what is damaged is left out."""
     try:
         known = parse_json(cache.read_text(encoding="utf-8")) if cache.is_file() else {}
     except ValueError:
         return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _is_of(kept: Any, manifest: Object) -> bool:
-    """Whether the cache has this manifest as it is now."""
-    return isinstance(kept, dict) and kept.get("etag") == manifest.etag and isinstance(kept.get("text"), str)
+    entries = known.items() if isinstance(known, dict) else ()
+    return {key: one for key, one in entries if isinstance(one, dict) and isinstance(one.get("text"), str)}
 
 
 def _text(store: Store, item: Object) -> str:
@@ -142,20 +146,8 @@ def _text(store: Store, item: Object) -> str:
         raise SourceError(f"{where} is not UTF-8 text; fetch the manifest from the export again.") from None
 
 
-def _refuse_second_manifests(paths: Sequence[ManifestPath], store: Store) -> None:
-    """Each delivers its whole month: of two, one is stale or would count double, and it is unknown which."""
-    first: dict[str, ManifestPath] = {}
-    for path in paths:
-        other = first.setdefault(path.period, path)
-        if other is not path:
-            keys = sorted((other.object.key, path.object.key))
-            raise SourceError(
-                f"{' and '.join(map(store.uri, keys))} both deliver {path.period}; keep the one of the export as it "
-                "is now and move the other one out."
-            )
-
-
-def _refuse_no_month(period: str, item: Object, store: Store) -> None:
+def _month(found: re.Match[str], item: Object, store: Store) -> str:
+    period = found["partition"] or f"{found['year']}-{found['month']}"
     try:
         date.fromisoformat(f"{period}-01")
     except ValueError:
@@ -163,6 +155,7 @@ def _refuse_no_month(period: str, item: Object, store: Store) -> None:
             f"{store.uri(item.key)} is in the folder of {period}, which is not a month; put it back where the export "
             "wrote it, or move it out."
         ) from None
+    return period
 
 
 def _refuse_shared_files(manifests: Sequence[Manifest], store: Store) -> None:
@@ -175,12 +168,6 @@ def _refuse_shared_files(manifests: Sequence[Manifest], store: Store) -> None:
                 twice = "twice" if other == where else f"and so does {other}"
                 raise SourceError(f"{where} names {file} {twice}; its lines would count double, so fetch it again.")
             named[file] = manifest.path
-
-
-def _parse(path: ManifestPath, text: str, present: set[str], store: Store) -> Manifest:
-    content = _read_content(text, path.period, store.uri(path.object.key))
-    files = tuple(_resolve(name, content.bucket, path, present, store) for name in content.names)
-    return Manifest(path, text, content.kind, content.delivery_id, files, content.columns)
 
 
 def _resolve(name: str, bucket: str | None, path: ManifestPath, present: set[str], store: Store) -> str:
@@ -233,41 +220,37 @@ def _outside(name: str, path: ManifestPath, store: Store, why: str) -> SourceErr
     )
 
 
-@dataclass(frozen=True)
-class _Content:
-    """The files a manifest names as it spells them, their bucket, and its columns if it lists them."""
-
-    kind: Kind
-    delivery_id: str
-    names: tuple[str, ...]
-    bucket: str | None
-    columns: tuple[str, ...]
-
-
-def _read_content(text: str, period: str, where: str) -> _Content:
-    """The content of the manifest `where`, which lies in the folder of `period` (YYYY-MM).
-
-    Raises SourceError when it is not a manifest, or one of another month.
-    """
+def _parse(path: ManifestPath, text: str, present: set[str], store: Store) -> Manifest:
+    """The manifest at `path`. SourceError when it is none, or one of another month."""
+    where, again = store.uri(path.object.key), "fetch it from the export again"
     try:
         content = parse_json(text)
     except ParseError as error:
-        raise SourceError(f"{where} {error}; fetch it from the export again.") from None
+        raise SourceError(f"{where} {error}; {again}.") from None
     if not isinstance(content, dict):
-        raise SourceError(f"{where} is not a JSON object; fetch the manifest from the export again.")
+        raise SourceError(f"{where} is not a JSON object; {again}.")
     names = content.get("dataFiles", content.get("reportKeys"))
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise SourceError(f"{where} has no list dataFiles or reportKeys of file names; it is not a billing manifest.")
     delivery_id = content.get("executionId") or content.get("assemblyId")
     if not isinstance(delivery_id, str):
-        raise SourceError(f"{where} has neither executionId nor assemblyId; fetch it from the export again.")
+        raise SourceError(f"{where} has neither executionId nor assemblyId; {again}.")
     if not delivery_id.isprintable() or not delivery_id.strip():
-        raise SourceError(
-            f"{where} has the delivery id {delivery_id!a}, which is not printable; fetch it from the export again."
-        )
-    _check_period(content.get("billingPeriod"), period, where)
-    kind = "cur2" if "dataFiles" in content else "cur"
-    return _Content(kind, delivery_id, tuple(names), content.get("bucket") or None, _columns(content, where))
+        raise SourceError(f"{where} has the delivery id {delivery_id!a}, which is not printable; {again}.")
+    columns = content.get("columns") or []
+    if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
+        raise SourceError(f"{where} has `columns` that are not a list of columns; {again}.")
+    _check_period(content.get("billingPeriod"), path.period, where)
+    return Manifest(
+        path,
+        text,
+        kind="cur2" if "dataFiles" in content else "cur",
+        delivery_id=delivery_id,
+        files=tuple(_resolve(name, content.get("bucket") or None, path, present, store) for name in names),
+        columns=tuple(
+            f"{one['category']}/{one.get('name')}" if one.get("category") else str(one.get("name")) for one in columns
+        ),
+    )
 
 
 def _check_period(dates: Any, period: str, where: str) -> None:
@@ -281,13 +264,3 @@ def _check_period(dates: Any, period: str, where: str) -> None:
         )
     if first and after and after <= first:
         raise SourceError(f"{where} is for a billing period from {start} to {end}; fetch it from the export again.")
-
-
-def _columns(content: dict, where: str) -> tuple[str, ...]:
-    columns = content.get("columns") or []
-    if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
-        raise SourceError(f"{where} has `columns` that are not a list of columns; fetch it from the export again.")
-    return tuple(
-        f"{column['category']}/{column.get('name')}" if column.get("category") else str(column.get("name"))
-        for column in columns
-    )

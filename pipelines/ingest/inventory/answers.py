@@ -1,12 +1,15 @@
-"""Answers of AWS's APIs, from AWS itself or as saved files: their entries, times, counts and amounts."""
+"""Answers of AWS's APIs, from AWS itself or as saved files: their entries, and the values of their fields."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
+
+import polars as pl
 
 from pipelines.base.aws import connect
 from pipelines.base.errors import SourceError
@@ -18,41 +21,78 @@ from pipelines.warehouse.stores import open_store
 _EPOCH = datetime(1970, 1, 1)
 _LARGEST_BYTES = 64 << 20
 Entry = Mapping[str, Any]
+Schema = dict[str, pl.DataType | type[pl.DataType]]
+AT = pl.Datetime("ms")
+MONEY = pl.Decimal(20, 10)
 
 
-def client_of(source: ReservationSource, where: str, service: str, region: str | None) -> Any:
-    """A client for the source that `where` names."""
-    return connect(service, where, endpoint_url=source.endpoint_url, region=region, profile=source.profile)[1]
+@dataclass(frozen=True)
+class Inventory:
+    """What all sources contain as one table, and the warnings of reading it, one sentence each."""
+
+    table: pl.DataFrame
+    warnings: list[str] = field(default_factory=list)
 
 
-def saved_files(
-    source: ReservationSource, section: str, suffixes: tuple[str, ...], *, hurried: bool = False
-) -> tuple[Store, list[Object], list[str]]:
-    """The store, its files with these suffixes by key, and the keys of other files; the location may be one file."""
-    location = str(source.location)
-    folder, _, name = location.rstrip("/").rpartition("/")
-    is_file = name.endswith(suffixes)
-    store = open_store(folder if is_file else location, **source.reach, hurried=hurried)
-    listed = [item for item in store.list(name) if item.key == name] if is_file else store.list()
-    if is_file and not listed:
-        raise SourceError(f"{location} does not exist; check `location` of [[{section}]] {source.name}.")
-    others = [item.key for item in listed if not item.key.endswith(suffixes)]
-    files = [item for item in listed if item.key.endswith(suffixes)]
-    return store, files, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
+@dataclass(frozen=True)
+class Answers:
+    """How the sources of a section of the configuration are read: `queried` yields each answer of AWS and its address.
+
+    It appends warnings to the list it is given.
+    """
+
+    section: str
+    suffixes: tuple[str, ...]
+    queried: Callable[[ReservationSource, list[str]], Iterator[tuple[str, Any]]]
+
+    def read(self, source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+        """Each answer of a source, and its address; of a csv its text. SourceError where a file is neither."""
+        if source.kind == "aws":
+            yield from self.queried(source, warnings)
+            return
+        store, files, others = self.files(source)
+        if others:
+            suffixes = ", ".join(self.suffixes)
+            warnings.append(f"{source.location}: {len(others)} files like {others[0]} are skipped; use {suffixes}.")
+        for item in files:
+            where = store.uri(item.key)
+            if item.size > _LARGEST_BYTES:
+                raise SourceError(f"{where} has {item.size:,} bytes, too many for {self.section}; check what it is.")
+            try:
+                content = store.read(item.key).decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise SourceError(f"{where} is not UTF-8 text; save it again.") from None
+            yield where, content if item.key.endswith(".csv") else _saved_answer(content, where)
+
+    def files(self, source: ReservationSource, *, hurried: bool = False) -> tuple[Store, list[Object], list[str]]:
+        """The store, its files with our suffixes, and the keys of other files; the location may be one file."""
+        location = str(source.location)
+        folder, _, name = location.rstrip("/").rpartition("/")
+        is_file = name.endswith(self.suffixes)
+        store = open_store(folder if is_file else location, **source.reach, hurried=hurried)
+        listed = [item for item in store.list(name) if item.key == name] if is_file else store.list()
+        if is_file and not listed:
+            raise SourceError(f"{location} does not exist; check `location` of [[{self.section}]] {source.name}.")
+        others = [item.key for item in listed if not item.key.endswith(self.suffixes)]
+        files = [item for item in listed if item.key.endswith(self.suffixes)]
+        return store, files, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
+
+    def fingerprint(self, source: ReservationSource) -> str:
+        """A digest that changes with a source: with one listing of its files, or with the answers of the API."""
+        if source.kind == "aws":
+            warnings: list[str] = []
+            state = repr([*self.queried(source, warnings), warnings])
+        else:
+            state = "".join(f"{item.key} {item.size} {item.etag}\n" for item in self.files(source)[1])
+        return hashlib.sha256(f"{source!r}\n{state}".encode()).hexdigest()
+
+    def client(self, source: ReservationSource, service: str, region: str | None) -> Any:
+        """A client for a source."""
+        where = f"[[{self.section}]] {source.name}"
+        return connect(service, where, endpoint_url=source.endpoint_url, region=region, profile=source.profile)[1]
 
 
-def saved_text(store: Store, item: Object, thing: str) -> str:
-    """The text of a file that holds `thing`. SourceError where it is too large or not UTF-8."""
-    where = store.uri(item.key)
-    if item.size > _LARGEST_BYTES:
-        raise SourceError(f"{where} has {item.size:,} bytes, too many for {thing}; check what it is.")
-    try:
-        return store.read(item.key).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SourceError(f"{where} is not UTF-8 text; save it again.") from None
-
-
-def saved_answer(text: str, where: str) -> Any:
+def _saved_answer(text: str, where: str) -> Any:
     """A saved answer. SourceError where it is not JSON or only one page of several."""
     try:
         answer = parse_json(text)
@@ -67,15 +107,9 @@ def saved_answer(text: str, where: str) -> Any:
     return answer
 
 
-def source_digest(source: ReservationSource, files: Callable[[], list[Object]], answers: Callable[[], object]) -> str:
-    """A digest that changes with a source: with one listing of its files, or with the answers of the API."""
-    seal = hashlib.sha256(f"{source!r}\n".encode())
-    if source.kind == "aws":
-        seal.update(repr(answers()).encode())
-    else:
-        for item in files():
-            seal.update(f"{item.key} {item.size} {item.etag}\n".encode())
-    return seal.hexdigest()
+def content(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer of boto3 without what differs between two equal calls."""
+    return {name: value for name, value in answer.items() if name != "ResponseMetadata"}
 
 
 def entries(answer: Entry, name: str, where: str) -> Iterator[tuple[str, Entry]]:
@@ -88,27 +122,32 @@ def entries(answer: Entry, name: str, where: str) -> Iterator[tuple[str, Entry]]
         yield f"{where} {name} number {number}", entry
 
 
-def text(entry: Entry, name: str) -> str | None:
+def values_of(entry: Entry, where: str, schema: Schema, **names: str) -> dict[str, Any]:
+    """Columns of `schema` from the fields `names` of an entry; SourceError names `where` and the field at fault."""
+    readers = {pl.Int64: count, AT: moment, MONEY: amount}
+    return {column: readers.get(schema[column], text)(entry, name, where) for column, name in names.items()}
+
+
+def text(entry: Entry, name: str, where: str = "") -> str | None:
     """A text; None where it is missing or empty."""
     return str(entry[name]).strip() or None if entry.get(name) is not None else None
 
 
 def moment(entry: Entry, name: str, where: str) -> datetime | None:
     """A naive UTC time, to the millisecond, from a datetime, RFC 3339 text with its zone or seconds since 1970."""
-    value: Any = entry.get(name)
+    at = value = entry.get(name)
     if value is None or value == "":
         return None
-    at: Any = value
     try:
         if isinstance(at, str):
             at = datetime.fromisoformat(at)
         elif isinstance(at, int | float) and not isinstance(at, bool):
             at = (_EPOCH + timedelta(milliseconds=round(at * 1000))).replace(tzinfo=UTC)
-        at = at.astimezone(UTC).replace(tzinfo=None) if isinstance(at, datetime) and at.tzinfo else None
+        if not isinstance(at, datetime) or at.tzinfo is None:
+            raise ValueError
+        at = at.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
-        at = None
-    if at is None:
-        raise SourceError(f"{where} has {name} {str(value)[:80]!r}; write a time as RFC 3339 with its zone.")
+        raise _invalid(value, name, where, "a time as RFC 3339 with its zone") from None
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
@@ -118,7 +157,7 @@ def count(entry: Entry, name: str, where: str, unit: str = "instances", most: in
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not str(value).isascii() or not str(value).isdigit() or int(value) > most:
-        raise SourceError(f"{where} has {name} {str(value)[:80]!r}; write a whole number of {unit}.")
+        raise _invalid(value, name, where, f"a whole number of {unit}")
     return int(value)
 
 
@@ -132,5 +171,9 @@ def amount(entry: Entry, name: str, where: str) -> Decimal | None:
         if not money.is_finite() or abs(money) >= 10**9:
             raise InvalidOperation
     except InvalidOperation:
-        raise SourceError(f"{where} has {name} {str(value)[:80]!r}; write an amount of money.") from None
+        raise _invalid(value, name, where, "an amount of money") from None
     return money.quantize(Decimal("1e-10"))
+
+
+def _invalid(value: Any, name: str, where: str, wanted: str) -> SourceError:
+    return SourceError(f"{where} has {name} {str(value)[:80]!r}; write {wanted}.")

@@ -7,7 +7,6 @@ between the two are reported (detail_commitment_reconciliation).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -15,30 +14,30 @@ import polars as pl
 
 from pipelines.base.aws import requesting
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import CommitmentSource
+from pipelines.config.sources import CommitmentSource, ReservationSource
 from pipelines.ingest.inventory.answers import (
+    AT,
+    MONEY,
+    Answers,
     Entry,
+    Inventory,
+    Schema,
     amount,
-    client_of,
+    content,
     count,
     entries,
-    moment,
-    saved_answer,
-    saved_files,
-    saved_text,
-    source_digest,
     text,
+    values_of,
 )
 
-_AT = pl.Datetime("ms")
 _TEXTS = ("source_name", "commitment_discount_id", "commitment_kind", "account_id", "region_id", "instance_family",
           "payment_option", "purchase_term")  # fmt: skip
 # Times are naive UTC; `commitment_per_hour` is in the currency of the row.
-SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+SCHEMA: Schema = {
     **dict.fromkeys(_TEXTS, pl.String),
-    "started_at": _AT,
-    "ended_at": _AT,
-    "commitment_per_hour": pl.Decimal(20, 10),
+    "started_at": AT,
+    "ended_at": AT,
+    "commitment_per_hour": MONEY,
     "currency": pl.String,
     "state": pl.String,
 }
@@ -54,22 +53,14 @@ _PLANS, _RESERVED = "savingsplans:DescribeSavingsPlans", "ec2:DescribeReservedIn
 _LONGEST = 10**10
 
 
-@dataclass(frozen=True)
-class Commitments:
-    """All commitments as a table of SCHEMA, and the warnings of reading them, one sentence each."""
-
-    table: pl.DataFrame
-    warnings: list[str] = field(default_factory=list)
-
-
-def read_commitments(sources: Sequence[CommitmentSource]) -> Commitments:
+def read_commitments(sources: Sequence[CommitmentSource]) -> Inventory:
     """The commitments of all sources. Raises SourceError for malformed answers, and for two that contradict."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     warnings: list[str] = []
     for source in sources:
         seen = 0
-        for answer, where in _answers(source, warnings):
-            for place, row in commitments_in(answer, where):
+        for where, answer in ANSWERS.read(source, warnings):
+            for place, row in _commitments_in(answer, where):
                 seen += 1
                 row["source_name"] = source.name
                 known = found.get(row["commitment_discount_id"])
@@ -82,15 +73,33 @@ def read_commitments(sources: Sequence[CommitmentSource]) -> Commitments:
         if not seen:
             warnings.append(f"[[commitments]] {source.name} contains no commitment.")
     rows = [row for _, row in found.values()]
-    return Commitments(pl.DataFrame(rows, schema=SCHEMA).sort("commitment_discount_id"), sorted(warnings))
+    return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort("commitment_discount_id"), sorted(warnings))
 
 
-def commitments_fingerprint(source: CommitmentSource) -> str:
-    """A digest that changes with a source."""
-    return source_digest(source, lambda: _files(source)[1], lambda: [answer for answer, _ in _queried(source)])
+def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+    """The answers of AWS: the Savings Plans of the account, and the Reserved Instances of each region."""
+    where = f"[[commitments]] {source.name}"
+    plans = ANSWERS.client(source, "savingsplans", source.queried_regions[0])
+    token: dict[str, Any] = {}
+    while True:
+        with requesting(where, _PLANS):
+            answer = plans.describe_savings_plans(**token)
+        yield f"{where} {_PLANS}", content(answer)
+        if not answer.get("nextToken"):
+            break
+        token = {"nextToken": answer["nextToken"]}
+    for region in source.queried_regions:
+        client = ANSWERS.client(source, "ec2", region)
+        with requesting(where, _RESERVED):
+            answer = client.describe_reserved_instances()
+        yield f"{where}, {client.meta.region_name} {_RESERVED}", content(answer)
 
 
-def commitments_in(answer: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+ANSWERS = Answers("commitments", (".json",), _queried)
+commitments_fingerprint = ANSWERS.fingerprint
+
+
+def _commitments_in(answer: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The commitments of one answer, each with its address; SourceError with the field at fault."""
     readers = {"SavingsPlans": _plan, "savingsPlans": _plan, "ReservedInstances": _reserved}
     known = [name for name in readers if isinstance(answer, Mapping) and name in answer]
@@ -101,10 +110,8 @@ def commitments_in(answer: Any, where: str) -> Iterator[tuple[str, dict[str, Any
             entry = {key[:1].upper() + key[1:]: value for key, value in entry.items()}
             row = readers[name](entry, place) | {
                 "payment_option": text(entry, "PaymentOption") or text(entry, "OfferingType"),
-                "started_at": moment(entry, "Start", place),
-                "ended_at": moment(entry, "End", place),
                 "currency": text(entry, "Currency") or text(entry, "CurrencyCode"),
-                "state": text(entry, "State"),
+                **values_of(entry, place, SCHEMA, started_at="Start", ended_at="End", state="State"),
             }
             if row["started_at"] and row["ended_at"] and row["ended_at"] <= row["started_at"]:
                 raise SourceError(f"{place} ends at {row['ended_at']}, not after it starts; fix the times.")
@@ -161,42 +168,3 @@ def _hourly(entry: Entry, seconds: int | None, where: str) -> Decimal | None:
 def _term(seconds: int | None) -> str | None:
     # A year with a leap day is a year.
     return None if not seconds else f"{max(round(seconds / (365 * 86_400)), 1)}yr"
-
-
-def _files(source: CommitmentSource):
-    return saved_files(source, "commitments", (".json",))
-
-
-def _answers(source: CommitmentSource, warnings: list[str]) -> Iterator[tuple[Any, str]]:
-    """Each answer of a source, with its address."""
-    if source.kind == "aws":
-        yield from _queried(source)
-        return
-    store, files, others = _files(source)
-    if others:
-        warnings.append(f"{source.location}: {len(others)} other files are skipped; .json is supported.")
-    for item in files:
-        yield saved_answer(saved_text(store, item, "commitments"), store.uri(item.key)), store.uri(item.key)
-
-
-def _queried(source: CommitmentSource) -> Iterator[tuple[Any, str]]:
-    """The answers of AWS: the Savings Plans of the account, and the Reserved Instances of each region."""
-    where = f"[[commitments]] {source.name}"
-    plans = client_of(source, where, "savingsplans", source.queried_regions[0])
-    token: dict[str, Any] = {}
-    while True:
-        with requesting(where, _PLANS):
-            answer = plans.describe_savings_plans(**token)
-        yield _content(answer), f"{where} {_PLANS}"
-        if not answer.get("nextToken"):
-            break
-        token = {"nextToken": answer["nextToken"]}
-    for region in source.queried_regions:
-        client = client_of(source, where, "ec2", region)
-        with requesting(where, _RESERVED):
-            answer = client.describe_reserved_instances()
-        yield _content(answer), f"{where}, {client.meta.region_name} {_RESERVED}"
-
-
-def _content(answer: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in answer.items() if name != "ResponseMetadata"}

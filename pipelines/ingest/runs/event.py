@@ -1,4 +1,7 @@
-"""One line of a run-event file: an event, or an error that names the key and the fix."""
+"""One line of a run-event file: an event, or an error that names the key and the fix.
+
+FIELDS lists the fields of each kind of event and their forms (design 2; facts training-runs 2).
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,21 @@ import polars as pl
 from pipelines.base.limits import MOST_PASSES
 from pipelines.base.parse import MOST_LEVELS, ParseError, parse_json
 
+# What JSONDecoder itself reads with; its stub leaves it out.
+_SCAN = json.JSONDecoder().scan_once  # pyright: ignore[reportAttributeAccessIssue]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MS = timedelta(milliseconds=1)
+_CLOCK = "[0-9]{2}:[0-9]{2}"
+_RFC3339 = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK}:[0-9]{{2}}(\.[0-9]+)?([Zz]|[+-]{_CLOCK})")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Form:
     """Values of a field: `read` gives the clean value or raises ValueError, `wants` is the fix."""
 
     dtype: type[pl.DataType]
     read: Callable[[Any], Any]
     wants: str
-
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MS = timedelta(milliseconds=1)
-_CLOCK = "[0-9]{2}:[0-9]{2}"
-_RFC3339 = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK}:[0-9]{{2}}(\.[0-9]+)?([Zz]|[+-]{_CLOCK})")
 
 
 def _text(value: Any) -> str | None:
@@ -49,18 +53,18 @@ def _count(value: Any) -> int:
     return value
 
 
-def _passes(value: Any) -> int:
-    if not 1 <= (count := _count(value)) <= MOST_PASSES:
-        raise ValueError
-    return count
-
-
 def _number(value: Any) -> float:
     if type(value) is float and -1e300 < value < 1e300:
         return value
     if type(value) not in (int, float) or abs(value) > 1e300 or math.isnan(value):
         raise ValueError
     return float(value)
+
+
+def _amount(value: Any) -> float:
+    if (number := _number(value)) < 0:
+        raise ValueError
+    return number
 
 
 def _measure(value: Any) -> float:
@@ -70,122 +74,103 @@ def _measure(value: Any) -> float:
     return _number(value)
 
 
-def _amount(value: Any) -> float:
-    if (number := _number(value)) < 0:
-        raise ValueError
-    return number
-
-
-def _share(value: Any) -> float:
-    if not 0 < (number := _number(value)) <= 1:
-        raise ValueError
-    return number
-
-
-def _flag(value: Any) -> bool:
-    if type(value) is not bool:
-        raise ValueError
-    return value
-
-
-def _moment(value: Any) -> int:
-    if type(value) is not str:
-        raise ValueError
-    return _parsed(value)
-
-
 # Many events share a time: a phase ends and the next begins, every rank saves.
 @lru_cache(maxsize=4096)
-def _parsed(text: str) -> int:
-    if not _RFC3339.fullmatch(text):
+def _moment(value: Any) -> int:
+    if type(value) is not str or not _RFC3339.fullmatch(value):
         raise ValueError
-    return (datetime.fromisoformat(text.upper()) - EPOCH) // MS
+    return (datetime.fromisoformat(value.upper()) - EPOCH) // MS
 
 
-def _one_of(*words: str) -> Form:
-    def read(value: Any) -> str:
-        if value not in words:
+def _within(read: Callable[[Any], Any], is_within: Callable[[Any], bool]) -> Callable[[Any], Any]:
+    def checked(value: Any) -> Any:
+        if not is_within(found := read(value)):
             raise ValueError
-        return value
+        return found
 
-    return Form(pl.String, read, f"write one of {', '.join(words)}")
+    return checked
 
 
-TEXT = Form(pl.String, _text, "write text in quotes")
-COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more")
-AMOUNT = Form(pl.Float64, _amount, "write a number of 0 or more")
-NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out")
-MEASURE = Form(pl.Float64, _measure, "write a number, or NaN")
-PASSES = Form(pl.Int64, _passes, f"write a whole number from 1 to {MOST_PASSES}")
-SHARE = Form(pl.Float64, _share, "write a number above 0 and up to 1")
-FLAG = Form(pl.Boolean, _flag, "write true or false")
-MOMENT = Form(pl.Int64, _moment, "write RFC 3339 with its zone, like 2026-07-01T10:02:11Z or +02:00 for the Z")
+def _one_of(*words: Any) -> Callable[[Any], Any]:
+    return _within(lambda value: value, lambda value: type(value) is type(words[0]) and value in words)
 
-_RUN_TEXTS = (
-    "model",
-    "dataset",
-    "precision",
-    "code_revision",
-    "target_metric",
-    "purpose",
-    "experiment",
-    "team",
+
+def _word(*words: str) -> Form:
+    return Form(pl.String, _one_of(*words), f"write one of {', '.join(words)}")
+
+
+_TEXT = Form(pl.String, _text, "write text in quotes")
+_COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more")
+_ATTEMPT = Form(pl.Int64, _within(_count, lambda count: count > 0), "number attempts from 1")
+_AMOUNT = Form(pl.Float64, _amount, "write a number of 0 or more")
+_NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out")
+_MEASURE = Form(pl.Float64, _measure, "write a number, or NaN")
+_PASSES = Form(
+    pl.Int64, _within(_count, lambda count: 1 <= count <= MOST_PASSES), f"write a whole number from 1 to {MOST_PASSES}"
 )
+_SHARE = Form(pl.Float64, _within(_number, lambda number: 0 < number <= 1), "write a number above 0 and up to 1")
+_FLAG = Form(pl.Boolean, _one_of(True, False), "write true or false")
+_MOMENT = Form(pl.Int64, _moment, "write RFC 3339 with its zone, like 2026-07-01T10:02:11Z or +02:00 for the Z")
+
 # All that describes a machine without an id.
-MACHINE = ("instance_type", "account_id", "region")
+_MACHINE = ("instance_type", "account_id", "region")
 TARGET = ("target_metric", "target_value", "target_direction")
+
+
+def _each(form: Form, names: str) -> dict[str, Form]:
+    return dict.fromkeys(names.split(), form)
+
+
 FIELDS: dict[str, dict[str, Form]] = {
     "run_started": {
-        **dict.fromkeys(
-            (*_RUN_TEXTS, "workload_id", "owner", "parent_run_id", "base_checkpoint_id", "compile_run_id"), TEXT
-        ),
-        **dict.fromkeys(("dataset_tokens", "dataset_samples", "epoch_unit_size"), AMOUNT),
-        **dict.fromkeys(("params_total", "params_active"), AMOUNT),
-        **dict.fromkeys(("seq_len", "global_batch_samples", "n_layers", "n_heads", "head_dim"), COUNT),
-        "epoch_unit": _one_of("dataset_pass", "token_block", "sample_block", "step_block"),
-        "tokens_unit": _one_of("job", "device", "core"),
-        "tokens_unit_count": COUNT,
-        "target_value": NUMBER,
-        "target_direction": _one_of("min", "max"),
-        "target_passes": PASSES,
+        **_each(_TEXT, "model dataset precision code_revision target_metric purpose experiment team"),
+        **_each(_TEXT, "workload_id owner parent_run_id base_checkpoint_id compile_run_id"),
+        **_each(_AMOUNT, "dataset_tokens dataset_samples epoch_unit_size params_total params_active"),
+        **_each(_COUNT, "seq_len global_batch_samples n_layers n_heads head_dim"),
+        "epoch_unit": _word("dataset_pass", "token_block", "sample_block", "step_block"),
+        "tokens_unit": _word("job", "device", "core"),
+        "tokens_unit_count": _COUNT,
+        "target_value": _NUMBER,
+        "target_direction": _word("min", "max"),
+        "target_passes": _PASSES,
     },
-    "run_ended": {"status": _one_of("completed", "failed", "killed", "abandoned", "unknown")},
+    "run_ended": {"status": _word("completed", "failed", "killed", "abandoned", "unknown")},
     "attempt_started": {},
-    "attempt_ended": {"reason": TEXT},
+    "attempt_ended": {"reason": _TEXT},
     "resource_joined": {
-        **dict.fromkeys(("resource", "instance_type", "account_id", "region", "reservation_id", "market"), TEXT),
-        **dict.fromkeys(("accelerators_used", "node_rank"), COUNT),
-        "evidence": _one_of("imds", "api", "nodemap", "tag", "type_match"),
+        **_each(_TEXT, "resource instance_type account_id region reservation_id market"),
+        **_each(_COUNT, "accelerators_used node_rank"),
+        "evidence": _word("imds", "api", "nodemap", "tag", "type_match"),
     },
-    "resource_left": {"resource": TEXT},
-    "phase_started": {"phase": TEXT},
-    "phase_ended": {"phase": TEXT},
-    "epoch_started": {"epoch": COUNT},
+    "resource_left": {"resource": _TEXT},
+    "phase_started": {"phase": _TEXT},
+    "phase_ended": {"phase": _TEXT},
+    "epoch_started": {"epoch": _COUNT},
     "epoch_completed": {
-        **dict.fromkeys(("epoch", "step"), COUNT),
-        **dict.fromkeys(("tokens_seen", "samples_seen"), AMOUNT),
-        "fraction": SHARE,
+        **_each(_COUNT, "epoch step"),
+        **_each(_AMOUNT, "tokens_seen samples_seen"),
+        "fraction": _SHARE,
     },
-    "checkpoint_started": {"checkpoint_id": TEXT, "uri": TEXT, "step": COUNT},
+    "checkpoint_started": {"checkpoint_id": _TEXT, "uri": _TEXT, "step": _COUNT},
     "checkpoint_saved": {
-        **dict.fromkeys(("checkpoint_id", "uri"), TEXT),
-        **dict.fromkeys(("step", "bytes"), COUNT),
-        **dict.fromkeys(("stall_seconds", "tokens_seen"), AMOUNT),
-        **dict.fromkeys(("resumable", "complete"), FLAG),
-        **dict.fromkeys(("save_started_at", "durable_at"), MOMENT),
-        "kind": _one_of("full", "weights_only", "adapter", "export"),
+        **_each(_TEXT, "checkpoint_id uri"),
+        **_each(_COUNT, "step bytes"),
+        **_each(_AMOUNT, "stall_seconds tokens_seen"),
+        **_each(_FLAG, "resumable complete"),
+        **_each(_MOMENT, "save_started_at durable_at"),
+        "kind": _word("full", "weights_only", "adapter", "export"),
     },
-    "evaluation": {**dict.fromkeys(("metric", "split"), TEXT), "value": MEASURE, "step": COUNT},
-    "heartbeat": {"step": COUNT, "tokens_seen": AMOUNT, "samples_seen": AMOUNT},
+    "evaluation": {**_each(_TEXT, "metric split"), "value": _MEASURE, "step": _COUNT},
+    "heartbeat": {"step": _COUNT, "tokens_seen": _AMOUNT, "samples_seen": _AMOUNT},
 }
-REQUIRED: dict[str, tuple[str, ...]] = {
+_REQUIRED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("resource_joined", "resource_left"), ("resource",)),
     **dict.fromkeys(("phase_started", "phase_ended"), ("phase",)),
     **dict.fromkeys(("epoch_started", "epoch_completed"), ("epoch",)),
     "evaluation": ("metric", "value"),
 }
 # Other names of the fields above, and fields that no table keeps.
-SPELLINGS = {
+_SPELLINGS = {
     "end_reason": "reason",
     "resource_id": "resource",
     "billing_resource_key": "resource",
@@ -196,7 +181,7 @@ SPELLINGS = {
     "is_resumable": "resumable",
     "is_complete": "complete",
 }
-SKIPPED = frozenset(
+_SKIPPED = frozenset(
     name
     for names in (
         "event run_id at attempt attempt_no rank local_rank",
@@ -209,24 +194,6 @@ SKIPPED = frozenset(
     )
     for name in names.split()
 )
-
-
-def any_machine(instance_type: str, node_rank: int | None) -> str:
-    """The name of a machine known only by its type; those of one gang differ by their rank."""
-    return f"any {instance_type}" if not node_rank else f"any {instance_type} {node_rank}"
-
-
-def clock(at: int) -> str:
-    """Milliseconds since 1970 UTC as RFC 3339."""
-    return (EPOCH + at * MS).isoformat().replace("+00:00", "Z")
-
-
-# What JSONDecoder itself reads with; its stub leaves it out.
-_SCAN = json.JSONDecoder().scan_once  # pyright: ignore[reportAttributeAccessIssue]
-
-
-# The reader of each field by its own name.
-_READERS = {kind: {name: form.read for name, form in forms.items()} for kind, forms in FIELDS.items()}
 
 
 class Wrong(ValueError):
@@ -248,93 +215,67 @@ def parse_event(line: bytes) -> Event:
     """The event of a line; Wrong, with the key at fault and the fix, for anything else."""
     # Millions of lines pass here: the most frequent case is tried first, and nothing is read twice.
     body = _object(line)
-    kind = _needed(body, "event", TEXT)
-    run_id = _needed(body, "run_id", TEXT)
-    at = _needed(body, "at", MOMENT)
+    kind, run_id, at = _needed(body, "event", _TEXT), _needed(body, "run_id", _TEXT), _needed(body, "at", _MOMENT)
     attempt = body.pop("attempt") if "attempt" in body else body.pop("attempt_no", None)
     if attempt is not None and not (type(attempt) is int and 0 < attempt < 1 << 63):
-        attempt = _attempt(attempt)
+        attempt = _needed({"attempt": attempt}, "attempt", _ATTEMPT)
     values: dict[str, Any] = {}
     strange: list[str] = []
     if (forms := FIELDS.get(kind)) is None:
         return Event(kind, run_id, attempt, at, values, strange)
-    readers = _READERS[kind]
-    for key, value in body.items():
-        if value is not None and (read := readers.get(key)) is not None:
-            try:
-                values[key] = read(value)
-            except ValueError:
-                raise _refused(key, forms[key], value) from None
-            continue
-        if (form := forms.get(name := key)) is None:
-            if key in SKIPPED:
-                continue
-            if (form := forms.get(name := SPELLINGS.get(key, key))) is None:
-                strange.append(key)
-                continue
-        if value is not None:
-            try:
+    key, form, value = "", _TEXT, None
+    try:
+        for key, value in body.items():
+            if (form := forms.get(name := key)) is None:
+                if key in _SKIPPED:
+                    continue
+                if (form := forms.get(name := _SPELLINGS.get(key, key))) is None:
+                    strange.append(key)
+                    continue
+            if value is not None:
                 values[name] = form.read(value)
-            except ValueError:
-                raise _refused(key, form, value) from None
+    except (ValueError, TypeError):
+        raise _refused(key, form, value) from None
     if kind == "resource_joined" and "resource" not in values:
-        _describe_machine(values)
-    for key in REQUIRED.get(kind, ()):
+        # A machine without an id is described by its type; the bill must then have exactly one such.
+        if missing := _missing(values, _MACHINE):
+            raise Wrong(f"is `resource_joined` without `resource`; add it, or {missing} where it is unknown.")
+        machine = any_machine(values["instance_type"], values.get("node_rank"))
+        values |= {"resource": machine, "evidence": "type_match"}
+    for key in _REQUIRED.get(kind, ()):
         if values.get(key) is None:
             raise Wrong(f"is `{kind}` without `{key}`; add it.")
     if kind == "run_started":
-        _check_whole(values)
+        if any(values.get(key) is not None for key in TARGET) and (missing := _missing(values, TARGET)):
+            raise Wrong(f"gives a target without {missing}; give {', '.join(TARGET)} or none of them.")
+        unit = values.get("tokens_unit", "job")
+        if unit != "job" and not values.get("tokens_unit_count"):
+            raise Wrong(f"counts tokens by {unit} without `tokens_unit_count`; add how many of them the job has.")
     return Event(kind, run_id, attempt, at, values, strange)
 
 
-def _describe_machine(values: dict[str, Any]) -> None:
-    """A machine without an id is described by its type; the bill must then have exactly one such."""
-    if missing := " and ".join(f"`{key}`" for key in MACHINE if not values.get(key)):
-        raise Wrong(f"is `resource_joined` without `resource`; add it, or {missing} where it is unknown.")
-    values |= {"resource": any_machine(values["instance_type"], values.get("node_rank")), "evidence": "type_match"}
-
-
-def _check_whole(values: dict[str, Any]) -> None:
-    """Refuse the start of a run with half a target, or with tokens per device and no number of devices."""
-    if 0 < sum(values.get(key) is not None for key in TARGET) < len(TARGET):
-        missing = " and ".join(f"`{key}`" for key in TARGET if values.get(key) is None)
-        raise Wrong(f"gives a target without {missing}; give {', '.join(TARGET)} or none of them.")
-    if values.get("tokens_unit", "job") != "job" and not values.get("tokens_unit_count"):
-        unit = values["tokens_unit"]
-        raise Wrong(f"counts tokens by {unit} without `tokens_unit_count`; add how many of them the job has.")
+def _missing(values: dict[str, Any], names: tuple[str, ...]) -> str:
+    return " and ".join(f"`{name}`" for name in names if values.get(name) in (None, ""))
 
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
         text = line.decode()
+    except UnicodeDecodeError:
+        raise Wrong("is not UTF-8 text; fix or remove the line.") from None
+    try:
         body, end = _SCAN(text, 0)
         if (end < len(text) and not text[end:].isspace()) or text.count("[") + text.count("{") > MOST_LEVELS:
             raise StopIteration
     except (StopIteration, ValueError, RecursionError):
-        body = _explained(line)
+        try:
+            # Once more, slowly, for the reason why it is invalid.
+            body = parse_json(text)
+        except ParseError as error:
+            raise Wrong(f"{error}; fix or remove the line.") from None
     if type(body) is not dict:
         raise Wrong("is not a JSON object; write one event a line.")
     return body
-
-
-def _explained(line: bytes) -> Any:
-    """The JSON of a line once more, slowly, for the reason why it is invalid."""
-    try:
-        return parse_json(line.decode())
-    except UnicodeDecodeError:
-        raise Wrong("is not UTF-8 text; fix or remove the line.") from None
-    except ParseError as error:
-        raise Wrong(f"{error}; fix or remove the line.") from None
-
-
-def _attempt(value: Any) -> int:
-    try:
-        attempt = COUNT.read(value)
-    except ValueError:
-        raise _refused("attempt", COUNT, value) from None
-    if attempt < 1:
-        raise Wrong("has `attempt` 0; number attempts from 1.")
-    return attempt
 
 
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
@@ -343,12 +284,22 @@ def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
     try:
         if value is not None and (found := form.read(value)) is not None:
             return found
-    except ValueError:
+    except (ValueError, TypeError):
         raise _refused(key, form, value) from None
     raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
 
 
-def _refused(key: str, form: Form, value: Any) -> Wrong:
+def _refused(key: str, form: Form | None, value: Any) -> Wrong:
     shown = json.dumps(value)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-    return Wrong(f"has `{key}` {shown}; {form.wants}.")
+    return Wrong(f"has `{key}` {shown}; {form.wants if form else ''}.")
+
+
+def any_machine(instance_type: str, node_rank: int | None) -> str:
+    """The name of a machine known only by its type; those of one gang differ by their rank."""
+    return f"any {instance_type}" if not node_rank else f"any {instance_type} {node_rank}"
+
+
+def clock(at: int) -> str:
+    """Milliseconds since 1970 UTC as RFC 3339."""
+    return (EPOCH + at * MS).isoformat().replace("+00:00", "Z")
