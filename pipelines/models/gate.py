@@ -154,13 +154,8 @@ def _expectation(check: Check) -> Expectation:
         return known.ExpectColumnValuesToNotBeNull(**named)
     if check.kind == "in_set":
         return known.ExpectColumnValuesToBeInSet(value_set=list(check.values), **named)
-    low, high = (0, None) if check.kind == "not_negative" else map(_bound, check.values)
+    low, high = (0, None) if check.kind == "not_negative" else check.values
     return known.ExpectColumnValuesToBeBetween(min_value=low, max_value=high, **named)
-
-
-def _bound(value: Any) -> Any:
-    """Dates and times as text, which every SQL dialect compares with a time in the same way."""
-    return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def _validated(outcome: ExpectationValidationResult) -> Validated:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
 from typing import Any
 
 from pipelines.engine.duckdb import quoted
@@ -78,10 +77,6 @@ def _condition(check: Check) -> str:
 def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, datetime):
-        return f"timestamp '{value}'"
-    if isinstance(value, date):
-        return f"date '{value}'"
     if isinstance(value, float) and not math.isfinite(value):
         return f"double '{value}'"
     return str(value) if isinstance(value, int | float) else quoted(value)
