@@ -1,9 +1,17 @@
-"""A check of a table, as a plain value; `statements` compiles it to SQL, `gate` to an expectation."""
+"""A check of a table, as a plain value and as SQL: its failing rows, and how many there are of each.
+
+The checks of columns are counted in one scan; every `rows` check and the uniqueness of a key is a query of its own,
+and all of them are counted in one statement.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from pipelines.base.sql import quoted
 
 Severity = Literal["error", "warn"]
 """Whether a failure stops the build or is printed under the report."""
@@ -30,3 +38,69 @@ class Check:
     query: str = ""
     shows: str = ""
     fix: str = ""
+
+
+def is_query(check: Check) -> bool:
+    """Whether a check is a query of its own; the others are conditions on one column of a row."""
+    return check.kind in ("rows", "unique")
+
+
+def column_counts(checks: Iterable[Check], table: str) -> str:
+    """The SELECT of one row: `row_count`, and under each column check's name the rows that fail it."""
+    counts = [f'count(*) filter (where {_condition(check)}) as "{check.name}"' for check in checks]
+    return f'select {", ".join(["count(*) as row_count", *counts])} from "{table}"'
+
+
+def query_counts(checks: Sequence[Check], table: str) -> str:
+    """The SELECT of `check_name` and `row_count`, the rows that each of these queries gives."""
+    return " union all ".join(
+        f"select '{check.name}' as check_name, count(*) as row_count from ({failing_rows(check, table)}) as failing"
+        for check in checks
+    )
+
+
+def failing_rows(check: Check, table: str, shown: Sequence[str] = ()) -> str:
+    """The SELECT of the rows that fail a check; those of a column show `shown` and the column."""
+    if is_query(check):
+        return query_of(check).format(batch=f'"{table}"')
+    columns = ", ".join(f'"{column}"' for column in dict.fromkeys([*shown, *check.columns]))
+    return f'select {columns} from "{table}" where {_condition(check)}'
+
+
+def query_of(check: Check) -> str:
+    """The SELECT whose rows fail a check, `{batch}` standing for the table."""
+    if check.kind == "rows":
+        return check.query
+    if check.kind != "unique":
+        condition = _condition(check).replace("{", "{{").replace("}", "}}")
+        return f'select "{check.columns[0]}" from {{batch}} where {condition}'
+    columns = ", ".join(f'"{column}"' for column in check.columns)
+    # Grouping by a hash takes half the time and memory; only keys whose hashes meet are then compared.
+    return (
+        f"select {columns}, count(*) as row_count from {{batch}} where hash({columns}) in "
+        f"(select hash({columns}) from {{batch}} group by hash({columns}) having count(*) > 1) "
+        f"group by {columns} having count(*) > 1"
+    )
+
+
+def _condition(check: Check) -> str:
+    """The condition that selects the rows that fail a check of one column; null fails `not_null` only."""
+    column = f'"{check.columns[0]}"'
+    if check.kind == "not_null":
+        return f"{column} is null"
+    if check.kind == "not_negative":
+        return f"{column} < 0"
+    if check.kind == "in_set":
+        return f"{column} not in ({', '.join(map(_literal, check.values))})"
+    low, high = check.values
+    outside = [f"{column} < {_literal(low)}"] if low is not None else []
+    outside += [f"{column} > {_literal(high)}"] if high is not None else []
+    return f"({' or '.join(outside)})"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"double '{value}'"
+    return str(value) if isinstance(value, int | float) else quoted(value)

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.base.errors import CheckError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.checks import Check
-from pipelines.models.statements import is_query, query_of
+from pipelines.models.checks import Check, is_query, query_of
 from pipelines.models.validate import Validated
 
 if TYPE_CHECKING:
