@@ -6,9 +6,8 @@ import dagster as dg
 
 from pipelines.config.settings import has_channels, schedule_cron
 from pipelines.defs.assets import ASSETS
-from pipelines.defs.jobs import REFRESH, refresh_schedule
-from pipelines.defs.resources import ledger_resource
-from pipelines.defs.sensors import notify_sensor
+from pipelines.defs.jobs import REFRESH, notify_sensor, refresh_schedule
+from pipelines.defs.steps import ledger_resource
 
 
 def assemble(ledger: object = ledger_resource, cron: str | None = None, notifies: bool | None = None) -> dg.Definitions:

@@ -27,8 +27,7 @@ def compare(
     """Compare the GPU and Trainium runs of a workload."""
     form = form_of(as_json, as_csv)
     settings = settings_of(config)
-    from pipelines.compare.query import recommendation_of, rows_of
-    from pipelines.compare.tables import show
+    from pipelines.compare.tables import recommendation_of, rows_of, show
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.csv_text import print_csv

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
@@ -13,7 +13,7 @@ from pipelines.dashboard.reader import Volume
 from pipelines.explain.lines import behind
 from pipelines.explain.names import look_up
 from pipelines.explain.query import Question, chosen, for_day, for_invoice, for_month, for_run
-from pipelines.explain.tables import agreed, show
+from pipelines.explain.tables import agreed, parts
 
 _KINDS = ("run", "day", "month", "invoice", "name")
 _OPTIONS = ("bucket", "account", "payer", "category", "service", "family", "currency")
@@ -21,29 +21,6 @@ _OPTIONS = ("bucket", "account", "payer", "category", "service", "family", "curr
 _ROWS = 50
 # One reader at a time: reading the bill takes seconds and much memory.
 _TURN = Lock()
-
-
-class Page:
-    """An explanation as the parts of a page."""
-
-    def __init__(self) -> None:
-        self.parts: list[dict[str, Any]] = []
-
-    def say(self, text: str, *, is_detail: bool = True) -> None:
-        """A sentence."""
-        self.parts.append({"kind": "sentence", "text": text, "is_detail": is_detail})
-
-    def table(
-        self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, notes: Sequence[str] = ()
-    ) -> None:
-        """Rows under a head."""
-        noted = [*notes, *[""] * (len(rows) - len(notes))]
-        lines = [{"cells": row, "note": note} for row, note in zip(rows, noted, strict=True)]
-        self.parts.append({"kind": "table", "title": title, "head": head, "rows": lines, "names": len(head) - numbers})
-
-    def list(self, title: str, entries: Sequence[str]) -> None:
-        """Sentences under a title."""
-        self.parts.append({"kind": "list", "title": title, "entries": entries})
 
 
 def explain_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
@@ -68,10 +45,8 @@ def _explained(volume: Volume, kind: str, word: str, month: str, options: Mappin
     question = _found(
         lambda: _question(volume, kind, word, month, {name: value or None for name, value in options.items()})
     )
-    page = Page()
     with _TURN, behind(volume.warehouse, volume.published, question) as explanation:
-        show(explanation, _ROWS, page)
-        return page.parts, agreed(explanation), explanation.difference()
+        return list(parts(explanation, _ROWS)), agreed(explanation), explanation.difference()
 
 
 def _question(volume: Volume, kind: str, word: str, month: str, options: Mapping[str, str | None]) -> Question:

@@ -1,20 +1,29 @@
-"""One asset per table: each body calls the builder and returns what it came to."""
+"""One asset per table, raw ones included: each body calls the builder and returns what it came to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
-from pipelines.defs.partitions import BILLING_MONTHS
-from pipelines.defs.raw_assets import RAW_ASSETS
-from pipelines.defs.resources import Ledger
-from pipelines.defs.steps import ONE_RUN, POOL, asset_key, months_of, step
+from pipelines.defs.steps import BILLING_MONTHS, ONE_RUN, PATIENCE, POOL, Ledger, asset_key, months_of, step
+from pipelines.ingest.billing.columns import LISTS
+from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import FailedChecks
 from pipelines.models.built import Built
-from pipelines.models.catalog import SESSION_TABLES, Model, load_catalog
+from pipelines.models.catalog import (
+    COMMITMENTS,
+    PROOF_TABLES,
+    RAW_TABLES,
+    RESERVATIONS,
+    SESSION_TABLES,
+    Model,
+    load_catalog,
+)
 from pipelines.models.checks import Severity
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.publish import publish
+from pipelines.models.records import RECORDS
+from pipelines.models.refresh import read_bill
 from pipelines.models.revision import code_revision
 from pipelines.models.totals import added
 from pipelines.models.validate import CheckResult
@@ -144,5 +153,77 @@ def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
         published = publish(ledger.builder, planned)
     return dg.MaterializeResult(metadata={"publication": published.number})
 
+
+@dg.multi_asset(
+    name="bill",
+    specs=[
+        dg.AssetSpec(
+            asset_key(listed.table),
+            description=f"Lines of each {listed.export} as delivered, one billing month at a time.",
+            owners=["team:ml-finops"],
+            kinds={"s3", "parquet"},
+        )
+        for listed in LISTS
+    ],
+    partitions_def=BILLING_MONTHS,
+    backfill_policy=ONE_RUN,
+    retry_policy=PATIENCE,
+    pool=POOL,
+)
+def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
+    with step(ledger) as planned:
+        stored = read_bill(ledger.builder, planned, months_of(context, planned))
+    for listed in LISTS:
+        yield _delivered(listed.table, [raw for raw in stored if raw.delivery.listed is listed])
+
+
+def _delivered(table: str, stored: list[RawDelivery]) -> dg.MaterializeResult:
+    return dg.MaterializeResult(
+        asset_key(table),
+        metadata={
+            "dagster/row_count": sum(raw.line_count for raw in stored),
+            "deliveries": [raw.delivery.delivery_id for raw in stored],
+        },
+    )
+
+
+def records_asset(
+    what: str,
+    tables: Mapping[str, str],
+    owner: str = "team:ml-finops",
+    kinds: Collection[str] = ("json", "polars"),
+) -> dg.AssetsDefinition:
+    """Tables, each with its description, that one step of RECORDS brings up to date together and whole."""
+
+    @dg.multi_asset(
+        name=what.replace(" ", "_"),
+        specs=[
+            dg.AssetSpec(asset_key(table), description=description, owners=[owner], kinds=set(kinds))
+            for table, description in tables.items()
+        ],
+        retry_policy=PATIENCE,
+        pool=POOL,
+    )
+    def brought(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
+        with step(ledger):
+            counts = RECORDS[what](ledger.builder.warehouse)
+        for table in tables:
+            yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": counts[table]})
+
+    return brought
+
+
+_RUNS = {table: f"Training runs as recorded: {table.removeprefix('tracker_')}s of all sources." for table in RAW_TABLES}
+_HELD = "Reserved capacity and its windows, from files or from AWS. One row per part of a reservation."
+_BOUGHT = "Savings Plans and reservations, from files or from AWS. One row per commitment."
+_REGISTERED = ("Pre-registrations of comparisons.", "Runs that registrations pair or leave out.")
+
+RAW_ASSETS = [
+    bill,
+    records_asset("training runs", _RUNS, owner="team:ml-platform"),
+    records_asset("reservations", {RESERVATIONS: _HELD}),
+    records_asset("commitments", {COMMITMENTS: _BOUGHT}),
+    records_asset("registrations", dict(zip(PROOF_TABLES, _REGISTERED, strict=True)), kinds=("polars",)),
+]
 
 ASSETS = [*RAW_ASSETS, *map(model_asset, load_catalog().ordered), publication]

@@ -88,7 +88,7 @@ class _Dialect(PGDialect):
     default_schema_name = "main"
     supports_statement_cache = False
 
-    def _nothing(self, connection: Any) -> None:
+    def _nothing(self, dbapi_connection: Any) -> None:
         """Nothing is written, and the connection is only lent."""
 
     do_begin = do_commit = do_rollback = do_close = do_terminate = _nothing

@@ -83,11 +83,15 @@ class Pack:
         try:
             return parse_json(self.read(name))
         except ParseError as error:
-            raise CheckError(f"{self.path}: {name} {error}; have the pack sent again.") from None
+            raise self.error(f"{name} {error}") from None
+
+    def error(self, problem: str) -> CheckError:
+        """The error to raise for a pack that is not as packs are written."""
+        return CheckError(f"{self.path}: {problem}; have the pack sent again.")
 
     def malformed(self, name: str) -> CheckError:
         """The error to raise for a record that is not as packs are written."""
-        return CheckError(f"{self.path}: {name} does not have the form of such a record; have the pack sent again.")
+        return self.error(f"{name} does not have the form of such a record")
 
     def path_below(self, folder: Path, name: str) -> Path:
         """The path of a name from the pack below `folder`; CheckError for a name that leads elsewhere."""
@@ -102,14 +106,10 @@ class Pack:
             with path.open("xb") as file, self._open(name) as stream:
                 shutil.copyfileobj(stream, file, 1 << 20)
         except (FileExistsError, NotADirectoryError):
-            raise CheckError(
-                f"{self.path}: {shown(name)} has the path of another member; have the pack sent again."
-            ) from None
+            raise self.error(f"{shown(name)} has the path of another member") from None
         except OSError as error:
-            raise CheckError(
-                f"{self.path}: {shown(name)} cannot be written below {folder} ({error.strerror}); free space there, or "
-                "have the pack sent again."
-            ) from None
+            problem = f"{shown(name)} cannot be written below {folder} ({error.strerror})"
+            raise CheckError(f"{self.path}: {problem}; free space there, or have the pack sent again.") from None
         return path
 
     def below(self, folder: str) -> list[str]:
@@ -141,7 +141,7 @@ class Pack:
         try:
             return self._zip.open(name)  # type: ignore[return-value]
         except (*_DAMAGE, KeyError):
-            raise CheckError(f"{self.path}: {name} cannot be read; have the pack sent again.") from None
+            raise self.error(f"{name} cannot be read") from None
 
     def _size(self, name: str) -> int:
         return self._zip.getinfo(name).file_size

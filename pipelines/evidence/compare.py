@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import polars as pl
 
 from pipelines.base.console import cell_text
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """One figure that is not the same; a whole row or table has no column."""
 
     table: str
@@ -27,7 +25,8 @@ def differences(table: str, key: Sequence[str], packed: pl.DataFrame, rebuilt: p
     columns = [name for name in rebuilt.columns if name in packed.columns]
     odd = [name for name in (*packed.columns, *rebuilt.columns) if name not in columns]
     for name in dict.fromkeys(odd):
-        yield Difference(table, "", name, _there(name in packed.columns), _there(name in rebuilt.columns))
+        there = ["there" if name in frame.columns else "not there" for frame in (packed, rebuilt)]
+        yield Difference(table, "", name, *there)
     by = [name for name in key if name in columns] or columns
     ours, theirs = packed.select(columns), rebuilt.select(columns)
     if ours.equals(theirs):
@@ -41,8 +40,9 @@ def differences(table: str, key: Sequence[str], packed: pl.DataFrame, rebuilt: p
                 yield Difference(table, where, "", _rows(len(one)), _rows(len(other)))
             continue
         for name, a, b in zip(columns, one[0], other[0], strict=True):
-            if not _same(a, b):
-                yield Difference(table, where, name, _value(a), _value(b))
+            # A value that is not a number is the same as itself.
+            if (a is None) != (b is None) or not (a == b or (a != a and b != b)):
+                yield Difference(table, where, name, *("unknown" if v is None else cell_text(v) for v in (a, b)))
 
 
 def _by_key(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple, list[tuple]]:
@@ -52,17 +52,5 @@ def _by_key(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple, list[tuple]]:
     return found
 
 
-def _same(a: Any, b: Any) -> bool:
-    return (a is None) == (b is None) and (a == b or (a != a and b != b))
-
-
-def _value(value: Any) -> str:
-    return "unknown" if value is None else cell_text(value)
-
-
 def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count} rows" if count else "no row"
-
-
-def _there(is_there: bool) -> str:
-    return "there" if is_there else "not there"

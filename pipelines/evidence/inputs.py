@@ -1,16 +1,22 @@
-"""What a publication was made from, file by file: where each lies, its size and what it holds."""
+"""What a publication was made from, bills and logs of runs: where each file lies, its size and what it holds."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pipelines.base.address import redacted
-from pipelines.base.errors import SourceError
-from pipelines.config.settings import BillingSource, Settings
-from pipelines.evidence.archive import digest_of
+from pipelines.base.errors import SourceError, shown
+from pipelines.config.settings import BillingSource, RunSource, Settings
+from pipelines.evidence.archive import Pack, digest_of
 from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
+from pipelines.ingest.runs.records import open_run_store
+from pipelines.ingest.runs.tracker import read_all, runs_fingerprint
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 from pipelines.warehouse.storage import Store
@@ -19,13 +25,18 @@ from pipelines.warehouse.stores import open_store
 INPUTS = "inputs.json"
 # Where a bundle keeps the delivered bills: the layout of the raw store.
 BILLS = "bills"
+RUNS = "runs"
+# Kinds that are folders of logs; the others are queried, or are folders of checkpoints.
+_LOGS = ("events", "kubernetes", "mllog", "slurm")
+_PLAIN = re.compile(r"[\w@=+:,. /-]+")
+Logs = dict[str, dict[str, bytes]]
 
 
 def recorded_inputs(warehouse: Warehouse, publication: Publication) -> dict[str, Any]:
     """Every delivery with its files, and every source of bills and reservations, without credentials."""
     named = publication.inputs["reservations"]
     return {
-        "billing": [_source(source) for source in warehouse.settings.billing],
+        "billing": [_fields(source) for source in warehouse.settings.billing],
         "deliveries": [_delivery(warehouse, publication, named) for named in publication.inputs["deliveries"]],
         "reservations": [
             {"name": source.name, "kind": source.kind, "uri": redacted(source.location), "state": named[source.name]}
@@ -84,7 +95,7 @@ def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[Bi
         raise SourceError(f"{wrong[0]}{more}; restore it, or verify a pack written with --bundle.")
 
 
-def _source(source: BillingSource) -> dict[str, Any]:
+def _fields(source: BillingSource | RunSource) -> dict[str, Any]:
     fields = source.model_dump(mode="json", exclude={"profile"})
     return {**fields, "location": redacted(source.location), "endpoint_url": redacted(source.endpoint_url)}
 
@@ -146,3 +157,69 @@ def recorded_sources(inputs: Mapping[str, Any], settings: Settings | None) -> tu
     """The billing sources a pack names, each as the configuration has it now where there is one of its name."""
     now = {source.name: source for source in settings.billing} if settings else {}
     return tuple(now.get(source["name"]) or BillingSource(**source) for source in inputs["billing"])
+
+
+def run_logs(settings: Settings, publication: Publication) -> Logs:
+    """The files of each source of logs that is as it was when it was read, by source and key."""
+    named = publication.inputs["runs"]
+    logs: Logs = {}
+    for source in settings.runs:
+        if source.kind in _LOGS and source.name in named and runs_fingerprint(source) == named[source.name]:
+            store = open_run_store(source)
+            keys = [item.key for item in store.list()]
+            if all(map(_PLAIN.fullmatch, keys)):
+                logs[source.name] = {key: store.read(key) for key in keys}
+    return logs
+
+
+def recorded_runs(settings: Settings, publication: Publication, logs: Logs) -> list[dict[str, Any]]:
+    """Every source of runs; of logs each file, null where they are no logs or have changed since they were read."""
+    return [
+        {
+            **_fields(source),
+            "state": publication.inputs["runs"].get(source.name),
+            "files": _files(source, logs[source.name]) if source.name in logs else None,
+        }
+        for source in settings.runs
+    ]
+
+
+def log_members(logs: Logs) -> dict[str, bytes]:
+    """The logs as members of a pack."""
+    return {log_member(name, key): content for name, files in logs.items() for key, content in files.items()}
+
+
+def log_member(source: str, key: str) -> str:
+    """The member that holds a log of a source of runs."""
+    return f"{RUNS}/{source}/{key}"
+
+
+def read_again(pack: Pack, inputs: Mapping[str, Any], place: Path) -> dict[str, pl.DataFrame] | None:
+    """The records of the runs by table, read from the logs in a pack; None where it does not have those of all."""
+    if not inputs["runs"] or any(source["files"] is None for source in inputs["runs"]):
+        return None
+    sources = []
+    for source in inputs["runs"]:
+        folder = pack.path_below(place, source["name"])
+        try:
+            folder.mkdir(parents=True)
+            fields = {name: value for name, value in source.items() if name in RunSource.model_fields}
+            sources.append(RunSource(**{**fields, "location": str(folder), "endpoint_url": None}))
+        except (FileExistsError, ValueError):
+            raise pack.malformed(f"source {shown(source['name'])} of {INPUTS}") from None
+        for file in source["files"]:
+            pack.extract(log_member(source["name"], file["key"]), folder, file["key"])
+    return read_all(sources).tables
+
+
+def _files(source: RunSource, files: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    store = open_run_store(source)
+    return [
+        {
+            "key": key,
+            "uri": redacted(store.uri(key)),
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        for key, content in files.items()
+    ]

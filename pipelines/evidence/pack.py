@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from pipelines.base import resources
+from pipelines.base.code import modules_reached
 from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import Settings
 from pipelines.evidence.archive import as_json, write_archive
-from pipelines.evidence.inputs import INPUTS, bundled, recorded_inputs
-from pipelines.evidence.model_files import code_digest, lock_members, model_members
+from pipelines.evidence.inputs import INPUTS, bundled, log_members, recorded_inputs, recorded_runs, run_logs
 from pipelines.evidence.reports import report_members
-from pipelines.evidence.run_logs import log_members, recorded_runs, run_logs
-from pipelines.models.catalog import PUBLISHED, load_catalog
+from pipelines.models.catalog import PUBLISHED, load_catalog, module_of
+from pipelines.models.contract import contract_paths
 from pipelines.models.marts import mart_files, open_marts
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.models.warehouse import Warehouse, published_of
@@ -27,7 +30,8 @@ from pipelines.warehouse.lake import Publication
 PUBLICATION, CHECKS = "publication.json", "checks.csv"
 # The folders of a pack: marts, the records of the sources, the earlier publication.
 RECORDS, BEFORE = "records", "before"
-README = "README.txt"
+README, LOCK = "README.txt", "requirements.lock"
+_SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
 _README = """trainledger evidence pack
 
     trainledger verify THIS.zip
@@ -80,7 +84,7 @@ def write_pack(
         **_marts(warehouse, published),
         **({} if pseudonyms else {**_records(warehouse, published), **before}),
         **model_members(),
-        **lock_members(),
+        **({LOCK: lock.read_bytes()} if (lock := resources.ROOT / LOCK).is_file() else {}),
         **({**bundled(warehouse, published), **log_members(logs)} if bundle else {}),
     }
     about = {
@@ -120,16 +124,11 @@ def _marts(warehouse: Warehouse, published: Publication) -> dict[str, bytes | Pa
     for name, files in mart_files(warehouse, published.tables).items():
         rows = pl.read_parquet(files)
         key = load_catalog()[name.partition(".")[2]].key
-        members[f"{key}.parquet"] = files[0] if len(files) == 1 else _as_one(rows)
+        # A mart that is kept month by month becomes one file.
+        rows.write_parquet(written := BytesIO())
+        members[f"{key}.parquet"] = files[0] if len(files) == 1 else written.getvalue()
         members[f"{key}.csv"] = csv_text(rows).encode()
     return members
-
-
-def _as_one(rows: pl.DataFrame) -> bytes:
-    """A mart that is kept month by month, as one file."""
-    written = BytesIO()
-    rows.write_parquet(written)
-    return written.getvalue()
 
 
 def _records(warehouse: Warehouse, published: Publication) -> dict[str, Path]:
@@ -176,3 +175,29 @@ def _checks(published: Publication) -> str:
     columns = ("table", "period", "check", "severity", "passed", "unexpected_count", "observed", "title", "expectation")
     rows: list[dict[str, Any]] = [{name: check.get(name) for name in columns} for check in published.checks]
     return csv_text(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), strict=False))
+
+
+@cache
+def model_members() -> dict[str, bytes]:
+    """Each model's text (SQL with metrics and functions in place of their calls), each list and each contract.
+
+    Modules that transforms import are below `models/code/`.
+    """
+    ordered = load_catalog().ordered
+    models = {f"models/{m.key}.{_SUFFIX[m.kind]}": m.text.rstrip().encode() + b"\n" for m in ordered}
+    reached = modules_reached(*(module_of(model.name) for model in ordered if model.kind == "transform"))
+    own = {model.path for model in ordered}
+    models |= {f"models/code/{name}.py": path.read_bytes() for name, path in reached.items() if path not in own}
+    contracts = {f"expectations/{table}.yml": path.read_bytes() for table, path in contract_paths().items()}
+    columns = {f"expectations/{path.name}": path.read_bytes() for path in resources.EXPECTATIONS.glob("*.yml")}
+    return models | contracts | columns
+
+
+@cache
+def code_digest() -> str:
+    """The sha256 of all Python that runs."""
+    package = resources.PACKAGE
+    seal = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        seal.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return seal.hexdigest()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.base.console import Console
-from pipelines.base.errors import CheckError, SourceError
+from pipelines.base.errors import SourceError
 from pipelines.config.decisions import Decisions
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings
@@ -41,7 +41,7 @@ def published_in(pack: Pack) -> Publication:
     except (KeyError, TypeError, ValueError, AttributeError):
         is_ours = False
     if not is_ours:
-        raise CheckError(f"{pack.path}: {PUBLICATION} is not the record of a publication; have the pack sent again.")
+        raise pack.error(f"{PUBLICATION} is not the record of a publication")
     return published
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from pipelines.base.errors import CheckError
 from pipelines.base.resources import known_reports
 from pipelines.engine import Engine
 from pipelines.evidence.archive import Pack
@@ -49,7 +48,10 @@ def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterato
         member = f"{REPORTS}/{kind}"
         if kind == _RESULTS and not is_recorded and f"{member}.html" not in pack.members:
             continue
-        packed = _text(pack, f"{member}.html")
+        try:
+            packed = pack.read(f"{member}.html").decode()
+        except UnicodeDecodeError as error:
+            raise pack.error(f"{member}.html is not UTF-8 text (byte {error.start})") from None
         page = report_page(engine, published, kind, month)
         if unmeasured(page) != unmeasured(packed):
             yield Difference(f"{member}.html", "", *_first_other(packed, page))
@@ -62,15 +64,6 @@ def unmeasured(page: str) -> str:
     return _CHART.sub(
         lambda chart: _TAG.sub(lambda tag: _ID.sub(r"\1-", _MEASURE.sub(r"\1\2", tag[0])), chart[0]), page
     )
-
-
-def _text(pack: Pack, member: str) -> str:
-    try:
-        return pack.read(member).decode()
-    except UnicodeDecodeError as error:
-        raise CheckError(
-            f"{pack.path}: {member} is no UTF-8 text (byte {error.start}); have the pack sent again."
-        ) from None
 
 
 def _paper(published: Publication, kind: str, month: str | None, page: str) -> bytes:

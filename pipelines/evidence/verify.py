@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -11,26 +12,38 @@ import polars as pl
 
 from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError, shown
+from pipelines.base.resources import known_reports
 from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
-from pipelines.evidence.inputs import INPUTS, bill_folder
-from pipelines.evidence.members import unnamed
-from pipelines.evidence.model_files import code_digest, model_members
-from pipelines.evidence.pack import BEFORE, RECORDS, restated_marts
+from pipelines.evidence.inputs import INPUTS, bill_folder, log_member, read_again
+from pipelines.evidence.pack import (
+    BEFORE,
+    CHECKS,
+    LOCK,
+    PUBLICATION,
+    README,
+    RECORDS,
+    code_digest,
+    model_members,
+    record_member,
+    restated_marts,
+)
 from pipelines.evidence.rebuild import published_in, rebuild
-from pipelines.evidence.reports import other_reports
-from pipelines.evidence.run_logs import read_again
+from pipelines.evidence.reports import REPORTS, other_reports
+from pipelines.ingest.billing.delivery import RECORD
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
-from pipelines.models.catalog import Model, load_catalog
+from pipelines.models.catalog import PUBLISHED, Model, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.present.csv_text import csv_text
 from pipelines.warehouse.publication import Publication
 
 SHOWN = 20
+# A pack holds files of the publication before and no record of it; data files are named by digests.
+_BEFORE = re.compile(rf"{BEFORE}/({'|'.join(PUBLISHED.values())})/[0-9a-f]{{16}}-[0-9a-f]{{16}}\.parquet")
 
 
 def verify(path: Path, settings: Settings | None, console: Console) -> None:
@@ -76,12 +89,13 @@ def _refuse_tampered(pack: Pack, console: Console) -> None:
     for sentence in wrong[:SHOWN]:
         console.say(sentence)
     if wrong:
-        raise CheckError(f"{pack.path}: {wrong[0]}, {_counted(len(wrong), 'file')} in all; have the pack sent again.")
+        raise pack.error(f"{wrong[0]}, {_counted(len(wrong), 'file')} in all")
 
 
 def _refuse_misread(pack: Pack) -> None:
     """CheckError for a manifest with invalid values."""
-    months = [str(delivery["billing_period"]) for delivery in published_in(pack).inputs["deliveries"]]
+    published = published_in(pack)
+    months = [str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]]
     about = pack.about
     lost = about.get("not_recomputed")
     right = {
@@ -90,7 +104,7 @@ def _refuse_misread(pack: Pack) -> None:
         "has_pseudonyms": isinstance(about.get("has_pseudonyms", False), bool),
         # Only an earlier publication can be missing, and then for all marts that rest on one: any other list would
         # leave figures unchecked.
-        "not_recomputed": lost == [] or (lost == restated_marts() and _lacks_earlier(pack)),
+        "not_recomputed": lost == [] or (lost == restated_marts() and published.number > 1 and not pack.below(BEFORE)),
         "month": about.get("month") in [None, *months],
     }
     for key, is_right in right.items():
@@ -98,21 +112,16 @@ def _refuse_misread(pack: Pack) -> None:
             raise _misread(pack, key)
 
 
-def _lacks_earlier(pack: Pack) -> bool:
-    """Whether an earlier publication existed and is not in the pack."""
-    return published_in(pack).number > 1 and not pack.below(BEFORE)
-
-
 def _refuse_unnamed(pack: Pack) -> None:
     """CheckError for a member that nothing would read or compare: a reader would take it for verified."""
-    if names := unnamed(pack, published_in(pack)):
+    if names := _unnamed(pack, published_in(pack)):
         more = f" and {_counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
-        raise CheckError(f"{pack.path}: no record of the pack names {shown(names[0])}{more}; have the pack sent again.")
+        raise pack.error(f"no record of the pack names {shown(names[0])}{more}")
 
 
 def _misread(pack: Pack, key: str) -> CheckError:
     problem = f"is {pack.about[key]!a:.80}, which is not a valid value" if key in pack.about else "is missing"
-    return CheckError(f"{pack.path}: {key!r} of {MANIFEST} {problem}; have the pack sent again.")
+    return pack.error(f"{key!r} of {MANIFEST} {problem}")
 
 
 def _refuse_other_models(pack: Pack, console: Console) -> None:
@@ -129,7 +138,7 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
     wrong = sorted(name for name in theirs | set(ours) if name not in theirs or ours.get(name) != pack.read(name))
     if wrong:
         more = f" and {_counted(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
-        raise CheckError(f"{pack.path}: {wrong[0]}{more} is not what revision {made} runs; have the pack sent again.")
+        raise pack.error(f"{wrong[0]}{more} is not what revision {made} runs")
     if pack.about.get("code_sha256") != code_digest():
         console.note(
             "The models are the same, but other code changed since the pack was made; every figure is still compared."
@@ -204,12 +213,48 @@ def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:
 
 
 def _say(found: Sequence[Difference], console: Console) -> None:
-    columns = ("table", "key", "column", "packed", "rebuilt")
-    rows = [tuple(getattr(difference, name) for name in columns) for difference in found[:SHOWN]]
-    console.table(pl.DataFrame(rows, schema=list(columns), orient="row"))
+    console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
     if len(found) > SHOWN:
         console.say(f"and {len(found) - SHOWN:,} more")
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _unnamed(pack: Pack, published: Publication) -> list[str]:
+    """The members that no record of the pack names. CheckError for records of another form."""
+    try:
+        named = {*_always(published), *_records(pack, published), *_delivered(pack, published)}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise pack.malformed(f"{INPUTS} or {PUBLICATION}") from None
+    has_before = published.number != 1 and not pack.about.get("has_pseudonyms")
+    before = {name for name in pack.below(BEFORE) if has_before and _BEFORE.fullmatch(name)}
+    return sorted({*pack.members} - named - before)
+
+
+def _always(published: Publication) -> Iterator[str]:
+    yield from (README, PUBLICATION, INPUTS, CHECKS, LOCK, *model_members())
+    for kind in known_reports():
+        yield from (f"{REPORTS}/{kind}.html", f"{REPORTS}/{kind}.pdf")
+    for model in load_catalog().public:
+        if model.key in published.tables:
+            yield from (f"{model.key}.parquet", f"{model.key}.csv")
+
+
+def _records(pack: Pack, published: Publication) -> Iterator[str]:
+    if not pack.about.get("has_pseudonyms"):
+        for key, named in published.raw.items():
+            yield from (record_member(key, file) for file in named["files"])
+
+
+def _delivered(pack: Pack, published: Publication) -> Iterator[str]:
+    if not pack.about["has_bills"]:
+        return
+    inputs = pack.json(INPUTS)
+    folders = {bill_folder(delivery) for delivery in published.inputs["deliveries"]}
+    for delivery in inputs["deliveries"]:
+        if (folder := bill_folder(delivery)) in folders:
+            yield from (f"{folder}/{name}" for name in (RECORD, *(file["kept_as"] for file in delivery["files"])))
+    for source in inputs["runs"]:
+        yield from (log_member(source["name"], file["key"]) for file in source["files"] or ())

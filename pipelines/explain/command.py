@@ -131,10 +131,10 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
     form = form_of(as_json, as_csv)
     settings = settings_of(config)
     from pipelines.explain import query as questions
-    from pipelines.explain.exact import as_json as json_of
+    from pipelines.explain.lines import as_json as json_of
     from pipelines.explain.lines import behind
-    from pipelines.explain.tables import agreed, show
-    from pipelines.explain.terminal import Terminal
+    from pipelines.explain.tables import agreed, parts
+    from pipelines.explain.terminal import show
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.csv_text import print_csv
@@ -154,7 +154,7 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
         elif form == "csv":
             print_csv(explanation.lines())
         else:
-            show(explanation, lines, Terminal(console))
+            show(parts(explanation, lines), console)
         # Checked after printing, so that the reader sees both amounts of a difference.
         explanation.check()
         if form == "table":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -176,3 +177,31 @@ def known_sum(amounts: pl.Series) -> Decimal | None:
     if amounts.is_empty() or amounts.null_count():
         return None
     return sum(amounts.to_list(), Decimal(0))
+
+
+def as_json(explanation: Explanation) -> str:
+    """Everything, every line, amounts as exact text."""
+    question, published = explanation.question, explanation.publication
+    levels = [
+        {"title": level.title, "rows": explanation.level(level).to_dicts()} for level in question.levels if level.title
+    ]
+    if question.mart == RECONCILIATION:
+        types = explanation.by_charge_type().to_dicts()
+        levels.insert(0, {"title": "Invoiced and in the ledger, by charge type", "rows": types})
+    document = {
+        "question": question.title,
+        "publication": published.number,
+        "published_at": published.published_at,
+        "deliveries": explanation.deliveries,
+        "currency": explanation.currency,
+        "mart": question.mart,
+        "mart_rows": question.rows.to_dicts(),
+        "levels": levels,
+        "total": explanation.total(),
+        "lines": explanation.lines().to_dicts(),
+    }
+    return json.dumps(document, default=_plain, indent=1) + "\n"
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else format(value, "f")

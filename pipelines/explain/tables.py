@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
 
 import polars as pl
 
-from pipelines.explain.layout import Label, cents, moment
 from pipelines.explain.lines import Explanation, known_sum
 from pipelines.explain.query import BASES, RECONCILIATION, Level
+from pipelines.explain.terminal import Label, cents, moment
 from pipelines.present.buckets import BUCKETS
 
 # As the options of the command call them.
@@ -24,40 +25,45 @@ _HEADS = {
 }
 
 
-class Paper(Protocol):
-    """The output of an explanation: a terminal or a page."""
-
-    def say(self, text: str, *, is_detail: bool = True) -> None:
-        """A sentence."""
-
-    def table(
-        self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, notes: Sequence[str] = ()
-    ) -> None:
-        """Rows under a head, the last `numbers` columns amounts; `notes` belong to the first rows, one each."""
-
-    def list(self, title: str, entries: Sequence[str]) -> None:
-        """Sentences under a title."""
+Part = dict[str, Any]
+"""A sentence, a table or a list, as its `kind` says; of a table, the first `names` columns are not amounts."""
 
 
-def show(explanation: Explanation, limit: int, paper: Paper) -> None:
-    """Write every level: at most `limit` rows of each, and the sum of the others."""
+def parts(explanation: Explanation, limit: int) -> Iterator[Part]:
+    """Every level for a terminal or a page: at most `limit` rows of each, and the sum of the others."""
     question, published = explanation.question, explanation.publication
-    paper.say(
+    yield _sentence(
         f"{question.title}: {question.mart} of publication {published.number}, {moment(published.published_at)} UTC",
         is_detail=False,
     )
     for delivery in explanation.deliveries:
-        paper.say(f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}")
-    _mart(explanation, limit, paper)
+        yield _sentence(
+            f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}"
+        )
+    yield _mart(explanation, limit)
     if question.mart == RECONCILIATION:
-        _charge_types(explanation, paper)
-    for level in question.levels:
-        if level.title:
-            _level(explanation, level, limit, paper)
-    _lines(explanation, limit, paper)
+        yield from _charge_types(explanation)
+    yield from (_level(explanation, level, limit) for level in question.levels if level.title)
+    yield from _lines(explanation, limit)
 
 
-def _mart(explanation: Explanation, limit: int, paper: Paper) -> None:
+def _sentence(text: str, *, is_detail: bool = True) -> Part:
+    return {"kind": "sentence", "text": text, "is_detail": is_detail}
+
+
+def _table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, notes: Sequence[str] = ()
+) -> Part:
+    """Rows under a head, the last `numbers` columns amounts; `notes` belong to the first rows, one each."""
+    lines = [{"cells": row, "note": note} for row, note in zip_longest(rows, notes, fillvalue="")]
+    return {"kind": "table", "title": title, "head": head, "rows": lines, "names": len(head) - numbers}
+
+
+def _list(title: str, entries: Sequence[str]) -> Part:
+    return {"kind": "list", "title": title, "entries": entries}
+
+
+def _mart(explanation: Explanation, limit: int) -> Part:
     question = explanation.question
     amounts = [name for name in (*BASES, "ledger_cost_usd", "difference_usd") if name in question.rows.columns]
     unit = explanation.currency
@@ -71,10 +77,10 @@ def _mart(explanation: Explanation, limit: int, paper: Paper) -> None:
             rows.append(_summed(f"and {rest.height} more", len(by), rest, amounts))
         rows.append(_summed("total", len(by), chosen, amounts))
     days = "" if chosen.height == question.rows.height else ", the sum of its days"
-    paper.table(f"{question.mart}, as published{days}{shared}", head, rows, len(amounts))
+    return _table(f"{question.mart}, as published{days}{shared}", head, rows, len(amounts))
 
 
-def _level(explanation: Explanation, level: Level, limit: int, paper: Paper) -> None:
+def _level(explanation: Explanation, level: Level, limit: int) -> Part:
     summed = explanation.level(level)
     by, shared = _varying(summed, level.by)
     head = (*map(_head, by), _called(explanation.total()), *_units(explanation))
@@ -85,7 +91,7 @@ def _level(explanation: Explanation, level: Level, limit: int, paper: Paper) -> 
         rows.append(_summed(f"and {rest.height} more", len(by), rest, BASES, f"{rest['piece_count'].sum():,}"))
     if chosen.height > 1:
         rows.append(_summed("total", len(by), chosen, BASES, f"{chosen['piece_count'].sum():,}"))
-    paper.table(level.title + shared, head, rows, 1 + len(BASES))
+    return _table(level.title + shared, head, rows, 1 + len(BASES))
 
 
 def _together(rows: pl.DataFrame, by: Sequence[str], amounts: Sequence[str]) -> pl.DataFrame:
@@ -109,21 +115,21 @@ def _head(name: str) -> str:
     return _HEADS.get(name, name)
 
 
-def _charge_types(explanation: Explanation, paper: Paper) -> None:
+def _charge_types(explanation: Explanation) -> Iterator[Part]:
     unit, types = explanation.currency, explanation.by_charge_type()
     rows: list[tuple[str, ...]] = [(str(r[0]), f"{r[1]:,}", *map(cents, r[2:])) for r in types.rows()]
     head = ("charge_type", "lines", f"invoiced {unit}", f"ledger {unit}", f"difference {unit}")
     amounts = ("billed_cost_usd", "ledger_cost_usd", "difference_usd")
     rows.append(_summed("total", 1, types, amounts, f"{types['line_count'].sum():,}"))
-    paper.table("Invoiced and in the ledger, by charge type", head, rows, 4)
+    yield _table("Invoiced and in the ledger, by charge type", head, rows, 4)
     apart = types.filter(pl.col("difference_usd") != 0)
     if apart.height and known_sum(apart["difference_usd"]) == 0:
         # Such as usage under a Savings Plan, billed on demand, and its negation.
         types_apart = " and ".join(map(str, apart["charge_type"]))
-        paper.say(f"The differences of {types_apart} cancel: the invoice adds the amount and subtracts it again.")
+        yield _sentence(f"The differences of {types_apart} cancel: the invoice adds the amount and subtracts it again.")
 
 
-def _lines(explanation: Explanation, limit: int, paper: Paper) -> None:
+def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
     question, total, lines = explanation.question, explanation.total(), explanation.lines(limit)
     count, called = total["piece_count"], _called(total)
     files = {key: at for at, key in enumerate(dict.fromkeys(map(_file, lines.rows(named=True))), start=1)}
@@ -143,24 +149,24 @@ def _lines(explanation: Explanation, limit: int, paper: Paper) -> None:
         rows.append((Label(f"all {_all_of(total)}"), "", *(cents(total[basis]) for basis in BASES)))
     basis = question.largest.removesuffix("_cost_usd")
     if not count:
-        paper.list("No bill lines found.", [])
+        yield _list("No bill lines found.", [])
         return
     title = "Bill lines" if called == "lines" else "Pieces of bill lines"
-    paper.table(f"{title}, the largest first by {basis} cost", head, rows, len(BASES), notes)
-    _legend(explanation, files, paper)
+    yield _table(f"{title}, the largest first by {basis} cost", head, rows, len(BASES), notes)
+    yield from _legend(explanation, files)
 
 
-def _legend(explanation: Explanation, files: dict[tuple[str, ...], int], paper: Paper) -> None:
+def _legend(explanation: Explanation, files: dict[tuple[str, ...], int]) -> Iterator[Part]:
     rules = [f"{kind}: {meaning}" for kind, meaning in explanation.distinct("charge_type", "cost_rule_meaning")]
-    paper.list("How each charge type counts as effective cost", rules)
+    yield _list("How each charge type counts as effective cost", rules)
     found = {bucket for (bucket,) in explanation.distinct("bucket")}
     buckets = [f"{bucket}: {meaning}" for bucket, meaning in BUCKETS.items() if bucket in found]
-    paper.list("Buckets", buckets)
+    yield _list("Buckets", buckets)
     if files:
         names = [
             f"{number}: {name} ({source}, delivery {delivery})" for (source, delivery, name), number in files.items()
         ]
-        paper.list("Files (rows count from 0)", names)
+        yield _list("Files (rows count from 0)", names)
 
 
 def agreed(explanation: Explanation) -> str:

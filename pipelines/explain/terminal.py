@@ -1,39 +1,101 @@
-"""An explanation on a terminal: text that fits its width."""
+"""An explanation on a terminal: aligned text that fits its width; a long name loses its middle."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
 
 from pipelines.base.console import Console, folded
-from pipelines.explain.layout import grid
+
+GAP = "  "
+# A name that is cut shorter cannot be recognized.
+_SHORTEST = 4
+# Dates, times and account numbers are never cut.
+_NUMBER = re.compile(r"(\d[\d :-]*)?")
 
 
-class Terminal:
-    """An explanation on a console."""
+class Label(str):
+    """The name of a row that sums others; it is never cut."""
 
-    def __init__(self, console: Console):
-        self._console = console
+    __slots__ = ()
 
-    def say(self, text: str, *, is_detail: bool = True) -> None:
-        """A sentence, a detail of it indented."""
-        self._console.paragraph(text, indent="  " if is_detail else "")
 
-    def table(
-        self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, notes: Sequence[str] = ()
-    ) -> None:
-        """Rows aligned under their head, the note of a row below it."""
-        self._lines(["", title])
-        header, *lines = grid(head, rows, numbers, self._console.width)
-        self._lines([header])
-        for at, text in enumerate(lines):
-            self._lines([text, *(folded(notes[at], self._console.width) if at < len(notes) else [])])
+def cents(amount: Decimal | None) -> str:
+    """An amount of money to two places; `unknown` for null."""
+    return "unknown" if amount is None else f"{amount:,.2f}"
 
-    def list(self, title: str, entries: Sequence[str]) -> None:
-        """Sentences under a title."""
-        self._lines(["", title])
-        for entry in entries:
-            self.say(entry)
 
-    def _lines(self, lines: Sequence[str]) -> None:
-        for line in lines:
-            self._console.say(line)
+def moment(value: object) -> str:
+    """A time to the minute, a day as it is, nothing for null."""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return value.isoformat() if isinstance(value, date) else "" if value is None else str(value)
+
+
+def show(parts: Iterable[Mapping[str, Any]], console: Console) -> None:
+    """Print sentences, tables aligned under their head with the note of a row below it, and lists."""
+    for part in parts:
+        if part["kind"] == "sentence":
+            console.paragraph(part["text"], indent="  " if part["is_detail"] else "")
+            continue
+        console.say("")
+        console.say(part["title"])
+        if part["kind"] == "list":
+            for entry in part["entries"]:
+                console.paragraph(entry, indent="  ")
+            continue
+        numbers = len(part["head"]) - part["names"]
+        header, *lines = grid(part["head"], [row["cells"] for row in part["rows"]], numbers, console.width)
+        console.say(header)
+        for text, row in zip(lines, part["rows"], strict=True):
+            for line in (text, *(folded(row["note"], console.width) if row["note"] else ())):
+                console.say(line)
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, width: int) -> list[str]:
+    """Lines of text for the rows; the last `numbers` columns are amounts.
+
+    Where the whole is wider than `width` the widest name column is cut in its middle, but for numbers and labels.
+    """
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    names = range(len(head) - numbers)
+    if len(names) > 1:
+        labeled = [row for row in (head, *rows) if any(row[1 : len(names)])]
+        widths[0] = max(len(row[0]) for row in labeled or [head])
+    labels = [row[0] for row in rows if isinstance(row[0], Label)]
+    cut = [at for at in names if not all(_NUMBER.fullmatch(row[at]) for row in rows if row[at] not in labels)]
+    while cut and sum(widths) + len(GAP) * (len(widths) - 1) > width:
+        widest = max(cut, key=lambda at: widths[at])
+        if widths[widest] <= _SHORTEST:
+            break
+        widths[widest] -= 1
+    if names:
+        room = sum(widths[: len(names)]) + len(GAP) * (len(names) - 1)
+        widths[len(names) - 1] += max(0, max(map(len, labels), default=0) - room)
+    return [_row(row, widths, numbers) for row in (head, *rows)]
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], numbers: int) -> str:
+    first_number = len(cells) - numbers
+    if first_number and not any(cells[1:first_number]):
+        # A label alone may run on under the empty names.
+        room = sum(widths[:first_number]) + len(GAP) * (first_number - 1)
+        placed = [_cut(cells[0], room).ljust(room)]
+    else:
+        placed = [
+            _cut(cell, width).ljust(width)
+            for cell, width in zip(cells[:first_number], widths[:first_number], strict=True)
+        ]
+    amounts = zip(cells[first_number:], widths[first_number:], strict=True)
+    return GAP.join([*placed, *(cell.rjust(width) for cell, width in amounts)]).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    # The end of an id identifies it better than its beginning.
+    kept = (width - 1) // 3
+    return f"{text[:kept]}…{text[len(text) - (width - 1 - kept) :]}"

@@ -10,28 +10,41 @@ are as typed, and the key unique and never null, is checked for every table and 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping
+import string
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)  # fmt: skip
 
 from pipelines.base import resources
 from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
 from pipelines.base.parse_cache import digest_of, keep, kept
-from pipelines.models.checks import Check, derived_checks, named_apart, written_checks
+from pipelines.models.checks import Check, Kind, Severity
 
 # The owner of a table that names no other.
 OWNER = "ml-finops"
 
-_KEYS = ("grain", "description", "owner", "key", "columns", "error", "warn")
-_COLUMN_KEYS = ("type", "unit", "meaning")
-_TYPE = re.compile(r"VARCHAR|BIGINT|DOUBLE|BOOLEAN|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,\d{1,2}\)")
+_TYPE = r"^(VARCHAR|BIGINT|DOUBLE|BOOLEAN|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,\d{1,2}\))$"
+# The values of checks, by the type of their column; those of other types are numbers.
+_VALUES = {"VARCHAR": (str,), "BOOLEAN": (bool,), "DATE": (date,), "TIMESTAMP": (datetime,), "BIGINT": (int,)}
+_WORDS = Annotated[str, StringConstraints(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,94 @@ class Contract:
         return hashlib.sha256(repr((self.table, self.key, columns, checks)).encode()).hexdigest()
 
 
+def _select(query: str) -> str:
+    try:
+        fields = {field for _, field, _, _ in string.Formatter().parse(query) if field is not None}
+    except ValueError:
+        fields = set()
+    if fields != {"batch"}:
+        raise ValueError(
+            "it does not read {batch}, the table under check, or has other braces; "
+            "select its failing rows from {batch} and double any other brace"
+        )
+    return query.strip().rstrip(";")
+
+
+def _bounds(bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+    if bounds == (None, None):
+        raise ValueError("write [lowest, highest], null for one open side")
+    return bounds
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Column(_Strict):
+    type: Annotated[str, BeforeValidator(lambda kind: str(kind).replace(" ", "")), StringConstraints(pattern=_TYPE)]
+    unit: str | None = None
+    meaning: _WORDS
+
+
+class _Rows(_Strict):
+    """A SELECT of the rows that fail, and one of the figures to show."""
+
+    fails: Annotated[str, AfterValidator(_select)]
+    shows: Annotated[str, AfterValidator(_select)] | None = None
+
+
+class _Section(_Strict):
+    """The checks of one severity, by their kind."""
+
+    not_null: list[str] = []
+    not_negative: list[str] = []
+    in_set: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    between: dict[str, Annotated[tuple[Any, Any], Field(strict=False), AfterValidator(_bounds)]] = {}
+    rows: dict[
+        Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")],
+        Annotated[_Rows, BeforeValidator(lambda query: {"fails": query} if isinstance(query, str) else query)],
+    ] = {}
+    # What to do, by the name of the check.
+    fix: dict[str, str] = {}
+
+    def checks(self, severity: Severity) -> list[Check]:
+        """Each with what to do about it. ValueError for a fix of a check that is not among them."""
+        checks = list(self._checks(severity))
+        if unknown := sorted({*self.fix} - {check.name for check in checks}):
+            raise ValueError(f"{severity}.fix names {unknown[0]}, which is no check of it; fix the name")
+        return [replace(check, fix=self.fix.get(check.name, "")) for check in checks]
+
+    def _checks(self, severity: Severity) -> Iterator[Check]:
+        for column in self.not_null:
+            yield _of_column("not_null", severity, column, "is never null")
+        for column in self.not_negative:
+            yield _of_column("not_negative", severity, column, "is never negative")
+        for column, values in self.in_set.items():
+            yield _of_column("in_set", severity, column, f"is one of {', '.join(map(str, values))}", *values)
+        for column, (low, high) in self.between.items():
+            title = f"lies between {low} and {high}" if low is not None else f"is at most {high}"
+            title = f"is at least {low}" if high is None else title
+            yield _of_column("between", severity, column, title, low, high)
+        for name, rows in self.rows.items():
+            yield Check(name, name.replace("_", " "), "rows", severity, query=rows.fails, shows=rows.shows or "")
+
+
+class _File(_Strict):
+    """A contract as it is written."""
+
+    grain: _WORDS
+    description: str = ""
+    owner: str = OWNER
+    key: list[str]
+    columns: Annotated[
+        dict[str, dict[str, Any] | None],
+        BeforeValidator(lambda names: dict.fromkeys(names) if isinstance(names, list) else names),
+        Field(min_length=1),
+    ]
+    error: _Section | None = None
+    warn: _Section | None = None
+
+
 @cache
 def load_contract(table: str, folder: Path = resources.EXPECTATIONS) -> Contract:
     """The contract of the table `layer/name`.
@@ -87,10 +188,8 @@ def contract_paths(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Path]:
 @cache
 def load_columns(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Column]:
     """The columns that `columns.yml` types once for all tables, by name."""
-    from pipelines.models.strict_yaml import read_mapping
-
     path = folder / "columns.yml"
-    return {name: _column(path, name, body) for name, body in read_mapping(path).items()}
+    return _columns(path, _mapping(path))
 
 
 @cache
@@ -104,112 +203,125 @@ def _parsed() -> dict[str, Any]:
         for table in contract_paths(resources.EXPECTATIONS):
             # The error is raised when that contract is loaded.
             with suppress(UsageError):
-                known[table] = _record(_contract(table, resources.EXPECTATIONS))
+                known[table] = asdict(_contract(table, resources.EXPECTATIONS))
         keep("contracts", key, known)
     return known
 
 
-def _record(contract: Contract) -> dict[str, Any]:
-    record = asdict(contract)
-    for check in record["checks"]:
-        check["values"] = [{"at": v.isoformat()} if isinstance(v, date) else v for v in check["values"]]
-    return record
-
-
 def _recorded(record: Mapping[str, Any]) -> Contract:
-    def check(body: Mapping[str, Any]) -> Check:
-        values = tuple(_moment(value["at"]) if isinstance(value, dict) else value for value in body["values"])
-        return Check(**{**body, "columns": tuple(body["columns"]), "values": values})
-
+    """A contract from its dictionary, in which tuples may have become lists."""
     lists = {name: tuple(record[name]) for name in ("key", "reads")}
     columns = tuple(Column(**column) for column in record["columns"])
-    return Contract(**{**record, **lists, "columns": columns, "checks": tuple(map(check, record["checks"]))})
-
-
-def _moment(text: str) -> date:
-    return datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
+    checks = tuple(
+        Check(**c | {"columns": tuple(c["columns"]), "values": tuple(c["values"])}) for c in record["checks"]
+    )
+    return Contract(**{**record, **lists, "columns": columns, "checks": checks})
 
 
 def _contract(table: str, folder: Path) -> Contract:
-    from pipelines.models.strict_yaml import read_mapping
-
     path = contract_paths(folder).get(table)
     if path is None:
         raise UsageError(f"{table} has no contract; write {folder / table}.yml.")
-    shared = load_columns(folder)
-    body = read_mapping(path)
-    for name in body:
-        if name not in _KEYS:
-            raise UsageError(f"{path} has the key {name}; a contract has {', '.join(_KEYS)}.")
-    if not body.get("grain"):
-        raise UsageError(f"{path} states no grain; write `grain: one row per ...`.")
-    columns = _columns(path, body.get("columns"), shared)
-    types = {column.name: column.type for column in columns}
-    key = _key(path, body.get("key"), types)
-    derived = derived_checks(key)
-    errors = written_checks(str(path), "error", _section(path, body, "error"), types)
-    warns = written_checks(str(path), "warn", _section(path, body, "warn"), types)
+    body, shared = _mapping(path), load_columns(folder)
+    names = body.get("columns")
+    if isinstance(names, list) and len(set(map(str, names))) < len(names):
+        raise UsageError(f"{path}: columns names a column twice; keep one.")
+    try:
+        written = _File.model_validate(body)
+    except ValidationError as error:
+        raise _refused(path, error) from None
+    if untyped := next((name for name, own in written.columns.items() if own is None and name not in shared), None):
+        raise UsageError(f"{path}: columns names {untyped}, which nothing types; add it to columns.yml.")
+    bodies = {name: _body(shared.get(name)) | (own or {}) for name, own in written.columns.items()}
+    columns = _columns(path, bodies)
+    types = {name: column.type for name, column in columns.items()}
+    for name in written.key:
+        if name not in types:
+            raise UsageError(f"{path}: key names {name}, which is not among the columns; fix the name.")
+    derived = [Check("columns_as_typed", "columns and types match the contract", "columns", "error")]
+    if written.key:
+        derived.append(
+            Check("key_unique", f"{' + '.join(written.key)} names one row", "unique", "error", (*written.key,))
+        )
+    derived += [_of_column("not_null", "error", column, "is never null") for column in written.key]
+    sections: dict[Severity, _Section | None] = {"error": written.error, "warn": written.warn}
     # A key column among the not_null adds nothing.
-    errors = [check for check in errors if check not in derived]
-    checks = named_apart(str(path), [*derived, *errors, *warns])
+    try:
+        own = [check for severity, one in sections.items() if one for check in one.checks(severity)]
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}.") from None
+    own = (_fitting(path, check, types) for check in own if replace(check, fix="") not in derived)
+    checks = _named_apart(path, [*derived, *own])
     return Contract(
         table=table,
-        grain=body["grain"],
-        description=body.get("description") or f"{body['grain'][0].upper()}{body['grain'][1:]}.",
-        owner=body.get("owner", OWNER),
-        key=key,
-        columns=columns,
+        grain=written.grain,
+        description=written.description or f"{written.grain[0].upper()}{written.grain[1:]}.",
+        owner=written.owner,
+        key=tuple(written.key),
+        columns=tuple(columns.values()),
         checks=checks,
         reads=_reads(path, table, checks),
     )
 
 
-def _columns(path: Path, body: Any, shared: Mapping[str, Column]) -> tuple[Column, ...]:
-    if isinstance(body, list):
-        body = dict.fromkeys(body) if len(set(map(str, body))) == len(body) else None
-    if not isinstance(body, dict) or not body:
-        raise UsageError(f"{path}: columns is not a list of names, each once, or a mapping of them.")
-    columns = []
-    for name, local in body.items():
-        if local is not None:
-            known = shared.get(name)
-            inherited = {} if known is None else {key: getattr(known, key) for key in _COLUMN_KEYS}
-            columns.append(_column(path, name, inherited | local if isinstance(local, dict) else local))
-        elif name in shared:
-            columns.append(shared[name])
-        else:
-            raise UsageError(f"{path}: columns names {name}, which nothing types; add it to columns.yml.")
-    return tuple(columns)
+def _body(column: Column | None) -> dict[str, Any]:
+    return {key: value for key, value in asdict(column).items() if key != "name"} if column else {}
 
 
-def _column(path: Path, name: Any, body: Any) -> Column:
-    if not isinstance(name, str) or not isinstance(body, dict):
-        raise UsageError(f"{path}: the column {name} is not a mapping of {', '.join(_COLUMN_KEYS)}.")
-    for key in body:
-        if key not in _COLUMN_KEYS:
-            raise UsageError(f"{path}: the column {name} has the key {key}; it may have {', '.join(_COLUMN_KEYS)}.")
-    type_ = str(body.get("type", "")).replace(" ", "")
-    if not _TYPE.fullmatch(type_):
-        raise UsageError(f"{path}: the column {name} has the type {type_ or 'none'}; give it a DuckDB type we use.")
-    if not body.get("meaning"):
-        raise UsageError(f"{path}: the column {name} has no meaning; add one sentence.")
-    return Column(name, type_, body.get("unit"), body["meaning"])
+def _mapping(path: Path) -> dict[str, Any]:
+    from pipelines.models.contract import read_mapping
+
+    return read_mapping(path)
 
 
-def _key(path: Path, body: Any, types: Mapping[str, str]) -> tuple[str, ...]:
-    if not isinstance(body, list):
-        raise UsageError(f"{path} states no key; write `key: [column]`, or `key: []` if its rows have no name.")
-    for name in body:
-        if name not in types:
-            raise UsageError(f"{path}: key names {name}, which is not among the columns; fix the name.")
-    return tuple(body)
+def _columns(path: Path, body: Mapping[str, Any]) -> dict[str, Column]:
+    try:
+        written = TypeAdapter(dict[str, _Column]).validate_python(body)
+    except ValidationError as error:
+        raise _refused(path, error) from None
+    return {name: Column(name, one.type, one.unit, one.meaning) for name, one in written.items()}
 
 
-def _section(path: Path, body: Mapping[str, Any], severity: str) -> Mapping[str, Any]:
-    section = body.get(severity) or {}
-    if not isinstance(section, dict):
-        raise UsageError(f"{path}: {severity} is not a mapping of checks; write `{severity}: {{not_null: [column]}}`.")
-    return section
+def _refused(path: Path, error: ValidationError) -> UsageError:
+    mistake = error.errors()[0]
+    return UsageError(f"{path}: {'.'.join(map(str, mistake['loc']))}: {mistake['msg'].removeprefix('Value error, ')}.")
+
+
+def _of_column(kind: Kind, severity: Severity, column: str, title: str, *values: Any) -> Check:
+    return Check(f"{column}_{kind}", f"{column} {title}", kind, severity, (column,), values)
+
+
+def _named_apart(path: Path, checks: Iterable[Check]) -> tuple[Check, ...]:
+    """The checks with every name once: a warning that shares an error's name gets `_warn` added."""
+    named: dict[str, Check] = {}
+    for check in checks:
+        if check.severity == "warn" and named.get(check.name, check).severity == "error":
+            check = replace(check, name=f"{check.name}_warn")
+        if check.name in named:
+            raise UsageError(f"{path} writes the check {check.name} twice; keep one.")
+        named[check.name] = check
+    return tuple(named.values())
+
+
+def _fitting(path: Path, check: Check, types: Mapping[str, str]) -> Check:
+    """The check with its days and times as text; UsageError where a column or value does not fit the table."""
+    place = f"{path}: {check.severity}.{check.kind}"
+    for column in check.columns:
+        kind = types.get(column)
+        if kind is None:
+            raise UsageError(f"{place} names {column}, which is not among the columns of the table; fix the name.")
+        unordered = ("VARCHAR", "BOOLEAN", *(("DATE", "TIMESTAMP") if check.kind == "not_negative" else ()))
+        if check.kind in ("not_negative", "between") and kind in unordered:
+            raise UsageError(f"{place} names {column}, a {kind}, which has no bounds; name a number.")
+        for value in check.values:
+            is_open = value is None and check.kind == "between"
+            # Times are UTC without a zone; True is no number.
+            is_fit = type(value) in _VALUES.get(kind, (int, float)) and getattr(value, "tzinfo", None) is None
+            if not is_open and not is_fit:
+                raise UsageError(f"{place}.{column} has {value!r}, which is not a {kind}; write it as one.")
+    if check.kind == "between" and None not in check.values and check.values[0] > check.values[1]:
+        raise UsageError(f"{place}.{check.columns[0]} has its lowest bound above its highest; swap them.")
+    return replace(check, values=tuple(v.isoformat() if isinstance(v, date) else v for v in check.values))
 
 
 def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]:
@@ -218,14 +330,40 @@ def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]
     from pipelines.models.catalog import tables_in
 
     own = table.rpartition("/")[2]
-    read: dict[str, None] = {}
+    read: set[str] = set()
     for check in checks:
-        if check.kind != "rows":
-            continue
         try:
             for query in filter(None, (check.query, check.shows)):
-                read.update(dict.fromkeys(tables_in(query.format(batch=own))))
+                read.update(tables_in(query.format(batch=own)))
         except ParseError:
             where = f"{path}: {check.severity}.rows.{check.name}"
             raise UsageError(f"{where} is not one SELECT in DuckDB's dialect; fix it.") from None
-    return tuple(sorted(set(read) - {own}))
+    return tuple(sorted(read - {own}))
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping in a file; empty where the file is. UsageError names the file and the line that is wrong."""
+    try:
+        body = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except FileNotFoundError:
+        raise UsageError(f"{path} is missing; every contract needs it.") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path} line {mark.line + 1}" if mark else path
+        raise UsageError(f"{where} is not YAML as we write it: {getattr(error, 'problem', error)}.") from None
+    if body is not None and not isinstance(body, dict):
+        raise UsageError(f"{path} is not a mapping; see another contract for the form.")
+    return body or {}
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses a key written twice, of which YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if str(key.value) in seen:
+                problem = f"the key {key.value} is written a second time"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.base.errors import CheckError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.checks import Check
-from pipelines.models.statements import is_query, query_of
+from pipelines.models.checks import Check, is_query, query_of
 from pipelines.models.validate import Validated
 
 if TYPE_CHECKING:
@@ -154,13 +153,8 @@ def _expectation(check: Check) -> Expectation:
         return known.ExpectColumnValuesToNotBeNull(**named)
     if check.kind == "in_set":
         return known.ExpectColumnValuesToBeInSet(value_set=list(check.values), **named)
-    low, high = (0, None) if check.kind == "not_negative" else map(_bound, check.values)
+    low, high = (0, None) if check.kind == "not_negative" else check.values
     return known.ExpectColumnValuesToBeBetween(min_value=low, max_value=high, **named)
-
-
-def _bound(value: Any) -> Any:
-    """Dates and times as text, which every SQL dialect compares with a time in the same way."""
-    return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def _validated(outcome: ExpectationValidationResult) -> Validated:

@@ -1,18 +1,34 @@
 """Runs a build: everything the sources deliver, then every table, inputs first, then the publication.
 
-The command line, Dagster and the tests take their steps from here.
+Accounts delivered twice and months that lost all their lines are refused before any table is built. The command line,
+Dagster and the tests take their steps from here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import date, timedelta
+from typing import Any
 
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.conflicts import shared_accounts
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
-from pipelines.models.conflicts import refuse_conflicts, refuse_emptied
 from pipelines.models.publish import Plan, drop_undelivered, publish
 from pipelines.models.records import RECORDS
 from pipelines.warehouse.publication import Publication
+
+_HAD = """
+    select billing_currency, cast(sum(line_count) as bigint) as line_count, sum(billed_cost_usd) as billed
+    from (
+        select * from published_restatement
+        where source_name = '{source}' and billing_month = date '{month}-01'
+        qualify delivery_no = max(delivery_no) over (partition by payer_account_id, billing_currency)
+    ) as newest
+    where line_count > 0
+    group by billing_currency
+    order by billing_currency
+"""
 
 Report = Callable[[str, str], None]
 """Called with the name of each step when it is done, and with its month or an empty text."""
@@ -48,3 +64,74 @@ def read_bill(builder: Builder, planned: Plan, months: Sequence[str]) -> list[Ra
     refuse_emptied(builder, planned)
     drop_undelivered(builder, planned)
     return delivered
+
+
+def refuse_conflicts(builder: Builder, planned: Plan) -> None:
+    """SourceError for the first month in which two sources deliver the same account.
+
+    Looks at the months with a delivery that is not published yet and that several sources deliver.
+    """
+    bill = builder.warehouse.bill
+    published = planned.publication.inputs["deliveries"] if planned.publication else ()
+    known = {(made["source"], made["billing_period"], made["fingerprint"]) for made in published}
+    new = {
+        found.billing_period
+        for found in bill.deliveries
+        if (found.source, found.billing_period, found.fingerprint) not in known
+    }
+    for month in sorted(new):
+        delivered = bill.ingest(month)
+        shared = shared_accounts(delivered).to_dicts() if len(delivered) > 1 else []
+        if shared:
+            raise SourceError(builder.pseudonyms.text(_message(builder, month, shared)))
+
+
+def _message(builder: Builder, month: str, shared: list[dict[str, Any]]) -> str:
+    first = shared[0]
+    one, other = first["source_names"][:2]
+    more = sum({one, other} <= set(row["source_names"]) for row in shared) - 1
+    others = f" and {more} more account{'s' if more > 1 else ''}" if more else ""
+    return (
+        f"[[billing]] {one} and {other} both deliver {month} of account {first['account_id']} of payer "
+        f"{first['payer_account_id']}{others}, so its costs would count twice; {_fix(builder, month, one, other)}."
+    )
+
+
+def _fix(builder: Builder, month: str, one: str, other: str) -> str:
+    """What to change: the source with the older months keeps those before `month`."""
+    deliveries = builder.warehouse.bill.deliveries
+    since = {name: min(found.billing_period for found in deliveries if found.source == name) for name in (one, other)}
+    old, new = sorted(since, key=lambda name: since[name])
+    if since[old] == month:
+        return "remove one of the two entries, or name the months each is read for with first_month and last_month"
+    before = date.fromisoformat(f"{month}-01") - timedelta(days=1)
+    return (
+        f'name the months each is read for, such as last_month = "{before:%Y-%m}" for {old} and '
+        f'first_month = "{month}" for {new}, or remove one of the two entries'
+    )
+
+
+def refuse_emptied(builder: Builder, planned: Plan) -> None:
+    """SourceError for the first planned month that was published with lines and is delivered without any.
+
+    Every delivery is the month to date, so a month loses no lines; `empty_months` of a source names exceptions.
+    """
+    sources = {source.name: source for source in builder.warehouse.settings.billing}
+    for month in planned.requested_months if planned.publication else ():
+        for raw in builder.warehouse.bill.ingest(month):
+            if not raw.line_count and month not in sources[raw.delivery.source].empty_months:
+                _refuse_emptied(builder, raw, f"{sources[raw.delivery.source].location}/{raw.delivery.manifest_key}")
+
+
+def _refuse_emptied(builder: Builder, raw: RawDelivery, manifest: str) -> None:
+    delivery = raw.delivery
+    with builder.open(["published_restatement"]) as engine:
+        had = engine.query(_HAD.format(source=delivery.source, month=delivery.billing_period)).rows()
+    if not had:
+        return
+    lines, billed = sum(row[1] for row in had), " and ".join(f"{row[2]:,.2f} {row[0]}" for row in had)
+    raise SourceError(
+        f"{manifest} {'contains no line' if delivery.objects else 'names no file'}, yet {delivery.billing_period} was "
+        f"published with {lines:,} lines that bill {billed}; have the month delivered again, or add "
+        f'empty_months = ["{delivery.billing_period}"] to its [[billing]] entry if it really is empty now.'
+    )

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.base.errors import CheckError, EngineError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.checks import Check, Severity
-from pipelines.models.statements import column_counts, failing_rows, is_query, query_counts
+from pipelines.models.checks import Check, Severity, column_counts, failing_rows, is_query, query_counts
 
 if TYPE_CHECKING:
     from pipelines.models.contract import Contract

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.console import Console, folded
-from pipelines.explain.layout import grid
+from pipelines.explain.terminal import grid
 from pipelines.prices.reprice import Repriced
 
 

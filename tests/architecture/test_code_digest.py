@@ -38,12 +38,12 @@ TABLES = {
 ROOTS = sorted({root for roots in TABLES.values() for root in roots})
 # Read off by hand, for Python's finder follows imports under TYPE_CHECKING too.
 ENGINE = {"pipelines", "pipelines.engine", "pipelines.base", "pipelines.base.errors", "pipelines.base.sql"} | {
-    f"pipelines.engine.{name}" for name in ("base", "damage", "duckdb", "spark", "spark_sql")
+    f"pipelines.engine.{name}" for name in ("base", "duckdb", "spark", "spark_sql")
 }
 BUILDERS = {
     "pipelines.engine.duckdb": set[str](),
     "pipelines.models.totals": {"pipelines.models", "pipelines.models.totals"},
-    "pipelines.models.validate": {f"pipelines.models{name}" for name in ("", ".checks", ".statements", ".validate")},
+    "pipelines.models.validate": {f"pipelines.models{name}" for name in ("", ".checks", ".validate")},
 }
 # Of each module in turn, in a process of its own: what is loaded once it is imported.
 LOADED = """

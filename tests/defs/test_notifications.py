@@ -17,9 +17,8 @@ from support.small_company import AUGUST, JULY, Company
 from pipelines.base.errors import UnreachableError
 from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble
-from pipelines.defs.partitions import month_range_tags
-from pipelines.defs.resources import open_ledger
-from pipelines.defs.sensors import notify_sensor
+from pipelines.defs.jobs import notify_sensor
+from pipelines.defs.steps import month_range_tags, open_ledger
 
 # As Slack writes them; the last part is what opens the channel.
 TOKEN = "q7Xn2VbLw9RtYcKd"
@@ -41,8 +40,8 @@ def mailbox() -> Iterator[Mailbox]:
 
 @pytest.fixture
 def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
-    monkeypatch.setattr("pipelines.notify.slack._PAUSE", 0)
-    monkeypatch.setattr("pipelines.notify.mail._PAUSE", 0)
+    monkeypatch.setattr("pipelines.notify.channels._PAUSE", 0)
+    monkeypatch.setattr("pipelines.notify.channels._PAUSE", 0)
     with webhook_server(PATH) as webhook:
         monkeypatch.setenv(WEBHOOK_URL, webhook.url)
         yield webhook

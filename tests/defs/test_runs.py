@@ -13,8 +13,7 @@ from support.small_company import AUGUST, JULY, Company
 
 from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble, defs
-from pipelines.defs.partitions import month_range_tags
-from pipelines.defs.resources import open_ledger
+from pipelines.defs.steps import month_range_tags, open_ledger
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 

@@ -161,7 +161,7 @@ def test_a_report_that_is_no_text_is_refused_by_its_name(pack: Path) -> None:
 
     error = refused(rewritten(pack, change, sealed=True))
     assert isinstance(error, CheckError)
-    assert "rewritten.zip: reports/savings.html is no UTF-8 text (byte 0)" in str(error)
+    assert "rewritten.zip: reports/savings.html is not UTF-8 text (byte 0)" in str(error)
 
 
 def test_a_forged_model_is_named_before_anything_is_built(pack: Path) -> None:

@@ -14,7 +14,7 @@ from support.packs import members, refused, rewritten
 
 from pipelines.base.errors import CheckError
 from pipelines.evidence.archive import Pack
-from pipelines.evidence.run_logs import read_again
+from pipelines.evidence.inputs import read_again
 from pipelines.ingest.billing.delivery import load
 
 Members = dict[str, bytes]

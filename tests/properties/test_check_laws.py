@@ -22,9 +22,9 @@ from pipelines.demo.write import write_demo
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models import gate as gates
 from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
+from pipelines.models.checks import is_query
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.gate import ExpectationsGate
-from pipelines.models.statements import is_query
 from pipelines.models.validate import validate
 from pipelines.warehouse.lake import Lake
 

@@ -73,7 +73,8 @@ def _breaking(check: Check, type_: str) -> list[Any]:
     extremes = _extremes(type_)
     if check.kind == "in_set":
         return [None, *extremes, *check.values]
-    bounds = [bound for bound in (check.values or (0,)) if bound is not None]
+    read: Any = {"DATE": date.fromisoformat, "TIMESTAMP": datetime.fromisoformat}.get(type_, lambda bound: bound)
+    bounds: list[Any] = [read(bound) for bound in (check.values or (0,)) if bound is not None]
     if type_.startswith("DECIMAL"):
         bounds, step = [Decimal(str(bound)) for bound in bounds], Decimal(1).scaleb(-int(type_[:-1].split(",")[1]))
     else:

@@ -18,8 +18,8 @@ from pipelines.config.settings import load_settings
 from pipelines.ingest.billing import exports
 from pipelines.models import conflicts
 from pipelines.models.build import Builder
-from pipelines.models.conflicts import refuse_conflicts
 from pipelines.models.publish import plan
+from pipelines.models.refresh import refuse_conflicts
 from pipelines.models.warehouse import Warehouse
 
 PAYER, ACCOUNT, OTHER = "000011112222", "000033334444", "000055556666"

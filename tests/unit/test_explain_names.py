@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pipelines.base import resources
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
-from pipelines.explain.layout import Label, grid
 from pipelines.explain.names import look_up, show_name, to_json
+from pipelines.explain.terminal import Label, grid
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.expressions import load_expressions

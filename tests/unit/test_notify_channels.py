@@ -14,9 +14,8 @@ from support.ports import free_port
 from pipelines.base.errors import SourceError, TrainledgerError, UnreachableError, UsageError
 from pipelines.config.notify import MailChannel, SlackChannel
 from pipelines.config.settings import load_settings
-from pipelines.notify.mail import message_of, send
+from pipelines.notify.channels import body_of, message_of, post, send
 from pipelines.notify.news import News, Notice
-from pipelines.notify.slack import body_of, post
 
 AT = datetime(2026, 8, 3, 6, tzinfo=UTC)
 NEWS = News("anomaly/run/a/2026-07-14/USD", "anomaly", "run a, 2026-07-14: 30.00 USD per run")
@@ -28,8 +27,8 @@ PATH = "/services/T0AAAA/B0BBBB/q7Xn2VbLw9RtYcKd"
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.notify.slack._PAUSE", 0)
-    monkeypatch.setattr("pipelines.notify.mail._PAUSE", 0)
+    monkeypatch.setattr("pipelines.notify.channels._PAUSE", 0)
+    monkeypatch.setattr("pipelines.notify.channels._PAUSE", 0)
 
 
 def mail_to(port: int, **more: object) -> MailChannel:

@@ -15,7 +15,7 @@ from support.small_company import Company
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
 from pipelines.notify.news import News
-from pipelines.notify.record import Record
+from pipelines.notify.send import Record
 from pipelines.warehouse.stores import open_store
 
 Captured = pytest.CaptureFixture[str]
@@ -26,8 +26,8 @@ PATH = "/services/T0AAAA/B0BBBB/q7Xn2VbLw9RtYcKd"
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.notify.slack._PAUSE", 0)
-    monkeypatch.setattr("pipelines.notify.mail._PAUSE", 0)
+    monkeypatch.setattr("pipelines.notify.channels._PAUSE", 0)
+    monkeypatch.setattr("pipelines.notify.channels._PAUSE", 0)
 
 
 @pytest.fixture

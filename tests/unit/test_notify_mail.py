@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
-from pipelines.notify.mail import message_of, send
+from pipelines.notify.channels import message_of, send
 from pipelines.notify.news import News, Notice
 
 PASSWORD = "TRAINLEDGER_NOTIFY__MAIL__PASSWORD"

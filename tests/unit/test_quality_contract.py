@@ -116,13 +116,13 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("was", "becomes", "said"),
     [
-        ("warn:", "warning:", "marts/mart_run.yml has the key warning"),
-        ("not_null:", "never_null:", "marts/mart_run.yml: error.never_null is not a kind of check"),
+        ("warn:", "warning:", "marts/mart_run.yml: warning: Extra inputs are not permitted"),
+        ("not_null:", "never_null:", "marts/mart_run.yml: error.never_null: Extra inputs are not permitted"),
         ("key: [run_id]", "key: [id]", "marts/mart_run.yml: key names id"),
-        ("key: [run_id]", "", "marts/mart_run.yml states no key"),
-        ("grain: one row per run", "", "marts/mart_run.yml states no grain"),
+        ("key: [run_id]", "", "marts/mart_run.yml: key: Field required"),
+        ("grain: one row per run", "", "marts/mart_run.yml: grain: Field required"),
         ("saving_ratio]\n", "saving_rate]\n", "marts/mart_run.yml: columns names saving_rate, which nothing"),
-        ("saving_ratio]\n", "run_id]\n", "marts/mart_run.yml: columns is not a list of names, each once"),
+        ("saving_ratio]\n", "run_id]\n", "marts/mart_run.yml: columns names a column twice"),
         ("not_negative: [effective_cost_usd]", "not_negative: [cost]", "error.not_negative names cost"),
         (
             "not_negative: [effective_cost_usd]",
@@ -137,25 +137,29 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
         (
             "not_null: [run_id, effective_cost_usd]",
             "not_null: run_id",
-            "error.not_null is not a list of columns",
+            "error.not_null: Input should be a valid list",
         ),
-        ("[0.01, 50000]", "[0.01]", "warn.between.saving_ratio is not two bounds"),
-        ("[0.01, 50000]", "[null, null]", "warn.between.saving_ratio is not two bounds"),
+        ("[0.01, 50000]", "[0.01]", "warn.between.saving_ratio.1: Field required"),
+        ("[0.01, 50000]", "[null, null]", "warn.between.saving_ratio: write [lowest, highest]"),
         ("[0.01, 50000]", "[5, 1]", "warn.between.saving_ratio has its lowest bound above its highest"),
         ("[0.01, 50000]", "[low, high]", "warn.between.saving_ratio has 'low', which is not a DOUBLE"),
-        ("{saving_ratio: [0.01, 50000]}", "[saving_ratio]", "warn.between is not a mapping"),
+        ("{saving_ratio: [0.01, 50000]}", "[saving_ratio]", "warn.between: Input should be a valid dictionary"),
         ("{saving_ratio: [0.01, 50000]}", "{run_id: [1, 2]}", "warn.between names run_id, a VARCHAR"),
         (
             "between: {saving_ratio: [0.01, 50000]}",
             "in_set: {run_id: [no]}",
             "has False, which is not a VARCHAR",
         ),
-        ("between: {saving_ratio: [0.01, 50000]}", "in_set: {run_id: []}", "is not a list of values"),
-        ("between: {saving_ratio: [0.01, 50000]}", "in_set: {run_id: [null]}", "lists null"),
+        (
+            "between: {saving_ratio: [0.01, 50000]}",
+            "in_set: {run_id: []}",
+            "warn.in_set.run_id: List should",
+        ),
+        ("between: {saving_ratio: [0.01, 50000]}", "in_set: {run_id: [null]}", "has None, which is not a VARCHAR"),
         (
             "between: {saving_ratio: [0.01, 50000]}",
             "rows: {A b: 'select 1 from {batch}'}",
-            "cannot name a check",
+            "String should match pattern",
         ),
         (
             "between: {saving_ratio: [0.01, 50000]}",
@@ -165,7 +169,7 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
         (
             "between: {saving_ratio: [0.01, 50000]}",
             "rows: {idle: {shows: 'select 1 from {batch}'}}",
-            "warn.rows.idle is neither a SELECT nor a mapping of fails and shows",
+            "warn.rows.idle.fails: Field required",
         ),
         (
             "between: {saving_ratio: [0.01, 50000]}",
@@ -185,7 +189,7 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
         (
             "warn: {between: {saving_ratio: [0.01, 50000]}}",
             "warn: [between]",
-            "warn is not a mapping of checks",
+            "warn: Input should be a valid dictionary",
         ),
         (
             "error:",
@@ -203,10 +207,14 @@ def test_a_wrong_contract_is_refused_naming_file_and_key(tmp_path: Path, was: st
 @pytest.mark.parametrize(
     ("was", "becomes", "said"),
     [
-        ("type: DOUBLE", "type: FLOAT", "columns.yml: the column saving_ratio has the type FLOAT"),
-        ("type: DOUBLE, ", "", "columns.yml: the column saving_ratio has the type none"),
-        ("meaning: Saved share.", "meaning: ''", "columns.yml: the column saving_ratio has no meaning"),
-        ("unit: ratio", "units: ratio", "columns.yml: the column saving_ratio has the key units"),
+        ("type: DOUBLE", "type: FLOAT", "columns.yml: saving_ratio.type: String should match pattern"),
+        ("type: DOUBLE, ", "", "columns.yml: saving_ratio.type: Field required"),
+        (
+            "meaning: Saved share.",
+            "meaning: ''",
+            "columns.yml: saving_ratio.meaning: String",
+        ),
+        ("unit: ratio", "units: ratio", "columns.yml: saving_ratio.units: Extra inputs are not permitted"),
     ],
 )
 def test_a_wrong_column_is_refused_naming_it(tmp_path: Path, was: str, becomes: str, said: str) -> None:

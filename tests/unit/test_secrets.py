@@ -21,9 +21,8 @@ from support.small_company import AUGUST, JULY, found
 from pipelines.base.address import redacted
 from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble
-from pipelines.defs.partitions import month_range_tags
-from pipelines.defs.resources import open_ledger
-from pipelines.defs.sensors import notify_sensor
+from pipelines.defs.jobs import notify_sensor
+from pipelines.defs.steps import month_range_tags, open_ledger
 
 Captured = pytest.CaptureFixture[str]
 BUCKET = "example-billing"
