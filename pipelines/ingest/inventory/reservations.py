@@ -125,7 +125,7 @@ def _is_known(instance_type: str, kind: str) -> bool:
 @cache
 def _accelerated() -> frozenset[str]:
     with (resources.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
-        return frozenset(row["instance_type"] for row in csv.DictReader(listed))
+        return frozenset(row["instance_type"] for row in csv.DictReader(listed) if row["accelerator_family"])
 
 
 _TYPES = {"default": ODCR, "capacity-block": BLOCK}
