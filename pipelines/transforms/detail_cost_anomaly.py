@@ -16,7 +16,24 @@ import polars as pl
 
 from pipelines.analysis.far_off import FarOff, far_off
 
-INPUTS = ("mart_run_cost", "mart_team_cost_monthly", "fct_watched_cost_daily")
+INPUTS = ("mart_run_cost", "mart_team_cost_monthly", "fct_ledger")
+# What a team used in a day, and what the machines of an account and family cost while they idled.
+QUERIES = {
+    "fct_ledger": """
+        select watched_kind, subject, usage_date, billing_currency, sum(effective_cost_usd) as effective_cost_usd
+        from (
+            select 'team_day' as watched_kind, team as subject, usage_date, billing_currency, effective_cost_usd
+            from fct_ledger
+            where bucket <> 'shared' and charge_category = 'Usage' and team is not null
+            union all
+            select 'idle_day', 'account ' || account_id || ', ' || accelerator_family, usage_date, billing_currency,
+                effective_cost_usd
+            from fct_ledger
+            where bucket = 'idle'
+        ) as watched
+        group by watched_kind, subject, usage_date, billing_currency
+    """
+}
 # What a run is measured by: the first of these that its records measure.
 _MEASURES = {
     "cost_per_million_tokens_usd": "per million tokens",
@@ -76,12 +93,10 @@ class Point:
     total: float
 
 
-def build(
-    mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, fct_watched_cost_daily: pl.DataFrame
-) -> pl.DataFrame:
+def build(mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, fct_ledger: pl.DataFrame) -> pl.DataFrame:
     """The costs that are far off, each with its reason."""
     series: dict[tuple[str, ...], list[Point]] = defaultdict(list)
-    points = [*_runs(mart_run_cost), *_months(mart_team_cost_monthly), *_days(fct_watched_cost_daily)]
+    points = [*_runs(mart_run_cost), *_months(mart_team_cost_monthly), *_days(fct_ledger)]
     for point in sorted(points, key=lambda point: (point.at, point.subject)):
         series[point.kind, point.series, point.currency, point.measure].append(point)
     found = [row for _, history in sorted(series.items()) for row in _judged(history)]

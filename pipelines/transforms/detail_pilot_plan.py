@@ -14,7 +14,8 @@ from pipelines.transforms import workload_case
 from pipelines.transforms.port_case import BASIS, CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase, workload_cases
 
-INPUTS = (*workload_case.INPUTS, "fct_run_unit_cost", "dim_list_price")
+INPUTS = (*workload_case.INPUTS, "fct_run_unit_cost", "mart_price_book")
+QUERIES = workload_case.QUERIES
 _SCHEMA = {
     **dict.fromkeys(("workload_id", "billing_currency", "recommendation"), pl.String),
     **dict.fromkeys(("baseline_instance_type", "candidate_instance_type"), pl.String),
@@ -31,7 +32,7 @@ _SCHEMA = {
 }
 
 
-def build(fct_run_unit_cost: pl.DataFrame, dim_list_price: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
+def build(fct_run_unit_cost: pl.DataFrame, mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
     """Every workload for which a pilot, or a scenario without proof, is recommended, and declared ones without runs."""
     rows: list[dict[str, Any]] = []
     known: set[str] = set()
@@ -41,7 +42,7 @@ def build(fct_run_unit_cost: pl.DataFrame, dim_list_price: pl.DataFrame, **input
             runs = fct_run_unit_cost.filter(
                 workload_id=case.workload_id, billing_currency=case.currency, cost_basis=BASIS
             )
-            rows.append(_row(case, runs, dim_list_price, inputs["declared_offer"]))
+            rows.append(_row(case, runs, mart_price_book, inputs["declared_offer"]))
         known.add(case.workload_id)
     rows += [_without_runs(name) for name in inputs["declared_workload"]["workload_id"].sort() if name not in known]
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))

@@ -18,7 +18,7 @@ from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.decomposition import Part, decompose
 from pipelines.transforms.run_pair import PAIR_KEY
 
-INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "dim_list_price")
+INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "mart_price_book")
 OPERATIONS = "operations"
 # In the order shown: the chip first, then what is not the chip's.
 FACTORS = ("silicon_price", "silicon_hours", "rate", OPERATIONS, "convergence", "price_change")
@@ -50,10 +50,10 @@ def build(
     mart_silicon_comparison: pl.DataFrame,
     detail_compared_run: pl.DataFrame,
     detail_run_unit_cost: pl.DataFrame,
-    dim_list_price: pl.DataFrame,
+    mart_price_book: pl.DataFrame,
 ) -> pl.DataFrame:
     """The factors of every pair that has a unit cost on both sides."""
-    prices = _prices(dim_list_price)
+    prices = _prices(mart_price_book)
     compared = detail_compared_run.filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
     runs = compared.join(detail_run_unit_cost, on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.

@@ -14,7 +14,8 @@ from pipelines.transforms import workload_case
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCase, monthly_cost, workload_cases
 
-INPUTS = (*workload_case.INPUTS, "dim_list_price")
+INPUTS = (*workload_case.INPUTS, "mart_price_book")
+QUERIES = workload_case.QUERIES
 _SCHEMA = {
     **dict.fromkeys(("workload_id", "billing_currency"), pl.String),
     "portfolio_rank": pl.Int64,
@@ -34,10 +35,10 @@ _NAMES = {"gpu": "GPU", "trainium": "Trainium"}
 _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 
-def build(dim_list_price: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
+def build(mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
     """Every workload with a billed run on GPU or Trainium, the most at stake first in each currency."""
-    newest: Any = inputs["fct_workload_spend_daily"]["usage_date"].max()
-    counts = dict(dim_list_price.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
+    newest: Any = inputs["fct_ledger"]["usage_date"].max()
+    counts = dict(mart_price_book.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
     rows = [_row(case, newest, inputs["declared_offer"], counts) for case in workload_cases(**inputs)]
     rows.sort(key=lambda row: (row["billing_currency"], -abs(row["monthly_at_stake_usd"]), row["workload_id"]))
     ranked: dict[str, int] = {}

@@ -20,13 +20,24 @@ from pipelines.transforms.run_pair import BASES, PAIR_KEY, pairs_of
 INPUTS = (
     "fct_run_unit_cost",
     "detail_run_efficiency",
-    "fct_residual_monthly",
+    "fct_ledger",
     "dim_run",
     "stg_tracker__evaluation",
     "stg_proof__registration",
     "stg_proof__run",
-    "dim_list_price",
+    "mart_price_book",
 )
+# Accelerator spend of a month that no run explains: the worst case of a comparison.
+QUERIES = {
+    "fct_ledger": """
+        select billing_month, billing_currency, instance_type,
+            case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
+            sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
+        from fct_ledger
+        where bucket = 'unattributed' and instance_type is not null
+        group by billing_month, billing_currency, instance_type
+    """
+}
 _SCHEMA = {
     **dict.fromkeys((*PAIR_KEY[:-1], "cost_basis", PAIR_KEY[-1]), pl.String),
     **dict.fromkeys(("baseline_run_count", "candidate_run_count", "excluded_run_count"), pl.Int64),
@@ -58,15 +69,15 @@ _SCHEMA = {
 def build(
     fct_run_unit_cost: pl.DataFrame,
     detail_run_efficiency: pl.DataFrame,
-    fct_residual_monthly: pl.DataFrame,
+    fct_ledger: pl.DataFrame,
     dim_run: pl.DataFrame,
     stg_tracker__evaluation: pl.DataFrame,
     stg_proof__registration: pl.DataFrame,
     stg_proof__run: pl.DataFrame,
-    dim_list_price: pl.DataFrame,
+    mart_price_book: pl.DataFrame,
 ) -> pl.DataFrame:
     """Every pair of instance types on which a workload completed a run, on each basis."""
-    context = _context(fct_residual_monthly, dim_run, stg_tracker__evaluation, dim_list_price)
+    context = _context(fct_ledger, dim_run, stg_tracker__evaluation, mart_price_book)
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
     impossible = detail_run_efficiency.select("run_id", "is_impossible")
     runs = fct_run_unit_cost.join(impossible, on="run_id", how="left")

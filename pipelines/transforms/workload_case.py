@@ -42,10 +42,22 @@ INPUTS = (
     "declared_workload",
     "declared_offer",
     "declared_maturity",
-    "fct_workload_spend_daily",
+    "fct_ledger",
     "ref_recommendation_rule",
     "ref_recommendation_condition",
 )
+# What the runs of each workload spent, by day, family of the run, machine and way it was bought.
+QUERIES = {
+    "fct_ledger": """
+        select run.workload_id, ledger.usage_date, ledger.billing_currency, run.accelerator_family,
+            coalesce(ledger.instance_type, '') as instance_type, coalesce(ledger.market, '') as market,
+            sum(ledger.accelerator_hours) as accelerator_hours, sum(ledger.effective_cost_usd) as effective_cost_usd
+        from fct_ledger as ledger
+        join fct_run as run on run.run_id = ledger.run_id
+        where ledger.bucket = 'run'
+        group by 1, 2, 3, 4, 5, 6
+    """
+}
 FAMILIES = FAMILY_PAIRS[0]
 # A port's, where none is declared.
 _HORIZON_MONTHS = 12
@@ -101,7 +113,7 @@ def workload_cases(
     declared_workload: pl.DataFrame,
     declared_offer: pl.DataFrame,
     declared_maturity: pl.DataFrame,
-    fct_workload_spend_daily: pl.DataFrame,
+    fct_ledger: pl.DataFrame,
     ref_recommendation_rule: pl.DataFrame,
     ref_recommendation_condition: pl.DataFrame,
     **of_ports: pl.DataFrame,
@@ -123,7 +135,7 @@ def workload_cases(
         ports[port.port["workload_id"]] = port
     units = compared_units(of_ports["detail_compared_run"], of_ports["detail_run_unit_cost"])
     stated = {row["workload_id"]: row for row in declared_workload.iter_rows(named=True)}
-    spend = fct_workload_spend_daily.with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
+    spend = fct_ledger.with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
     terms = declared_maturity.row(0, named=True)
     for (workload_id, currency), own in runs.sort("workload_id", "billing_currency", "run_id").group_by(
         ["workload_id", "billing_currency"], maintain_order=True

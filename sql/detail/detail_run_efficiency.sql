@@ -36,7 +36,7 @@ measured as (
                 then 'the run does not record its layers, heads, head width and sequence length'
             when precision is null then 'the run does not record its precision'
             when not has_hours then 'the bill has no accelerator time of the run'
-            when billed_peak_flops is null then 'no peak is defined: the precision is FP8, or a chip is not in ref_accelerator_peak'
+            when billed_peak_flops is null then 'no peak is defined: the precision is FP8, or ref_instance_type has no peak of a chip'
             when training_part is null or epoch_tokens_seen_count is null
                 then 'no completed epoch records its tokens: utilization is of billed time only'
         end as missing_evidence

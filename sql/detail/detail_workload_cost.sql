@@ -1,5 +1,6 @@
 -- One row per workload, currency and instance type: what its billed runs cost together, and per unit of work.
 -- Ratios of sums over every billed run, failed ones included; unknown where a run does not report a part of it.
+-- A run that never reached its target counts with its whole cost and is shown as censored: its cost to the target is unknown.
 with machine as (
     select
         workload_id, billing_currency, accelerator_family, instance_type,
@@ -28,19 +29,30 @@ with machine as (
             then cost_per_million_tokens_usd(list_cost_usd) end as list_cost_per_million_tokens_usd,
         case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(billed_cost_usd) end
             as billed_cost_per_million_tokens_usd,
-        cost_per_reached_target_usd(cost_to_target_usd, effective_cost_usd) as cost_per_reached_target_usd
-    from mart_run_cost
+        count(*) filter (where status in ('failed', 'killed', 'abandoned')) as failed_run_count,
+        count(cost_to_target_usd) as reached_run_count,
+        count(*) filter (where target_metric is not null and cost_to_target_usd is null) as censored_run_count,
+        coalesce(sum(cost_to_target_usd), 0) as reached_cost_usd,
+        coalesce(sum(effective_cost_usd) filter (where target_metric is not null and cost_to_target_usd is null), 0)
+            as censored_cost_usd,
+        cost_per_reached_target_usd(cost_to_target_usd, effective_cost_usd) as cost_per_reached_target_usd,
+        case when count(list_cost_usd) = count(*) then cost_per_reached_target_usd(list_cost_to_target_usd, list_cost_usd) end
+            as list_cost_per_reached_target_usd,
+        cost_per_reached_target_usd(billed_cost_to_target_usd, billed_cost_usd) as billed_cost_per_reached_target_usd,
+        cost_per_reached_target_usd(cost_to_held_target_usd, effective_cost_usd) as cost_per_held_target_usd
+    from fct_run
     where is_billed
     group by workload_id, billing_currency, accelerator_family, instance_type
 )
 
 select
     workload_id, billing_currency, accelerator_family, instance_type, model, run_count, completed_run_count,
-    first_date, last_date, epoch_completed_count, checkpoint_durable_count, tokens_seen_count, accelerator_hours,
+    failed_run_count, first_date, last_date, epoch_completed_count, checkpoint_durable_count, tokens_seen_count, accelerator_hours,
     list_cost_usd, effective_cost_usd, billed_cost_usd, cost_per_epoch_usd, list_cost_per_epoch_usd,
     billed_cost_per_epoch_usd, cost_per_checkpoint_usd, list_cost_per_checkpoint_usd,
     billed_cost_per_checkpoint_usd, cost_per_million_tokens_usd, list_cost_per_million_tokens_usd,
-    billed_cost_per_million_tokens_usd, cost_per_reached_target_usd,
+    billed_cost_per_million_tokens_usd, reached_run_count, censored_run_count, reached_cost_usd, censored_cost_usd,
+    cost_per_reached_target_usd, list_cost_per_reached_target_usd, billed_cost_per_reached_target_usd, cost_per_held_target_usd,
     sum(run_count) over (partition by workload_id, billing_currency) as workload_run_count,
     sum(effective_cost_usd) over (partition by workload_id, billing_currency) as workload_effective_cost_usd
 from machine

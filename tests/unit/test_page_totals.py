@@ -28,32 +28,40 @@ RUNS = (
     f"is_billed:boolean is_end_inferred:boolean accelerator_hours:{USD} epoch_completed_count:bigint "
     f"checkpoint_durable_count:bigint tokens_seen_count:{USD} list_cost_usd:{USD} "
     f"effective_cost_usd:{USD} billed_cost_usd:{USD} "
-    f"estimated_cost_usd:{USD} wasted_cost_usd:{USD} cost_to_target_usd:{USD}"
+    f"estimated_cost_usd:{USD} wasted_cost_usd:{USD} cost_to_target_usd:{USD} "
+    f"target_metric: list_cost_to_target_usd:{USD} billed_cost_to_target_usd:{USD} cost_to_held_target_usd:{USD}"
 )
 AT = "'2026-07-01 10:00', '2026-07-02 10:00'"
 ROWS = f"""
-    ('w', 'USD', 'gpu', 'p5', 'm', 'completed', {AT}, true, false, 8, 2, 1, 5e6, 120, 100, 90, 0, 0, 80),
-    ('w', 'USD', 'gpu', 'p5', 'm', 'failed', {AT}, true, true, 4, 0, 0, null, null, 50, 50, 5, 50, null),
-    ('w', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT}, true, false, 16, 3, 3, 5e6, 70, 60, 60, 0, 6, 60),
-    ('w', null, 'gpu', 'p5', 'm', 'running', {AT}, false, true, 0, 0, 0, null, null, null, null, null, null, null)
+    ('w', 'USD', 'gpu', 'p5', 'm', 'completed', {AT}, true, false, 8, 2, 1, 5e6, 120, 100, 90, 0, 0, 80,
+        'acc', 96, 72, 90),
+    ('w', 'USD', 'gpu', 'p5', 'm', 'failed', {AT}, true, true, 4, 0, 0, null, null, 50, 50, 5, 50, null,
+        'acc', null, null, null),
+    ('w', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT}, true, false, 16, 3, 3, 5e6, 70, 60, 60, 0, 6, 60,
+        'acc', 70, 60, null),
+    ('w', null, 'gpu', 'p5', 'm', 'running', {AT}, false, true, 0, 0, 0, null, null, null, null, null, null, null,
+        'acc', null, null, null)
 """
 
 
 def test_the_cost_of_a_workload_counts_failed_runs_and_knows_what_it_lacks() -> None:
     """p5: 100 + 50 over 2 epochs is 75 each; the failed run has no tokens and no list price, so neither has their sum.
 
-    Per run that reached its target: 80 and the whole 50, over 1. The workload: 150 + 60 = 210 in 3 runs.
+    Per run that reached its target: 80 and the whole 50, over 1; held 90 and 50, billed 72 and 50.
+    The workload: 150 + 60 = 210 in 3 runs.
     """
-    with made("detail_workload_cost", "mart_run_cost", RUNS, ROWS) as engine:
+    with made("detail_workload_cost", "fct_run", RUNS, ROWS) as engine:
         rows = engine.query(
             "select instance_type, run_count, completed_run_count, effective_cost_usd, list_cost_usd, "
             "cost_per_epoch_usd, "
-            "cost_per_million_tokens_usd, cost_per_reached_target_usd, workload_run_count, workload_effective_cost_usd "
+            "cost_per_million_tokens_usd, cost_per_reached_target_usd, workload_run_count, "
+            "workload_effective_cost_usd, censored_run_count, censored_cost_usd, billed_cost_per_reached_target_usd, "
+            "list_cost_per_reached_target_usd, cost_per_held_target_usd "
             "from made order by 1"
         ).rows()
     assert rows == [
-        ("p5", 2, 1, 150, None, 75, None, 130, 3, 210),
-        ("trn1", 1, 1, 60, 70, 20, 12, 60, 3, 210),
+        ("p5", 2, 1, 150, None, 75, None, 130, 3, 210, 1, 50, 122, None, 140),
+        ("trn1", 1, 1, 60, 70, 20, 12, 60, 3, 210, 0, 0, 60, 70, None),
     ]
 
 

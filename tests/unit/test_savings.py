@@ -34,6 +34,7 @@ MONTH = {
     "baseline_name": "b",
     "run_count": 1,
     "adjustment_count": 0,
+    "actual_cost_usd": Decimal(40),
     "baseline_cost_usd": Decimal(100),
     "avoided_cost_usd": Decimal(60),
     "stranded_cost_usd": Decimal(0),

@@ -59,4 +59,4 @@ from pod_hour
 left join machine_hour
     on machine_hour.resource_id = pod_hour.resource_id and machine_hour.hour_started_at = pod_hour.hour_started_at
     and machine_hour.billing_currency = pod_hour.billing_currency
-left join ref_machine_size as size on size.instance_type = machine_hour.instance_type
+left join ref_instance_type as size on size.instance_type = machine_hour.instance_type

@@ -33,10 +33,9 @@ machine as (
 peak as (
     select
         machine.run_id, machine.billing_currency, sum(machine.accelerator_hours) as machine_accelerator_hours,
-        known_sum(cast(machine.accelerator_hours as double) * 3600 * cast(chip.peak_bf16_tflops as double) * 1e12) as peak_flops
+        known_sum(cast(machine.accelerator_hours as double) * 3600 * cast(listed.peak_bf16_tflops as double) * 1e12) as peak_flops
     from machine
     left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
-    left join ref_accelerator_peak as chip on chip.accelerator_name = listed.accelerator_name
     group by machine.run_id, machine.billing_currency
 ),
 
