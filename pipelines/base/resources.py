@@ -24,4 +24,8 @@ def known_reports() -> list[str]:
 def accelerator_families() -> dict[str, str]:
     """The accelerator family of each instance type in the reviewed list."""
     with (REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
-        return {row["instance_type"]: row["accelerator_family"] for row in csv.DictReader(listed) if row["accelerator_family"]}
+        return {
+            row["instance_type"]: row["accelerator_family"]
+            for row in csv.DictReader(listed)
+            if row["accelerator_family"]
+        }

@@ -1,10 +1,13 @@
 """One row per pool of credits, currency and month with a bill: issued, used, expired, remaining, and how long it lasts.
 
-Unit costs are before credits; costs after credits appear here only. A pool without a declaration has its uses alone.
+Unit costs are before credits; costs after credits appear here only. A credit's description names its program (facts
+aws-billing 2.5): it belongs to the first declared pool whose text it contains. Other descriptions are pools of their
+own, without an issued amount.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
@@ -15,7 +18,29 @@ import polars as pl
 from pipelines.analysis.forecast import FEWEST_MONTHS, runway
 from pipelines.transforms.detail_edp_burn_down_monthly import months_between
 
-INPUTS = ("declared_credit_pool", "fct_credit_use_monthly", "fct_term_spend_monthly")
+INPUTS = (
+    "declared_credit_pool",
+    "declared_term_payer",
+    "fct_bill_total_monthly",
+    "fct_charge_sum_monthly",
+    "fct_term_spend_monthly",
+)
+QUERIES = {
+    "declared_term_payer": "select term_name, payer_account_id from declared_term_payer where term_kind = 'credits'",
+    "fct_bill_total_monthly": """
+        select distinct billing_month, billing_currency, is_open_month
+        from fct_bill_total_monthly
+        order by billing_month
+    """,
+    "fct_charge_sum_monthly": """
+        select
+            payer_account_id, billing_month, billing_currency, coalesce(charge_description, '') as charge_description,
+            - sum(billed_cost_usd) as used_usd
+        from fct_charge_sum_monthly
+        where effective_rule = 'credit'
+        group by all
+    """,
+}
 _MONEY = pl.Decimal(38, 10)
 _SCHEMA = {
     "pool_name": pl.String,
@@ -36,24 +61,71 @@ _SCHEMA = {
     "unused_at_expiry_usd": pl.Float64,
     "missing_evidence": pl.String,
 }  # fmt: skip
+_USE = ("pool_name", "billing_currency", "is_declared", "billing_month", "is_open_month", "used_usd")
 _UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
 
 
 def build(
-    declared_credit_pool: pl.DataFrame, fct_credit_use_monthly: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
+    declared_credit_pool: pl.DataFrame,
+    declared_term_payer: pl.DataFrame,
+    fct_bill_total_monthly: pl.DataFrame,
+    fct_charge_sum_monthly: pl.DataFrame,
+    fct_term_spend_monthly: pl.DataFrame,
 ) -> pl.DataFrame:
     """Every pool, declared or on a bill, from the month it was issued or first used."""
-    declared = {pool["pool_name"]: pool for pool in declared_credit_pool.to_dicts()}
-    of_pools = fct_term_spend_monthly.filter(term_kind="credits")
+    uses = pool_uses(declared_credit_pool, declared_term_payer, fct_bill_total_monthly, fct_charge_sum_monthly)
+    return pool_months(declared_credit_pool, uses, fct_term_spend_monthly)
+
+
+def pool_uses(
+    declared: pl.DataFrame, payers: pl.DataFrame, months: pl.DataFrame, credits_used: pl.DataFrame
+) -> pl.DataFrame:
+    """The credits used by pool and month with a bill in its currency; a declared pool without any use has rows too."""
+    pools = declared.sort("pool_no").to_dicts()
+    # A pool without payers is every payer's.
+    payers_of: dict[str, set[str | None]] = defaultdict(set)
+    for name, payer in payers.iter_rows():
+        payers_of[name].add(payer)
+    used: dict[tuple[str, str, bool], dict[date, Decimal]] = {
+        (pool["pool_name"], pool["billing_currency"], True): {} for pool in pools
+    }
+    for payer, month, currency, description, usd in credits_used.iter_rows():
+        matched = (
+            pool["pool_name"]
+            for pool in pools
+            if pool["billing_currency"] == currency
+            and payers_of[pool["pool_name"]] & {payer, None}
+            and pool["matched_text"].lower() in description.lower()
+        )
+        declared_name = next(matched, None)
+        name = declared_name or description or "credits without a description"
+        by_month = used.setdefault((name, currency, declared_name is not None), {})
+        by_month[month] = by_month.get(month, Decimal(0)) + usd
+    return pl.DataFrame(
+        [
+            (*pool, month, is_open, by_month.get(month, Decimal(0)))
+            for pool, by_month in sorted(used.items())
+            for month, currency, is_open in months.iter_rows()
+            if currency == pool[1]
+        ],
+        schema={name: _SCHEMA[name] for name in _USE},
+        orient="row",
+    )
+
+
+def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame) -> pl.DataFrame:
+    """The rows of this table, from the uses of `pool_uses` and the spend that counts toward each pool."""
+    declarations = {pool["pool_name"]: pool for pool in declared.to_dicts()}
     eligible = {
         (name, month): usd
-        for name, month, usd in of_pools.select("term_name", "billing_month", "eligible_cost_usd").iter_rows()
+        for name, month, usd in spend.filter(term_kind="credits")
+        .select("term_name", "billing_month", "eligible_cost_usd")
+        .iter_rows()
     }
     rows: list[dict[str, Any]] = []
-    uses = fct_credit_use_monthly.sort("pool_name", "billing_currency", "is_declared", "billing_month")
     for _, of_pool in uses.group_by(["pool_name", "billing_currency", "is_declared"], maintain_order=True):
         months = of_pool.to_dicts()
-        pool = declared[months[0]["pool_name"]] if months[0]["is_declared"] else _UNDECLARED
+        pool = declarations[months[0]["pool_name"]] if months[0]["is_declared"] else _UNDECLARED
         rows += _rows(pool, months, eligible)
     # More than six places would differ from machine to machine.
     return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
@@ -80,12 +152,8 @@ def _rows(
         months_to_expiry = None if expiry is None else max(months_between(month["billing_month"], expiry), 0)
         eligible_cost = eligible.get((month["pool_name"], month["billing_month"])) if month["is_declared"] else None
         yield {
-            **{
-                key: month[key]
-                for key in ("pool_name", "billing_currency", "billing_month", "is_declared", "is_open_month")
-            },
+            **{key: month[key] for key in _USE},
             **{key: pool[key] for key in _UNDECLARED},
-            "used_usd": month["used_usd"],
             "cumulative_used_usd": used,
             "expired_usd": None if amount is None else expired,
             "remaining_usd": remaining,

@@ -13,6 +13,6 @@ select
     known_sum(split_list_cost_usd) as split_list_cost_usd,
     max(accelerator_weight_ratio) as accelerator_weight_ratio,
     sum(whole_machine_effective_cost_usd) as whole_machine_effective_cost_usd
-from fct_pod_cost_hourly
-group by cast(hour_started_at as date), payer_account_id, account_id, billing_currency, pod_id, cluster_name, namespace_name,
-    resource_id, instance_type, accelerator_family
+from stg_aws__pod_hourly
+where '' not in (pod_id, resource_id)
+group by all

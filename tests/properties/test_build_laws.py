@@ -124,5 +124,5 @@ def test_a_restated_month_makes_its_own_months_alone(built_company: Company, tmp
         # No month is made twice, and what has no line of July's is made of nothing else.
         assert restated.versions()[key] == 1
         assert after[key][JULY] != before[key][JULY]
-    assert restated.contents("core/fct_pod_cost_hourly", JULY) == lake.contents("core/fct_pod_cost_hourly", JULY)
+    assert restated.contents("staging/stg_aws__pod_hourly", JULY) == lake.contents("staging/stg_aws__pod_hourly", JULY)
     assert restated.contents("core/fct_ledger_piece", JULY) != lake.contents("core/fct_ledger_piece", JULY)

@@ -55,6 +55,6 @@ def test_split_child_rows_add_nothing_where_the_machine_counts(tmp_path: Path) -
     assert pod["whole_machine_effective_cost_usd"] == Decimal("27.52")
     assert pod["accelerator_weight_ratio"] == Decimal("0.160142")
     assert (pod["cluster_name"], pod["namespace_name"], pod["instance_type"]) == ("ml", "train", "p5.48xlarge")
-    assert ask(builder, "select count(*), sum(machine_effective_cost_usd) from fct_pod_cost_hourly").rows() == [
+    assert ask(builder, "select count(*), sum(machine_effective_cost_usd) from stg_aws__pod_hourly").rows() == [
         (1, Decimal("55.04"))
     ]

@@ -30,7 +30,7 @@ def test_headers_become_athena_names(header: str, name: str) -> None:
     assert snake(header) == name
 
 
-@pytest.mark.parametrize("listed", LISTS, ids=lambda listed: listed.name)
+@pytest.mark.parametrize("listed", LISTS, ids=lambda listed: listed.table)
 def test_a_list_has_no_twins_and_only_known_types(listed: ColumnList) -> None:
     names = [name for column in listed.columns for name in (column.name, *column.aliases)]
     assert len(names) == len(set(names))

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
-from pathlib import Path
 
 from pipelines.base import resources
 from pipelines.base.errors import SourceError
@@ -101,14 +100,13 @@ class RawFile:
 
 @dataclass(frozen=True)
 class ColumnList:
-    """The columns we read of one family of exports, as reviewed in `sql/reference/<name>.csv`.
+    """The columns we read of one family of exports, as reviewed in `sql/reference/ref_bill_column.csv`.
 
     `table` is the raw table they make, `billed` the column whose sum is kept with each file, `export` what the
     delivered files are called. `filled` are amounts no line may lack, `allowed` the values of columns with few values.
     """
 
     table: str
-    name: str
     billed: str
     export: str
     filled: tuple[str, ...] = ()
@@ -134,7 +132,7 @@ class ColumnList:
     @cached_property
     def digest(self) -> str:
         """Changes with the list, so that a csv converted by an older list is converted again."""
-        return hashlib.sha256(self._file.read_bytes()).hexdigest()
+        return hashlib.sha256(repr(self._listed).encode()).hexdigest()
 
     def layout(self, columns: Sequence[Delivered], where: str) -> Layout:
         """How a file's columns feed the bill; `where` names the file in errors.
@@ -190,7 +188,7 @@ class ColumnList:
 
     @cached_property
     def _listed(self) -> tuple[Column, ...]:
-        with self._file.open(encoding="utf-8", newline="") as lines:
+        with (resources.REFERENCE / "ref_bill_column.csv").open(encoding="utf-8", newline="") as lines:
             return tuple(
                 Column(
                     row["column_name"],
@@ -200,17 +198,13 @@ class ColumnList:
                     row["on_bad_value"] == "refuse",
                 )
                 for row in csv.DictReader(lines)
+                if row["raw_table"] == self.table
             )
 
-    @property
-    def _file(self) -> Path:
-        return resources.REFERENCE / f"{self.name}.csv"
 
-
-CUR = ColumnList("aws_cur_line_item", "ref_cur_column", "line_item_unblended_cost", "AWS cost and usage report")
+CUR = ColumnList("aws_cur_line_item", "line_item_unblended_cost", "AWS cost and usage report")
 FOCUS = ColumnList(
     "aws_focus_line_item",
-    "ref_focus_column",
     "billed_cost",
     "FOCUS export",
     filled=("billed_cost", "effective_cost"),

@@ -5,7 +5,7 @@
 with report as (
     select
         *,
-        cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+        billing_month_of(bill_billing_period_start_date, billing_period) as billing_month,
         line_item_line_item_type = 'RIFee' as is_reservation,
         coalesce(savings_plan_offering_type, '') || ' ' || coalesce(line_item_usage_type, '') || ' ' || line_item_product_code as offering
     from aws_cur_line_item
@@ -15,7 +15,7 @@ with report as (
 focus as (
     select
         *,
-        cast(coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+        billing_month_of(billing_period_start, billing_period) as billing_month,
         coalesce(commitment_discount_category, '') = 'Spend' or coalesce(commitment_discount_type, '') like 'Savings%'
             or commitment_discount_id like '%:savingsplan%' as is_plan,
         coalesce(commitment_discount_status, '') = 'Unused' as is_unused,

@@ -2,7 +2,7 @@
 -- partition: billing_period
 -- A line finds its own by all of the columns (stg_aws__line_item). The only SQL that knows the report's line-item types (facts 2).
 with line as (
-    select *, cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    select *, billing_month_of(bill_billing_period_start_date, billing_period) as billing_month,
         coalesce(bill_invoice_id, '') as invoice_id,
         usage_kind_of(line_item_usage_type) as usage_kind
     from stg_aws__cur_combination

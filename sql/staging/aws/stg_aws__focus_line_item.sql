@@ -91,7 +91,7 @@ ruled as (
 
 select
     source_name, delivery_id, source_file, source_row, billing_period,
-    cast(coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id, coalesce(sub_account_id, billing_account_id) as account_id,
     coalesce(invoice_id, '') as invoice_id, focus_billing_entity() as billing_entity, coalesce(invoice_issuer_name, '') as invoice_issuer,
     billing_currency,

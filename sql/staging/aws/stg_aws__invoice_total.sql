@@ -3,8 +3,7 @@
 with total as (
     select
         billing_period,
-        cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date)
-            as billing_month,
+        billing_month_of(bill_billing_period_start_date, billing_period) as billing_month,
         bill_payer_account_id as payer_account_id,
         coalesce(bill_invoice_id, '') as invoice_id,
         coalesce(bill_billing_entity, '') as billing_entity,
@@ -52,7 +51,7 @@ union all
 -- A FOCUS export has no covered usage at the on-demand price to offset, and no net columns: its costs are net.
 select
     billing_period,
-    cast(coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id,
     coalesce(invoice_id, '') as invoice_id,
     focus_billing_entity() as billing_entity,

@@ -2,7 +2,7 @@
 -- partition: billing_period
 select
     billing_period,
-    cast(coalesce(bill_billing_period_start_date, cast(billing_period || '-01' as timestamp)) as date) as billing_month,
+    billing_month_of(bill_billing_period_start_date, billing_period) as billing_month,
     bill_payer_account_id as payer_account_id,
     line_item_currency_code as billing_currency,
     coalesce(savings_plan_savings_plan_a_r_n, '') as commitment_discount_id,
