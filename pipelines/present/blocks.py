@@ -16,7 +16,7 @@ from pipelines.present.charts import PALETTE
 Block = dict[str, Any]
 Run = list[str]
 
-_SVG = re.compile(r"<svg .*?</svg>", re.DOTALL)
+_SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _VOID = {"meta", "br", "link", "img", "hr", "input"}
 _ALONE = {"h1", "h2", "h3", "p", "li", "dt", "dd", "figcaption"}
 # The style of text within a paragraph.
