@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from ipaddress import ip_address
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
@@ -19,73 +20,94 @@ _DOTTED = re.compile(r"[^@.]+(\.[^@.]+)*")
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?)(:[0-9]+)?")
 
 
-def _is_address(address: str) -> str:
+def _valid(is_valid: Callable[[Any], bool], otherwise: str) -> AfterValidator:
+    """Refuse a value, with `otherwise` as the fix; None and secrets that are empty pass, and no secret is repeated."""
+
+    def check(value: Any) -> Any:
+        plain = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if plain is not None and not is_valid(plain):
+            raise ValueError(otherwise.format(plain))
+        return value
+
+    return AfterValidator(check)
+
+
+def _is_address(address: str) -> bool:
     name, _, domain = address.partition("@")
     is_plain = address.isprintable() and not any(c in ' ,;:\\"<>()[]' for c in address)
-    if not (is_plain and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(domain)):
-        raise ValueError(f"{address!r} is not a mail address; write one such as finops@acme.dev")
-    return address
+    return bool(is_plain and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(domain))
 
 
-Address = Annotated[str, AfterValidator(_is_address)]
+def _is_a_host(host: str) -> bool:
+    try:
+        ip_address(host)
+        return True
+    except ValueError:
+        pass
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return len(host) <= 253 and re.fullmatch(r"[\w.-]+", host) is not None
+
+
+def _is_sealed(url: str) -> bool:
+    """Whether a URL is plain, without a user, and encrypted on its way."""
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        # Only here a port that is not a number raises.
+        is_a_port = parts.port != 0
+    except ValueError:
+        return False
+    is_private = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
+    return bool(is_a_port and is_private and _AUTHORITY.fullmatch(parts.netloc))
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether what is sent there stays on this machine."""
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+_ASCII = "mail servers take plain ASCII letters, digits and signs alone"
+Address = Annotated[str, _valid(_is_address, "{!r} is not a mail address; write one such as finops@acme.dev")]
+WebhookUrl = Annotated[SecretStr, _valid(_is_sealed, "write the https address that Slack gives of an incoming webhook")]
+Host = Annotated[str, _valid(_is_a_host, "write the name of a mail server, such as smtp.acme.dev")]
+CertificateFile = Annotated[
+    str, _valid(lambda file: file and file.isprintable(), "write the path of a file of certificates")
+]
+Username = Annotated[str, _valid(str.isascii, _ASCII)]
+# An empty variable counts as unset.
+Password = Annotated[
+    SecretStr | None,
+    _valid(str.isascii, f"{_ASCII}; choose another password"),
+    AfterValidator(lambda password: password or None),
+]
 
 
 class SlackChannel(Frozen):
     """A Slack channel, by its incoming webhook: $TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL."""
 
-    webhook_url: SecretStr | None = None
-
-    @field_validator("webhook_url")
-    @classmethod
-    def _is_private(cls, url: SecretStr | None) -> SecretStr | None:
-        # The address is a secret: no message repeats it.
-        if url is not None and not _is_sealed(url.get_secret_value()):
-            raise ValueError("write the https address that Slack gives of an incoming webhook")
-        return url
+    webhook_url: WebhookUrl | None = None
 
 
 class MailChannel(Frozen):
     """Mail by SMTP; the password is $TRAINLEDGER_NOTIFY__MAIL__PASSWORD."""
 
-    host: str
+    host: Host
     port: int = Field(default=587, ge=1, le=65535)
     # "starttls" on port 587, "tls" from the first byte on port 465.
     security: Literal["starttls", "tls", "none"] = "starttls"
     # Of a private certificate authority; else the system's are trusted.
-    ca_file: str | None = None
+    ca_file: CertificateFile | None = None
     sender: Address
     recipients: tuple[Address, ...] = Field(min_length=1)
-    username: str | None = None
-    password: SecretStr | None = None
-
-    @field_validator("host")
-    @classmethod
-    def _is_a_host(cls, host: str) -> str:
-        if not _is_a_host(host):
-            raise ValueError("write the name of a mail server, such as smtp.acme.dev")
-        return host
-
-    @field_validator("ca_file")
-    @classmethod
-    def _is_a_path(cls, file: str | None) -> str | None:
-        if file is not None and not (file and file.isprintable()):
-            raise ValueError("write the path of a file of certificates")
-        return file
-
-    @field_validator("username")
-    @classmethod
-    def _is_ascii(cls, username: str | None) -> str | None:
-        if username and not username.isascii():
-            raise ValueError("mail servers take plain ASCII letters, digits and signs alone")
-        return username
-
-    @field_validator("password")
-    @classmethod
-    def _is_sendable(cls, password: SecretStr | None) -> SecretStr | None:
-        if password and not password.get_secret_value().isascii():
-            raise ValueError("mail servers take plain ASCII letters, digits and signs alone; choose another password")
-        # An empty variable counts as unset.
-        return password or None
+    username: Username | None = None
+    password: Password = None
 
     @model_validator(mode="after")
     def _password_is_sealed(self) -> MailChannel:
@@ -116,42 +138,3 @@ class Notify(Frozen):
     def channels(self) -> tuple[str, ...]:
         """The names of the configured channels."""
         return tuple(name for name in ("slack", "mail") if getattr(self, name))
-
-
-def _is_a_host(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        pass
-    else:
-        return True
-    try:
-        host.encode("idna")
-    except UnicodeError:
-        return False
-    return len(host) <= 253 and re.fullmatch(r"[\w.-]+", host) is not None
-
-
-def _is_sealed(url: str) -> bool:
-    """Whether a URL is plain, without a user, and encrypted on its way."""
-    if not (url.isascii() and url.isprintable()) or " " in url:
-        return False
-    try:
-        parts = urlsplit(url)
-        # Only here a port that is not a number raises.
-        is_a_port = parts.port != 0
-    except ValueError:
-        return False
-    return bool(
-        is_a_port
-        and _AUTHORITY.fullmatch(parts.netloc)
-        and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname)))
-    )
-
-
-def is_loopback(host: str | None) -> bool:
-    """Whether what is sent there stays on this machine."""
-    try:
-        return host == "localhost" or ip_address(host or "").is_loopback
-    except ValueError:
-        return False

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from pipelines.config.settings import BillingSource
 from pipelines.doctor.finding import Finding, Subject, counted, until_stopped
-from pipelines.ingest.billing.delivery import load
-from pipelines.ingest.billing.exports import Delivery, RawDelivery, ingest, list_deliveries
+from pipelines.ingest.billing.delivery import Delivery, RawDelivery, load
+from pipelines.ingest.billing.exports import ingest, list_deliveries
 from pipelines.ingest.billing.options import CAPACITY, NET, SPLIT, Seen, TagUse, see
 from pipelines.warehouse.stores import open_store
 

@@ -10,7 +10,6 @@ from pipelines.config.settings import RunSource, Settings
 from pipelines.exports.dictionary import pages
 from pipelines.ingest.inventory.reservations import SCHEMA
 from pipelines.ingest.runs.event import FIELDS
-from pipelines.ingest.runs.merge import NEARNESS
 from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
@@ -32,7 +31,6 @@ def test_every_source_of_runs_is_documented_and_nothing_else() -> None:
     assert sorted(kind for kind, *_ in rows) == sorted(READERS)
     examples = tomllib.loads("\n".join(re.findall(r"```toml\n(.*?)```", text, re.DOTALL)))["runs"]
     assert sorted(RunSource.model_validate(entry).kind for entry in examples) == sorted(READERS)
-    assert sorted(NEARNESS) == sorted(READERS)
 
 
 def test_every_column_of_a_reservation_is_documented() -> None:

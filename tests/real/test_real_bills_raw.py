@@ -19,7 +19,8 @@ from support.cur_exports import bill, legacy_export, source, stored
 from pipelines.base.errors import SourceError
 from pipelines.config.settings import STANDARD_TAGS
 from pipelines.ingest.billing import exports
-from pipelines.ingest.billing.exports import RawDelivery
+from pipelines.ingest.billing.delivery import RawDelivery
+from pipelines.ingest.billing.select import raw_select
 
 WORKSHOP = {
     "20181001-20181101": "Oct2018-WorkshopCUR-00001.snappy.parquet",
@@ -132,7 +133,7 @@ def test_nise_says_what_is_odd_in_it(nise: list[RawDelivery], nise_lines: list) 
     words = sum(line["pricing/publicOnDemandCost"] == "convertible" for _, line in nise_lines)
     (warning,) = (warning for raw in nise for warning in raw.warnings)
     assert f": {words} values of pricing/publicOnDemandCost" in warning and "'convertible'" in warning
-    twins = [said for said in exports.raw_select(nise, STANDARD_TAGS).warnings if "user:Run_ID and user:run_id" in said]
+    twins = [said for said in raw_select(nise, STANDARD_TAGS).warnings if "user:Run_ID and user:run_id" in said]
     assert len(twins) == len(nise)
 
 
@@ -318,7 +319,7 @@ def test_spark_reads_the_same_bill(nise: list[RawDelivery]) -> None:
     from pipelines.engine.spark import SparkEngine
 
     everything = "select * from aws_cur_line_item order by source_file, source_row"
-    shown = exports.raw_select(nise, STANDARD_TAGS)
+    shown = raw_select(nise, STANDARD_TAGS)
     with SparkEngine() as engine:
         for name, files in shown.views.items():
             engine.scan_files(name, files)

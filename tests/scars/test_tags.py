@@ -22,7 +22,8 @@ from support.cur_exports import (
 from support.ledgers import LazyBuilder, ask, lazy_warehouse
 
 from pipelines.config.settings import load_settings
-from pipelines.ingest.billing.exports import RawDelivery, raw_select
+from pipelines.ingest.billing.delivery import RawDelivery
+from pipelines.ingest.billing.select import raw_select
 from pipelines.ingest.billing.tags import bare
 
 TAGS = {"run_id": ("run_id",), "owner": ("owner",), "team": ("team",)}

@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from pipelines.config.settings import STANDARD_TAGS, BillingSource
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.billing import exports
+from pipelines.ingest.billing.delivery import RawDelivery
+from pipelines.ingest.billing.select import raw_select
 
 # A legacy line: what a bill must have, under its csv headers.
 LEGACY_LINE = {
@@ -167,16 +169,16 @@ def source(location: Path | str, **more: str) -> BillingSource:
     return BillingSource(name="payer", location=str(location), **more)
 
 
-def stored(location: Path | str, raw_root: Path, **more: str) -> list[exports.RawDelivery]:
+def stored(location: Path | str, raw_root: Path, **more: str) -> list[RawDelivery]:
     """Every current delivery of an export, ingested."""
     given = source(location, **more)
     return [exports.ingest(found, given, raw_root) for found in exports.list_deliveries(given, raw_root)]
 
 
-def bill(raws: Sequence[exports.RawDelivery], sql: str, tags: Mapping[str, Sequence[str]] = STANDARD_TAGS) -> list:
+def bill(raws: Sequence[RawDelivery], sql: str, tags: Mapping[str, Sequence[str]] = STANDARD_TAGS) -> list:
     """A SELECT's rows as tuples over the raw table the deliveries make."""
     listed = raws[0].delivery.listed
-    shown = exports.raw_select(raws, tags, listed)
+    shown = raw_select(raws, tags, listed)
     with DuckDBEngine() as engine:
         for name, files in shown.views.items():
             engine.scan_files(name, files)

@@ -18,7 +18,8 @@ from support.cur_exports import (
 )
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.exports import Delivery, detect_kind, list_deliveries
+from pipelines.ingest.billing.delivery import Delivery
+from pipelines.ingest.billing.exports import detect_kind, list_deliveries
 
 LEGACY = {"ml-cur-1.csv.gz": packed(csv_text([LEGACY_LINE]))}
 CUR2 = {"ml-cur2-00001.csv.gz": packed(csv_text([CUR2_LINE]))}

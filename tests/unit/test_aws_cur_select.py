@@ -22,8 +22,8 @@ from support.cur_exports import (
 )
 
 from pipelines.base import resources
-from pipelines.ingest.billing.delivery import TagKey
-from pipelines.ingest.billing.exports import RawDelivery, raw_select
+from pipelines.ingest.billing.delivery import RawDelivery, TagKey
+from pipelines.ingest.billing.select import raw_select
 from pipelines.ingest.billing.tags import bare, lookups
 
 TAGS = {"run_id": ("run_id", "RunId"), "owner": ("owner",), "team": ("team",)}

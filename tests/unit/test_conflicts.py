@@ -16,6 +16,7 @@ from support.payers import write_month
 from pipelines.base.errors import CheckError, SourceError, UsageError
 from pipelines.config.settings import load_settings
 from pipelines.ingest.billing import exports
+from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models import conflicts
 from pipelines.models.build import Builder
 from pipelines.models.publish import plan
@@ -173,7 +174,7 @@ def test_what_was_published_is_not_looked_at_again(tmp_path: Path, monkeypatch: 
     seen: list[str] = []
     scan = conflicts.shared_accounts
 
-    def seeing(stored: Sequence[exports.RawDelivery]) -> pl.DataFrame:
+    def seeing(stored: Sequence[RawDelivery]) -> pl.DataFrame:
         seen.extend(raw.delivery.billing_period for raw in stored)
         return scan(stored)
 

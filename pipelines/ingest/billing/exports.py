@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock, Semaphore
-from typing import TYPE_CHECKING
 
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError
@@ -21,14 +20,8 @@ from pipelines.config.sources import BillingSource
 from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.delivery import Delivery, Kind, RawDelivery, column_list, load, save
 from pipelines.ingest.billing.manifest import Manifest, find_manifests, read_manifests
-from pipelines.ingest.billing.select import RawSelect, raw_select
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import Stores
-
-if TYPE_CHECKING:
-    import polars as pl
-
-__all__ = ["Delivery", "Progress", "RawDelivery", "RawSelect", "ingest", "list_deliveries", "raw_select"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -178,19 +171,14 @@ def _store_files(
             if progress:
                 progress(min(done, total), total, label)
 
-    def store_file(number: int, item: Object) -> tuple[RawFile, pl.Series]:
+    def store_file(number: int, item: Object):
         out = folder / f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
         delivered = out.with_suffix(".delivered")
         _fetch(item, store, delivered, kept.get(item.key))
         allowed = Allowance(store.uri(item.key), item.size, unpack_ratio)
+        listed = delivery.listed
         return convert_file(
-            delivered,
-            out,
-            key=item.key,
-            allowed=allowed,
-            listed=delivery.listed,
-            converting=converting,
-            on_bytes=on_bytes,
+            delivered, out, key=item.key, allowed=allowed, listed=listed, converting=converting, on_bytes=on_bytes
         )
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
@@ -204,23 +192,19 @@ def _store_files(
 
 
 def _fetch(item: Object, store: Store, delivered: Path, kept: Path | None) -> None:
-    if kept:
-        _link(kept, delivered)
-    else:
+    if kept is None:
         store.download(item.key, delivered)
+    else:
+        try:
+            os.link(kept, delivered)
+        except OSError:
+            # Some file systems have no links.
+            shutil.copyfile(kept, delivered)
     size = delivered.stat().st_size
     if size != item.size:
         raise SourceError(f"{store.uri(item.key)} changed while it was read; run again when its delivery has finished.")
     if size == 0:
         raise SourceError(f"{store.uri(item.key)} is empty; have it delivered again.")
-
-
-def _link(kept: Path, path: Path) -> None:
-    try:
-        os.link(kept, path)
-    except OSError:
-        # Some file systems have no links.
-        shutil.copyfile(kept, path)
 
 
 def _move(temporary: Path, folder: Path, converter: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,28 +23,20 @@ BLOCK_BYTES = 2 << 20
 _NEWLINE = 10
 
 
-class Lines(io.RawIOBase):
-    """The bytes of a csv as they are read, its lines counted on the way."""
+class Lines:
+    """Counts the lines of a csv as its blocks are read."""
 
-    def __init__(self, stream: pa.NativeFile):
-        self._stream = stream
+    def __init__(self) -> None:
         self._breaks = 0
         self._end: list[pa.Buffer] = []
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        return self.read_buffer(size).to_pybytes()
-
-    def read_buffer(self, size: int = -1) -> pa.Buffer:
-        """The next bytes without a copy, as Arrow reads them."""
-        block = self._stream.read_buffer(BLOCK_BYTES if size < 0 else size)
+    def met(self, block: pa.Buffer) -> None:
+        """The next block of the file."""
         if block.size:
-            self._breaks += _breaks(block)
+            octets = pl.Series(values=pa.Array.from_buffers(pa.uint8(), block.size, [None, block]))
+            self._breaks += int((octets == _NEWLINE).sum())
             # A row spans two blocks at most.
             self._end = [*self._end[-1:], block]
-        return block
 
     @property
     def count(self) -> int:
@@ -106,11 +97,6 @@ def ahead(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         while (block := coming.result()) is not None:
             coming = reader.submit(next, blocks, None)
             yield block
-
-
-def _breaks(block: pa.Buffer) -> int:
-    octets = pl.Series(values=pa.Array.from_buffers(pa.uint8(), block.size, [None, block]))
-    return int((octets == _NEWLINE).sum())
 
 
 def _swallowed(allowed: Allowance, row: int, name: str) -> SourceError:

@@ -164,9 +164,6 @@ def unlisted_values(stored: Path, columns: tuple[Delivered, ...], found: Layout,
     return listed_values.warnings()
 
 
-_BATCH_ROWS = 1 << 18
-
-
 def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> tuple[RawFile, pl.Series]:
     """The record of the Parquet file `stored`, delivered as `key`, by the columns of `listed`; the ids of its lines.
 

@@ -14,15 +14,9 @@ from pipelines.base.errors import SourceError
 from pipelines.base.paths import below
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.ingest.billing.conflicts import refuse_copies
-from pipelines.ingest.billing.delivery import Delivery, delivery_folder, load
-from pipelines.ingest.billing.exports import (
-    Progress,
-    RawDelivery,
-    RawSelect,
-    ingest,
-    list_deliveries,
-    raw_select,
-)
+from pipelines.ingest.billing.delivery import Delivery, RawDelivery, delivery_folder, load
+from pipelines.ingest.billing.exports import Progress, ingest, list_deliveries
+from pipelines.ingest.billing.select import RawSelect, raw_select
 from pipelines.warehouse.stores import Stores
 
 # Listing waits on the network, and a listing of years takes some memory.

@@ -19,6 +19,12 @@ _ORIGINS = (
 _CATEGORIES = "cost_category"
 # A whole account or category has an owner and a team, but never one run.
 FALLBACKS = {"run_id": (RESOURCE,), "owner": (RESOURCE, ACCOUNT, CATEGORY), "team": (RESOURCE, ACCOUNT, CATEGORY)}
+_USER = re.compile(r"resourceTags/(user:)?(?!aws:)|user:", re.IGNORECASE)
+_PROVIDER = re.compile(r"(resourceTags/)?aws:(?P<name>.+)", re.IGNORECASE)
+# As the keys of a map and the names of Parquet columns are normalized.
+_NORMALIZED = re.compile(r"(?P<origin>aws|user)_(?P<name>.+)")
+# Characters that JSON escapes; AWS allows no control characters in a tag.
+_ESCAPED = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 
 
 def bare(key: str) -> str:
@@ -77,14 +83,6 @@ def _found(tag_keys: Sequence[TagKey], wanted: str) -> list[TagKey]:
 def _plain(key: str) -> str:
     # One letter may be written in several ways: é as one character or as e and an accent.
     return "".join(letter for letter in unicodedata.normalize("NFKC", key).lower() if letter.isalnum())
-
-
-_USER = re.compile(r"resourceTags/(user:)?(?!aws:)|user:", re.IGNORECASE)
-_PROVIDER = re.compile(r"(resourceTags/)?aws:(?P<name>.+)", re.IGNORECASE)
-# As the keys of a map and the names of Parquet columns are normalized.
-_NORMALIZED = re.compile(r"(?P<origin>aws|user)_(?P<name>.+)")
-# Characters that JSON escapes; AWS allows no control characters in a tag.
-_ESCAPED = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 
 
 def tag_json(tag_keys: Sequence[TagKey]) -> str:

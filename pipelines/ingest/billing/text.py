@@ -20,7 +20,7 @@ from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivere
 from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
 from pipelines.ingest.billing.parquet import ListedValues
 from pipelines.ingest.billing.repeats import Identities, repeated_in_csv
-from pipelines.ingest.billing.unpack import Allowance, read_header, unpacked
+from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
 
 ROW_GROUP_ROWS = 122_880
 
@@ -86,10 +86,10 @@ def _blocks(
 
     try:
         with unpacked(delivered, allowed, on_bytes) as stream:
-            lines = Lines(stream)
+            lines = Lines()
             row_count = 0
             for block in pyarrow.csv.open_csv(
-                pa.PythonFile(lines, "r"),
+                pa.PythonFile(Tap(stream, lines.met), "r"),
                 # Only a single-threaded reader knows the number of a ragged row.
                 pyarrow.csv.ReadOptions(
                     use_threads=False,

@@ -55,11 +55,11 @@ class Allowance:
             )
 
 
-class _Measured(io.RawIOBase):
-    """Unpacked bytes as they are read, refused as soon as they are more than allowed."""
+class Tap(io.RawIOBase):
+    """The bytes of a stream as they are read; each block is `met` on the way."""
 
-    def __init__(self, stream: pa.NativeFile, allowed: Allowance):
-        self._stream, self._allowed, self._count = stream, allowed, 0
+    def __init__(self, stream: pa.NativeFile, met: Callable[[pa.Buffer], None]):
+        self._stream, self._met = stream, met
 
     def readable(self) -> bool:
         return True
@@ -71,9 +71,20 @@ class _Measured(io.RawIOBase):
         """The next bytes without a copy, as Arrow reads them."""
         # Steps bound the memory of a caller that reads everything.
         block = self._stream.read_buffer(_HEAD_BYTES if size < 0 else size)
-        self._count += block.size
-        self._allowed.check(self._count)
+        self._met(block)
         return block
+
+
+def _measured(stream: pa.NativeFile, allowed: Allowance) -> pa.PythonFile:
+    """Unpacked bytes, refused as soon as they are more than allowed."""
+    count = 0
+
+    def met(block: pa.Buffer) -> None:
+        nonlocal count
+        count += block.size
+        allowed.check(count)
+
+    return pa.PythonFile(Tap(stream, met), "r")
 
 
 def magic(path: Path) -> bytes:
@@ -96,12 +107,12 @@ def unpacked(
         with path.open("rb") as packed:
             if start.startswith(ZIP):
                 with ZipFile(packed) as archive, archive.open(_only_member(archive, allowed)) as member:
-                    yield pa.PythonFile(_Measured(pa.PythonFile(member, "r"), allowed), "r")
+                    yield _measured(pa.PythonFile(member, "r"), allowed)
                 on_bytes(path.stat().st_size)
                 return
             stream = pa.PythonFile(_Counted(packed, on_bytes), "r")
             if start.startswith(GZIP):
-                stream = pa.PythonFile(_Measured(pa.CompressedInputStream(stream, "gzip"), allowed), "r")
+                stream = _measured(pa.CompressedInputStream(stream, "gzip"), allowed)
             yield stream
     except (OSError, EOFError, BadZipFile, RuntimeError, NotImplementedError) as error:
         raise SourceError(f"{allowed.where} is cut short or damaged ({error}); have it delivered again.") from None

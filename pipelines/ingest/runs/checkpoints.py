@@ -15,16 +15,21 @@ from functools import cache
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, listed_state, open_run_store, utc
+from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
-
-state = listed_state
 
 # The outermost part of a path that holds one save: a folder named after its step, or a file.
 _FOLDER = re.compile(r"(?:checkpoint|step|iter|global_step)[-_]?(\d+)|(?:.*[-_])?step[=_-]?(\d+)|.*step=(\d+).*")
 _FILE = re.compile(r".*step=(\d+).*\.ckpt")
 _SHARD = re.compile(r"\.metadata|__\d+_\d+\.distcp")
 _RUN_ID = "{run_id}"
+# A trial of a Neuron precompile runs at most this far (facts training-runs 1.9).
+_TRIAL_STEPS = 10
+# `done` of an asynchronous save is written as the next one begins, within the precision of a listing.
+_AT_ONCE = timedelta(seconds=5)
+_MULTIPART = re.compile(r'"?[0-9a-f]{32}-\d+"?')
+_OPTIMIZER = ("optimizer", "global_step", "rng_state", "scheduler")
+Read = Callable[[str], bytes]
 
 
 def read(source: RunSource) -> RunRecords:
@@ -123,15 +128,6 @@ def _checkpoint(save: Folder, verdict: Verdict, following: Verdict | None, store
         "is_resumable": verdict.is_resumable,
         "is_complete": verdict.is_complete,
     }
-
-
-# A trial of a Neuron precompile runs at most this far (facts training-runs 1.9).
-_TRIAL_STEPS = 10
-# `done` of an asynchronous save is written as the next one begins, within the precision of a listing.
-_AT_ONCE = timedelta(seconds=5)
-_MULTIPART = re.compile(r'"?[0-9a-f]{32}-\d+"?')
-_OPTIMIZER = ("optimizer", "global_step", "rng_state", "scheduler")
-Read = Callable[[str], bytes]
 
 
 @dataclass(frozen=True)

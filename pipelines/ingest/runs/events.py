@@ -14,9 +14,7 @@ from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.event import FIELDS, clock
 from pipelines.ingest.runs.event_log import NO_ATTEMPT, SUFFIXES, EventLog, event_files
-from pipelines.ingest.runs.records import SCHEMAS, RunRecords, listed_state, open_run_store
-
-state = listed_state
+from pipelines.ingest.runs.records import SCHEMAS, RunRecords, open_run_store
 
 # Best first (facts training-runs 1.13): of several events the best evidence counts.
 _EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
@@ -186,8 +184,7 @@ def spans(
     1970. Raises SourceError for a thing that closes before it opens; what only closes is skipped, with a
     warning.
     """
-    attempt = ["run_id", "attempt_no"]
-    thing = [*attempt, key]
+    thing = [*_ATTEMPT, key]
     events = pl.concat(
         [
             log.frame(opening).with_columns(closes=pl.lit(False)),
@@ -205,7 +202,7 @@ def spans(
     # A stretch begins with the first opening, one after a closing and, by turns, one after another's.
     begins = pl.col("closes").shift(1).over(thing).fill_null(True)
     if take_turns:
-        opened_before = pl.when(opens).then(pl.col(key)).forward_fill().shift(1).over(attempt)
+        opened_before = pl.when(opens).then(pl.col(key)).forward_fill().shift(1).over(_ATTEMPT)
         begins |= opened_before.ne_missing(pl.col(key))
     events = (
         events.sort(*order, nulls_last=True)
@@ -240,9 +237,6 @@ def _check_closings(
         f"Run {run!r} attempt {attempt} has {closing} of {name!r} without its start; it is skipped."
         for run, attempt, name in loose.select(thing).unique().iter_rows()
     ]
-
-
-_ATTEMPT = ["run_id", "attempt_no"]
 
 
 def epochs(log: EventLog) -> pl.DataFrame:

@@ -17,9 +17,7 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, listed_state, open_run_store, utc
-
-state = listed_state
+from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, open_run_store, utc
 
 _JOB_LABELS = (
     "trainledger/run-id",
@@ -35,6 +33,8 @@ _CORES_PER_CHIP = {"trn1": 2, "trn1n": 2, "inf2": 2, "trn2": 8, "trn2u": 8, "trn
 _REASONS = {"OOMKilled": "oom", "Completed": "completed", "Error": "sw_error", "Evicted": "preempted"}
 _KINDS = ("Job", "Pod", "Node", "PersistentVolumeClaim", "PersistentVolume")
 Key = tuple[str, str]
+# How a volume names what AWS bills: `vol-0abc`, `fs-0abc::fsap-0def`, `aws://us-west-2a/vol-0abc`.
+_BILLED = re.compile(r"(?:^|/)((?:vol|fs)-[0-9a-z]+)")
 
 
 def read(source: RunSource) -> RunRecords:
@@ -43,35 +43,32 @@ def read(source: RunSource) -> RunRecords:
     found: dict[str, dict[Key, Mapping[str, Any]]] = {kind: {} for kind in _KINDS}
     items = sorted(store.list(), key=lambda item: (item.modified_at, item.key))
     for item in items:
-        if item.key.endswith(".json"):
-            for each in _objects(store.read(item.key), store.uri(item.key)):
-                meta = each.get("metadata") or {}
-                found.get(str(each.get("kind")), {})[meta.get("namespace", ""), meta.get("uid") or meta["name"]] = each
-    nodes = {node["metadata"]["name"]: node for node in found["Node"].values()}
+        for each in _objects(store.read(item.key), store.uri(item.key)) if item.key.endswith(".json") else ():
+            meta, kind = each.get("metadata") or {}, str(each.get("kind"))
+            # The pods of a job that is tried again may have the same name.
+            name = meta.get("uid") or meta["name"] if kind == "Pod" else meta["name"]
+            found.get(kind, {})[meta.get("namespace", ""), name] = each
     pods: dict[str, list[Mapping[str, Any]]] = {}
+    rows = RunRows(source)
     for pod in found["Pod"].values():
         labels = pod["metadata"].get("labels") or {}
         name = next((labels[label] for label in _JOB_LABELS if label in labels), None)
         if name and _stay(pod):
             pods.setdefault(name, []).append(pod)
-    jobs = {job["metadata"]["name"]: job for job in found["Job"].values()}
-    volumes = {volume["metadata"]["name"]: volume for volume in found["PersistentVolume"].values()}
-    claims = {
-        (claim["metadata"].get("namespace", ""), claim["metadata"]["name"]): claim
-        for claim in found["PersistentVolumeClaim"].values()
-    }
-    rows = RunRows(source)
+            rows.declared |= {name} if _JOB_LABELS[0] in labels else set()
+    jobs = {name: job for (_, name), job in found["Job"].items()}
+    nodes = {name: node for (_, name), node in found["Node"].items()}
+    volumes = {name: volume for (_, name), volume in found["PersistentVolume"].items()}
 
     def run(name: str) -> Tables:
         tables = _run(name, pods[name], jobs.get(name), nodes, rows.warnings)
         held_from = [(pod, *stay[:2]) for pod in pods[name] if (stay := _stay(pod))]
-        mounted = storage(name, held_from, [*tables["attempt"]], claims, volumes, rows.warnings)
+        claims = found["PersistentVolumeClaim"]
+        mounted = _storage(name, held_from, [*tables["attempt"]], claims, volumes, rows.warnings)
         return {**tables, "resource": [*tables["resource"], *mounted]}
 
     for name in sorted(pods):
         rows.add(name, f"[[runs]] {source.name}: job {name}", lambda name=name: run(name))
-    declared = {name for name in pods if any(_JOB_LABELS[0] in (p["metadata"].get("labels") or {}) for p in pods[name])}
-    rows.declared |= declared
     return rows.records("" if items else f"{store.location} is empty")
 
 
@@ -140,7 +137,7 @@ def _run(
     return {
         "run": [facts | span | {"source_system": "kubernetes", "status": status}],
         "attempt": attempts,
-        "resource": side_by_side(resources),
+        "resource": _side_by_side(resources),
     }
 
 
@@ -174,11 +171,7 @@ def _requested(pod: Mapping[str, Any], instance_type: str | None) -> int | None:
     return chips + -(-cores // per_chip) or None
 
 
-# How a volume names what AWS bills: `vol-0abc`, `fs-0abc::fsap-0def`, `aws://us-west-2a/vol-0abc`.
-_BILLED = re.compile(r"(?:^|/)((?:vol|fs)-[0-9a-z]+)")
-
-
-def side_by_side(stays: Iterable[Row]) -> list[Row]:
+def _side_by_side(stays: Iterable[Row]) -> list[Row]:
     """Pods of one attempt on one node as stays that do not overlap, with the accelerators of all of them."""
     held: dict[tuple[int, str], list[Row]] = {}
     found: list[Row] = []
@@ -206,11 +199,11 @@ def side_by_side(stays: Iterable[Row]) -> list[Row]:
     return found
 
 
-def storage(
+def _storage(
     run_id: str,
     pods: Iterable[tuple[Mapping[str, Any], datetime, datetime | None]],
     attempts: Iterable[Mapping[str, Any]],
-    claims: Mapping[tuple[str, str], Mapping[str, Any]],
+    claims: Mapping[Key, Mapping[str, Any]],
     volumes: Mapping[str, Mapping[str, Any]],
     warnings: list[str],
 ) -> list[Row]:

@@ -21,13 +21,10 @@ from pipelines.ingest.runs.records import (
     Tables,
     epoch_count,
     is_evaluation,
-    listed_state,
     open_run_store,
     utc,
 )
 from pipelines.warehouse.storage import Object, Store
-
-state = listed_state
 
 _METRICS = re.compile(r"(.*[/_])?metrics\.csv")
 _CHECKPOINT = re.compile(r"epoch=(\d+)-step=(\d+).*\.ckpt")

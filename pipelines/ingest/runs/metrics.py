@@ -37,11 +37,12 @@ _NAMES = {
                      "target_direction")
     },
 }  # fmt: skip
-_NUMBERS = {name: (name,) for name in ("dataset_tokens", "dataset_samples", "target_value")}
-_COUNTS = {
+_NUMBERS = {
+    **{name: (name,) for name in ("dataset_tokens", "dataset_samples", "target_value")},
     "seq_len": ("seq_len", "sequence_length", "max_seq_length", "block_size"),
     "global_batch_samples": ("global_batch_samples", "global_batch_size"),
 }
+_WHOLE = ("seq_len", "global_batch_samples")
 
 
 def described(parameters: Mapping[str, Any], run_id: str, warnings: list[str]) -> tuple[Row, list[Row]]:
@@ -53,8 +54,8 @@ def described(parameters: Mapping[str, Any], run_id: str, warnings: list[str]) -
 
     for field, keys in _NAMES.items():
         facts[field] = None if (text := first(keys)) is None else str(text)
-    for field, keys in (*_NUMBERS.items(), *_COUNTS.items()):
-        facts[field] = _number(first(keys), field, run_id, warnings, whole=field in _COUNTS)
+    for field, keys in _NUMBERS.items():
+        facts[field] = _number(first(keys), field, run_id, warnings, whole=field in _WHOLE)
     if any(facts[part] is None for part in TARGET):
         if any(facts[part] is not None for part in TARGET):
             warnings.append(f"Run {run_id}: a target needs {', '.join(TARGET)} together; it is ignored.")
@@ -96,6 +97,9 @@ class History:
 
     def __init__(self, points: Sequence[Point]):
         self._points = sorted(points, key=lambda point: point[0])
+        # One piece per attempt: a new one begins where the step goes back, or after a long pause.
+        bounds = [0, *self._breaks(), len(self._points)]
+        self._pieces = [self._points[low:high] for low, high in pairwise(bounds)]
 
     @property
     def last_at(self) -> datetime | None:
@@ -103,72 +107,56 @@ class History:
         return self._points[-1][0] if self._points else None
 
     def tables(self, started_at: datetime, ended_at: datetime | None, resources: Sequence[Row]) -> dict[str, list[Row]]:
-        """Attempts, each on all resources, epochs and evaluations. ValueError for more stays than any run has."""
-        attempts = self.attempts(started_at, ended_at)
-        if len(attempts) * len(resources) > _MOST_STAYS:
-            raise ValueError(f"{len(attempts):,} attempts on {len(resources):,} machines are more than any run has")
+        """Attempts, each on all resources, epochs and evaluations. ValueError for more stays than any run has.
+
+        The first attempt starts with the run; each ends at its last point, the last with the run where that has an end.
+        """
+        if len(self._pieces) * len(resources) > _MOST_STAYS:
+            raise ValueError(f"{len(self._pieces):,} attempts on {len(resources):,} machines are more than any run has")
+        attempts: list[Row] = []
+        for number, points in enumerate(self._pieces, start=1):
+            last = points[-1][0] if points else started_at
+            is_last = number == len(self._pieces)
+            attempts.append(
+                {
+                    "attempt_no": number,
+                    "started_at": started_at if number == 1 else points[0][0],
+                    "ended_at": ended_at if is_last else last,
+                    "end_reason": None if is_last else "unknown",
+                    "last_seen_at": max(last, ended_at or last) if is_last else last,
+                }
+            )
         stays = [
             {"attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"], "left_at": attempt["ended_at"]}
             | resource
             for attempt in attempts
             for resource in resources
         ]
-        epochs, evaluations = self.epochs(attempts), self.evaluations(attempts)
-        return {"attempt": attempts, "resource": stays, "epoch": epochs, "evaluation": evaluations}
+        evaluations = [
+            {"attempt_no": number, "metric": key, "value": value, "step": step, "evaluated_at": at}
+            for number, points in enumerate(self._pieces, start=1)
+            for at, step, values in points
+            for key, value in values.items()
+            if is_evaluation(key)
+        ]
+        return {"attempt": attempts, "resource": stays, "epoch": self._epochs(), "evaluation": evaluations}
 
-    def attempts(self, started_at: datetime, ended_at: datetime | None) -> list[Row]:
-        """The attempts: a new one where the step goes back, or after a long pause.
-
-        The first starts with the run; each ends at its last point, the last with the run where that has an end.
-        """
-        bounds = [0, *self._breaks(), len(self._points)]
-        found: list[Row] = []
-        for number, (low, high) in enumerate(pairwise(bounds), start=1):
-            own = self._points[low:high]
-            last = own[-1][0] if own else started_at
-            is_last = number == len(bounds) - 1
-            found.append(
-                {
-                    "attempt_no": number,
-                    "started_at": started_at if number == 1 else own[0][0],
-                    "ended_at": ended_at if is_last else last,
-                    "end_reason": None if is_last else "unknown",
-                    "last_seen_at": max(last, ended_at or last) if is_last else last,
-                }
-            )
-        return found
-
-    def epochs(self, attempts: Sequence[Mapping[str, Any]]) -> list[Row]:
+    def _epochs(self) -> list[Row]:
         """Whole epochs, each completed at the first point of an attempt that is past its end."""
         found = []
-        for attempt, points in self._by_attempt(attempts):
+        for number, points in enumerate(self._pieces, start=1):
             # A resumed attempt continues from its first point.
-            done = 0 if attempt["attempt_no"] == 1 else None
+            done = 0 if number == 1 else None
             for at, step, values in points:
                 position = next((values[key] for key in _EPOCHS if math.isfinite(values.get(key, math.nan))), None)
                 if position is None:
                     continue
                 whole = epoch_count(position)
                 tokens = next((values[key] for key in _TOKENS if key in values), None)
-                row = {"attempt_no": attempt["attempt_no"], "completed_at": at, "step": step, "tokens_seen": tokens}
+                row = {"attempt_no": number, "completed_at": at, "step": step, "tokens_seen": tokens}
                 found += [row | {"epoch_index": n} for n in range((whole if done is None else done) + 1, whole + 1)]
                 done = max(done or 0, whole)
         return found
-
-    def evaluations(self, attempts: Sequence[Mapping[str, Any]]) -> list[Row]:
-        """Values of metrics named for an evaluation (`val_loss`, `eval/accuracy`)."""
-        return [
-            {"attempt_no": attempt["attempt_no"], "metric": key, "value": value, "step": step, "evaluated_at": at}
-            for attempt, points in self._by_attempt(attempts)
-            for at, step, values in points
-            for key, value in values.items()
-            if is_evaluation(key)
-        ]
-
-    def _by_attempt(self, attempts: Sequence[Mapping[str, Any]]):
-        bounds = [0, *self._breaks(), len(self._points)]
-        for attempt, low, high in zip(attempts, bounds, bounds[1:], strict=False):
-            yield attempt, self._points[low:high]
 
     def _breaks(self) -> list[int]:
         """Where in the points a new attempt begins."""

@@ -85,13 +85,12 @@ class _Server:
 
     def runs(self) -> Iterator[Mapping[str, Any]]:
         """Every run, by experiment and start."""
-        listed = list(self._paged("experiments/search", "experiments", {"view_type": "ALL", "max_results": _PAGE}))
-        experiments = sorted(experiment["experiment_id"] for experiment in listed)
-        if not experiments:
-            return
+        listed = self._paged("experiments/search", "experiments", {"view_type": "ALL", "max_results": _PAGE})
         names = {experiment["experiment_id"]: experiment.get("name") for experiment in listed}
+        if not names:
+            return
         query = {
-            "experiment_ids": experiments,
+            "experiment_ids": sorted(names),
             "run_view_type": "ALL",
             "max_results": _PAGE,
             "order_by": ["attributes.start_time ASC", "attributes.run_id ASC"],
@@ -120,36 +119,31 @@ class _Server:
         import requests
 
         where = f"{self._address}{call}"
-        try:
-            answer = self._whole(method, self._root + call, **{"params" if method == "GET" else "json": query})
-        except requests.HTTPError as error:
-            status = error.response.status_code if error.response is not None else "nothing"
-            raise SourceError(f"{where} answers {status}; check the address.") from None
-        except requests.JSONDecodeError:
-            raise SourceError(f"{where} answers no JSON; is it an MLflow tracking server?") from None
-        except requests.exceptions.RetryError:
-            raise UnreachableError(f"{where} stays busy or broken after {_TRIES} tries; try later.") from None
-        except requests.exceptions.ChunkedEncodingError:
-            raise UnreachableError(f"{where} answers half a page, again and again; try later.") from None
-        except requests.RequestException as error:
-            kind = type(error).__name__
-            raise UnreachableError(f"{where} does not answer ({kind}); start it or try later.") from None
-        if not isinstance(answer, Mapping):
-            raise SourceError(f"{where} answers no JSON object; is it an MLflow tracking server?")
-        return answer
-
-    def _whole(self, method: str, url: str, **query: Any) -> Any:
-        """An answer to its last byte; one that breaks off is asked for again, which the adapter does not do."""
-        import requests
-
+        arguments: dict[str, Any] = {"params" if method == "GET" else "json": query}
         for remaining in reversed(range(_TRIES)):
             try:
-                response = self._session.request(method, url, timeout=_TIMEOUT, **query)
+                response = self._session.request(method, self._root + call, timeout=_TIMEOUT, **arguments)
                 response.raise_for_status()
-                return response.json()
-            except (requests.exceptions.ChunkedEncodingError, requests.JSONDecodeError):
+                answer = response.json()
+            except requests.HTTPError as error:
+                status = error.response.status_code if error.response is not None else "nothing"
+                raise SourceError(f"{where} answers {status}; check the address.") from None
+            # An answer that breaks off is asked for again, which the adapter does not do.
+            except requests.JSONDecodeError:
                 if not remaining:
-                    raise
+                    raise SourceError(f"{where} answers no JSON; is it an MLflow tracking server?") from None
+            except requests.exceptions.ChunkedEncodingError:
+                if not remaining:
+                    raise UnreachableError(f"{where} answers half a page, again and again; try later.") from None
+            except requests.exceptions.RetryError:
+                raise UnreachableError(f"{where} stays busy or broken after {_TRIES} tries; try later.") from None
+            except requests.RequestException as error:
+                kind = type(error).__name__
+                raise UnreachableError(f"{where} does not answer ({kind}); start it or try later.") from None
+            else:
+                if not isinstance(answer, Mapping):
+                    raise SourceError(f"{where} answers no JSON object; is it an MLflow tracking server?")
+                return answer
         raise AssertionError("unreachable")
 
 

@@ -20,12 +20,9 @@ from pipelines.ingest.runs.records import (
     RunRecords,
     RunRows,
     Tables,
-    listed_state,
     moment_of,
     open_run_store,
 )
-
-state = listed_state
 
 _MARK = ":::MLLOG "
 _SUFFIXES = (".txt", ".log", ".out")

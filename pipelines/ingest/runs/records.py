@@ -29,6 +29,11 @@ _SPANS = {
     **dict.fromkeys(("run", "attempt", "phase"), ("started_at", "ended_at")),
     "resource": ("joined_at", "left_at"),
 }
+# The tag, parameter or label that declares the run id in another tool's record.
+DECLARED = "trainledger.run_id"
+Row = dict[str, Any]
+Tables = Mapping[str, Iterable[Mapping[str, Any]]]
+_TYPES = {"": pl.String, "count": pl.Int64, "number": pl.Float64, "flag": pl.Boolean, "at": pl.Datetime("ms")}
 
 
 @contextmanager
@@ -111,13 +116,6 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
     run_id, shown = row.get("run_id"), str(value)[:40]
     warnings.append(f"Run {run_id}: {name} cannot be {shown!r}; it is read as unknown.")
     return None
-
-
-# The tag, parameter or label that declares the run id in another tool's record.
-DECLARED = "trainledger.run_id"
-Row = dict[str, Any]
-Tables = Mapping[str, Iterable[Mapping[str, Any]]]
-_TYPES = {"": pl.String, "count": pl.Int64, "number": pl.Float64, "flag": pl.Boolean, "at": pl.Datetime("ms")}
 
 
 def _schema(columns: str) -> dict[str, pl.DataType | type[pl.DataType]]:

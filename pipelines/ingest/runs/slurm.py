@@ -17,9 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.base.errors import SourceError, UsageError, shown
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, listed_state, open_run_store
-
-state = listed_state
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, open_run_store
 
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
 # State of a record -> how the attempt ended, and the run if it was the last.
@@ -46,6 +44,9 @@ _COUNT = re.compile(r"[1-9][0-9]{0,4}")
 _HOST = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 _NODES = re.compile(r"(?:^|,)node=(\d+)")
+# How sacct writes an unknown value.
+UNKNOWN = ("", "Unknown", "None", "N/A", "None assigned")
+_COLUMNS = ("node", "started_at", "ended_at", "instance_id", "instance_type")
 
 
 def read(source: RunSource) -> RunRecords:
@@ -204,11 +205,6 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
                 "left_at": min(ends) if ends else None,
                 "evidence": "nodemap",
             }
-
-
-# How sacct writes an unknown value.
-UNKNOWN = ("", "Unknown", "None", "N/A", "None assigned")
-_COLUMNS = ("node", "started_at", "ended_at", "instance_id", "instance_type")
 
 
 def moment(text: str, zone: ZoneInfo, what: str) -> datetime | None:

@@ -1,7 +1,8 @@
 """Training runs from any kind of source in one set of tables (facts training-runs 2).
 
-Each kind of source is a module of this package with `read` and `state`. An end that was not recorded stays null here;
-it is inferred in staging, from `last_seen_at`.
+Each kind of source is a module of this package. Its `read` gives everything a source recorded, or SourceError for
+malformed content; its `state`, a text that changes when the records may have, where that is not a listing. An end that
+was not recorded stays null here; it is inferred in staging, from `last_seen_at`.
 """
 
 from __future__ import annotations
@@ -10,42 +11,21 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Protocol
+from types import ModuleType
 
 import polars as pl
 
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.merge import SourceRecords, merged
-from pipelines.ingest.runs.records import MALFORMED, SCHEMAS, RunRecords, malformation
+from pipelines.ingest.runs.merge import NEARNESS, SourceRecords, merged
+from pipelines.ingest.runs.records import MALFORMED, SCHEMAS, RunRecords, listed_state, malformation
 
-
-class RunReader(Protocol):
-    """A module that reads one kind of source."""
-
-    def read(self, source: RunSource) -> RunRecords:
-        """Everything the source recorded. Raises SourceError for malformed content."""
-        ...
-
-    def state(self, source: RunSource) -> str:
-        """A text that changes when the source's records may have; as cheap as one listing."""
-        ...
+_LISTED = ("checkpoints", "trainer_state", "lightning")
 
 
 # The module of each kind, imported when a source of the kind is read.
-READERS = {
-    "checkpoints": "pipelines.ingest.runs.checkpoints",
-    "events": "pipelines.ingest.runs.events",
-    "kubernetes": "pipelines.ingest.runs.kubernetes",
-    "lightning": "pipelines.ingest.runs.lightning",
-    "mlflow": "pipelines.ingest.runs.mlflow",
-    "mllog": "pipelines.ingest.runs.mllog",
-    "sagemaker": "pipelines.ingest.runs.sagemaker",
-    "slurm": "pipelines.ingest.runs.slurm",
-    "trainer_state": "pipelines.ingest.runs.trainer_state",
-    "wandb": "pipelines.ingest.runs.wandb",
-}
+READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in NEARNESS}
 
 
 def read_runs(source: RunSource) -> RunRecords:
@@ -65,7 +45,7 @@ def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | 
 def runs_fingerprint(source: RunSource) -> str:
     """A digest of the source's state: unchanged as long as nothing of the source changed."""
     with _well_formed(source):
-        state = f"{source!r}\n{_reader(source).state(source)}"
+        state = f"{source!r}\n{getattr(_reader(source), 'state', listed_state)(source)}"
     return hashlib.sha256(state.encode()).hexdigest()
 
 
@@ -79,14 +59,11 @@ def _well_formed(source: RunSource) -> Iterator[None]:
         raise SourceError(f"{where} {malformation(error)}; check that it is of kind {source.kind!r}.") from error
 
 
-def _reader(source: RunSource) -> RunReader:
+def _reader(source: RunSource) -> ModuleType:
     if source.kind not in READERS:
         known = ", ".join(READERS)
         raise UsageError(f"[[runs]] {source.name}: kind {source.kind!r} is not supported; write one of {known}.")
-    return import_module(READERS[source.kind])  # type: ignore[return-value]
-
-
-_LISTED = ("checkpoints", "trainer_state", "lightning")
+    return import_module(READERS[source.kind])
 
 
 def kept(source: RunSource, read: RunRecords, before: Mapping[str, pl.DataFrame]) -> RunRecords:

@@ -22,13 +22,10 @@ from pipelines.ingest.runs.records import (
     RunRows,
     Tables,
     epoch_count,
-    listed_state,
     open_run_store,
     utc,
 )
 from pipelines.warehouse.storage import Object, Store
-
-state = listed_state
 
 STATE = "trainer_state.json"
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "adapter_model.safetensors", "adapter_model.bin",

@@ -20,13 +20,10 @@ from pipelines.ingest.runs.records import (
     RunRecords,
     RunRows,
     Tables,
-    listed_state,
     moment_of,
     open_run_store,
     utc,
 )
-
-state = listed_state
 
 _STATES = {"finished": "completed", "failed": "failed", "crashed": "failed", "killed": "killed", "preempted": "killed"}
 _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error", "killed": "user_stop"}
