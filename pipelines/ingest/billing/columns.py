@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
@@ -118,21 +118,36 @@ class ColumnList:
         return tuple(column for column in self._listed if column.type != TAGS)
 
     @cached_property
-    def tag_containers(self) -> tuple[str, ...]:
-        """Columns that hold tags: as a map of this name, or one column per tag after `<name>_`."""
-        return tuple(name for name, _ in self._containers)
+    def containers(self) -> dict[str, tuple[str, ...]]:
+        """Columns that hold tags, with their aliases: as a map of this name, or one column per tag after `<name>_`."""
+        return {column.name: column.aliases for column in self._listed if column.type == TAGS}
 
     @cached_property
     def map_names(self) -> frozenset[str]:
         """Columns that are maps, JSON text in a csv."""
         found = (_MAP_VALUE.fullmatch(alias) for column in self.columns for alias in column.aliases)
-        containers = (name for container, aliases in self._containers for name in (container, *aliases))
-        return frozenset(containers) | {match["column"] for match in found if match}
+        names = (name for container, aliases in self.containers.items() for name in (container, *aliases))
+        return frozenset(names) | {match["column"] for match in found if match}
 
     @cached_property
     def digest(self) -> str:
         """Changes with the list, so that a csv converted by an older list is converted again."""
         return hashlib.sha256(repr(self._listed).encode()).hexdigest()
+
+    @cached_property
+    def _listed(self) -> tuple[Column, ...]:
+        with (resources.REFERENCE / "ref_bill_column.csv").open(encoding="utf-8", newline="") as lines:
+            return tuple(
+                Column(
+                    row["column_name"],
+                    row["type"],
+                    tuple(filter(None, row["aliases"].split("|"))),
+                    row["required"] == "yes",
+                    row["on_bad_value"] == "refuse",
+                )
+                for row in csv.DictReader(lines)
+                if row["raw_table"] == self.table
+            )
 
     def layout(self, columns: Sequence[Delivered], where: str) -> Layout:
         """How a file's columns feed the bill; `where` names the file in errors.
@@ -160,6 +175,8 @@ class ColumnList:
                     f"{where} has no column {wanted.name}; it is not a complete {self.export}, or "
                     f"the export must be set up to deliver that column."
                 )
+        order = list(self.containers)
+        tags.sort(key=lambda tag: order.index(tag.container))
         return Layout(sources, tuple(tags), tuple(warnings))
 
     def _refuse_other_kind(self, columns: Sequence[Delivered], where: str) -> None:
@@ -174,32 +191,13 @@ class ColumnList:
                 )
 
     def _tags_of(self, column: Delivered, name: str, position: int) -> list[Tag]:
-        for container, aliases in self._containers:
+        for container, aliases in self.containers.items():
             if name in (container, *aliases) and column.form == "map":
                 return [Tag(position, container)]
             if name.startswith(f"{container}_") and column.form in ("text", "any"):
                 key = column.name.partition("/")[2] or column.name[len(container) + 1 :]
                 return [Tag(position, container, key)]
         return []
-
-    @cached_property
-    def _containers(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        return tuple((column.name, column.aliases) for column in self._listed if column.type == TAGS)
-
-    @cached_property
-    def _listed(self) -> tuple[Column, ...]:
-        with (resources.REFERENCE / "ref_bill_column.csv").open(encoding="utf-8", newline="") as lines:
-            return tuple(
-                Column(
-                    row["column_name"],
-                    row["type"],
-                    tuple(alias for alias in row["aliases"].split("|") if alias),
-                    row["required"] == "yes",
-                    row["on_bad_value"] == "refuse",
-                )
-                for row in csv.DictReader(lines)
-                if row["raw_table"] == self.table
-            )
 
 
 CUR = ColumnList("aws_cur_line_item", "line_item_unblended_cost", "AWS cost and usage report")
@@ -223,9 +221,18 @@ FOCUS = ColumnList(
 LISTS = (CUR, FOCUS)
 
 
+def tag_keys_of(tags: Iterable[tuple[Tag, str]], map_keys: Callable[[str], Iterable[str]]) -> tuple[TagKey, ...]:
+    """Every tag in these tag columns, each given with its name in Parquet; `map_keys` gives the keys of one."""
+    return tuple(
+        TagKey(key, tag.container, column, in_map=tag.key is None)
+        for tag, column in tags
+        for key in ([tag.key] if tag.key else map_keys(column))
+    )
+
+
 def tag_containers() -> tuple[str, ...]:
     """The tag containers of all lists, in the order they are searched."""
-    return tuple(dict.fromkeys(name for listed in LISTS for name in listed.tag_containers))
+    return tuple(dict.fromkeys(name for listed in LISTS for name in listed.containers))
 
 
 @cache

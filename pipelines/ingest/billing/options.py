@@ -38,7 +38,6 @@ class Seen:
     net cost is filled.
     """
 
-    line_count: int
     used_count: int
     resource_count: int
     granularity: str | None
@@ -59,23 +58,22 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
             engine.scan_files(view, files)
         engine.view_sql("line", select.sql)
         engine.view_sql("used", f"select * from line where {_USED}")
+        # Storage of an hourly export still comes by the day; of a daily one nothing is as short as an hour.
         (counts,) = engine.query(
-            "select count(*), count(line_item_resource_id), "
-            f"count(*) filter (where {_LASTS} <= 3600), count(*) filter (where {_LASTS} <= 86400), "
-            f"max(line_item_usage_start_date) filter (where line_item_usage_start_date <= {upto}) from used"
-        ).rows()
+            "select count(*) as used_count, count(line_item_resource_id) as resource_count, "
+            "case when count(*) = 0 then null "
+            f"when count(*) filter (where {_LASTS} <= 3600) * 100 >= count(*) then 'hourly' "
+            f"when count(*) filter (where {_LASTS} <= 86400) * 100 >= count(*) then 'daily' else 'monthly' end "
+            "as granularity, max(line_item_usage_start_date) "
+            f"filter (where line_item_usage_start_date <= {upto}) as newest_usage_at from used"
+        ).to_dicts()
         net = engine.query("select count(line_item_net_unblended_cost) from line").item()
         money = engine.query(
             f"select line_item_currency_code, sum(line_item_unblended_cost), {tagged} from used group by 1 order by 1"
         ).rows()
-    used, resources, hours, days, newest = counts
     names = {snake(column.name) for file in raw.files for column in file.columns if column.form != "null"}
     return Seen(
-        line_count=raw.line_count,
-        used_count=used,
-        resource_count=resources,
-        granularity=_granularity(used, hours, days),
-        newest_usage_at=newest,
+        **counts,
         columns=frozenset(option for option, start in ADDED.items() if any(n.startswith(start) for n in names)),
         has_net=net > 0,
         used_cost={row[0]: row[1] for row in money},
@@ -84,13 +82,6 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
             for at, name in enumerate(TAG_NAMES)
         ),
     )
-
-
-def _granularity(used: int, hours: int, days: int) -> str | None:
-    if not used:
-        return None
-    # Storage of an hourly export still comes by the day; of a daily one nothing is as short as an hour.
-    return "hourly" if hours * 100 >= used else "daily" if days * 100 >= used else "monthly"
 
 
 def _keys(raw: RawDelivery, name: str, tags: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

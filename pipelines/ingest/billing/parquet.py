@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, Layout, RawFile, TagKey
+from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, Layout, RawFile, tag_keys_of
 from pipelines.ingest.billing.repeats import repeated_in_parquet
 from pipelines.ingest.billing.unpack import Allowance
 from pipelines.ingest.billing.values import CALENDAR
@@ -174,13 +175,13 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
     try:
         with pq.ParquetFile(stored, page_checksum_verification=True) as file:
             allowed.check(_unpacked_bytes(file.metadata))
-            columns, ambiguous = _columns(file.schema_arrow)
+            columns, ambiguous = delivered_columns(file.schema_arrow)
             found = listed.layout(columns, where)
             total, unread = read_amounts(file, columns, found, listed, where)
             line_count = file.metadata.num_rows
         repeated, ids = repeated_in_parquet(stored, [column.name for column in columns], listed.billed, where)
         unlisted = unlisted_values(stored, columns, found, listed)
-        tag_keys = tuple(_tag_keys(stored, columns, found, listed.tag_containers))
+        tag_keys = tag_keys_of(((tag, columns[tag.position].name) for tag in found.tags), partial(_map_keys, stored))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None
@@ -194,7 +195,7 @@ def _unpacked_bytes(facts: pq.FileMetaData) -> int:
     return max(pages, facts.num_rows * facts.num_columns)
 
 
-def _columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[str]]:
+def delivered_columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[str]]:
     """The columns, and a warning for each whose name differs from an earlier one only by case."""
     columns: list[Delivered] = []
     warnings: list[str] = []
@@ -221,19 +222,6 @@ def _form(kind: pa.DataType) -> str:
     if types.is_map(kind) and _form(kind.key_type) == _form(kind.item_type) == "text":
         return "map"
     return "null" if types.is_null(kind) else "other"
-
-
-def _tag_keys(
-    stored: Path, columns: tuple[Delivered, ...], found: Layout, containers: Sequence[str]
-) -> Iterator[TagKey]:
-    for container in containers:
-        for tag in found.tags:
-            name = columns[tag.position].name
-            if tag.container == container and tag.key:
-                yield TagKey(tag.key, container, name, in_map=False)
-            elif tag.container == container:
-                for key in _map_keys(stored, name):
-                    yield TagKey(key, container, name, in_map=True)
 
 
 def _map_keys(stored: Path, column: str) -> list[str]:

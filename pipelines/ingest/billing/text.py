@@ -16,9 +16,19 @@ import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
-from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, Source, TagKey, snake
+from pipelines.ingest.billing.columns import (
+    MONEY,
+    Column,
+    ColumnList,
+    Delivered,
+    RawFile,
+    Source,
+    TagKey,
+    snake,
+    tag_keys_of,
+)
 from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
-from pipelines.ingest.billing.parquet import ListedValues
+from pipelines.ingest.billing.parquet import ListedValues, delivered_columns
 from pipelines.ingest.billing.repeats import Identities, repeated_in_csv
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
 
@@ -66,7 +76,7 @@ def convert(
         out.stat().st_size,
         bill.row_count,
         bill.billed_total,
-        bill.stored_columns(),
+        delivered_columns(bill.schema)[0],
         bill.tag_keys(),
         (*bill.warnings(), *(f"{key}: {warning}" for warning in repeated)),
     )
@@ -127,7 +137,7 @@ class _Bill:
         self._layout = listed.layout([Delivered(n, f, "text") for n, f in zip(names, forms, strict=True)], where)
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
-        self._map_keys: dict[int, dict[str, None]] = {}
+        self._map_keys: dict[str, dict[str, None]] = {}
         self._listed_values = ListedValues(listed)
         self.identities = Identities(names)
         self._unread: Counter[int] = Counter()
@@ -154,30 +164,16 @@ class _Bill:
             if self._is_map(self.names[position])
         }
         arrays = [self._column(column, texts, maps) for column in self._columns]
-        for tag, _ in self._tags:
+        for tag, name in self._tags:
             arrays.append(texts[tag.position] if tag.key else maps[tag.position])
             if not tag.key:
-                self._map_keys.setdefault(tag.position, {}).update(dict.fromkeys(values.map_keys(maps[tag.position])))
+                self._map_keys.setdefault(name, {}).update(dict.fromkeys(values.map_keys(maps[tag.position])))
         self.row_count += block.num_rows
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def stored_columns(self) -> tuple[Delivered, ...]:
-        """What the Parquet file holds."""
-        forms = {MONEY: "number", "TIMESTAMP": "time", "VARCHAR": "text"}
-        columns = [Delivered(c.name, forms[c.type], str(_TYPES[c.type])) for c in self._columns]
-        tags = [Delivered(n, "text" if t.key else "map", str(self.schema.field(n).type)) for t, n in self._tags]
-        return (*columns, *tags)
-
     def tag_keys(self) -> tuple[TagKey, ...]:
         """Every tag of the file."""
-        found = []
-        for tag, name in self._tags:
-            if tag.key:
-                found.append(TagKey(tag.key, tag.container, name, in_map=False))
-            else:
-                keys = self._map_keys.get(tag.position, {})
-                found += [TagKey(key, tag.container, name, in_map=True) for key in keys]
-        return tuple(found)
+        return tag_keys_of(self._tags, lambda column: self._map_keys.get(column, ()))
 
     def warnings(self) -> tuple[str, ...]:
         """Values that could not be read and count as missing."""

@@ -20,31 +20,22 @@ from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.fields import Frozen
 from pipelines.config.mistakes import first_mistake
 from pipelines.config.sources import ProofSource, SourceName
-from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
 REGISTRATION, RUN = "proof_registration", "proof_run"
 SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
     REGISTRATION: {
-        "registration": pl.String,
-        "source_file": pl.String,
-        "workload_id": pl.String,
+        **dict.fromkeys(("registration", "source_file", "workload_id"), pl.String),
         "registered_on": pl.Date,
-        "target_metric": pl.String,
-        "target_direction": pl.String,
-        "target_value": pl.Float64,
-        "quality_margin": pl.Float64,
+        **dict.fromkeys(("target_metric", "target_direction"), pl.String),
+        **dict.fromkeys(("target_value", "quality_margin"), pl.Float64),
         "planned_run_count": pl.Int64,
-        "cost_basis": pl.String,
-        "supersedes": pl.String,
-        "seal": pl.String,
+        **dict.fromkeys(("cost_basis", "supersedes", "seal"), pl.String),
     },
     RUN: {
-        "registration": pl.String,
-        "run_id": pl.String,
+        **dict.fromkeys(("registration", "run_id"), pl.String),
         "pair_no": pl.Int64,
-        "accelerator_family": pl.String,
-        "reason": pl.String,
+        **dict.fromkeys(("accelerator_family", "reason"), pl.String),
         "excluded_on": pl.Date,
     },
 }
@@ -114,8 +105,14 @@ def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict
             registered[entry.name] = (where, entry)
         exclusions += [(where, entry) for entry in file.exclusion]
     _refuse_edited(source, registered, recorded)
-    _refuse_contradictions(registered)
-    _refuse_uncited(registered, exclusions)
+    superseded = _superseded(registered)
+    seen: set[tuple[str, str]] = set()
+    for where, entry in exclusions:
+        cited = (entry.registration, entry.run_id)
+        mistake = _mistake(entry, registered, superseded) or ("occurs twice; keep one" if cited in seen else None)
+        if mistake:
+            raise SourceError(f"{where}: the exclusion of run {entry.run_id} {mistake}.")
+        seen.add(cited)
     runs = [
         {"registration": name, "run_id": run, "pair_no": number, "accelerator_family": family}
         for name, (_, entry) in registered.items()
@@ -132,7 +129,7 @@ def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict
 
 def registrations_fingerprint(source: ProofSource) -> str:
     """A digest of the location of registrations and of its files: one listing."""
-    items = [] if source.registrations is None else _store(source).list()
+    items = [] if source.registrations is None else open_store(source.registrations, **source.reach).list()
     listing = [(item.key, item.size, item.etag) for item in items]
     return hashlib.sha256(repr((source, listing)).encode()).hexdigest()
 
@@ -143,15 +140,10 @@ def _table(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     return frame.sort(pl.all(), nulls_last=True)
 
 
-def _store(source: ProofSource) -> Store:
-    assert source.registrations is not None
-    return open_store(source.registrations, **source.reach)
-
-
 def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
     if source.registrations is None:
         return
-    store = _store(source)
+    store = open_store(source.registrations, **source.reach)
     for item in store.list():
         if not item.key.endswith(".toml"):
             continue
@@ -184,12 +176,12 @@ def _refuse_edited(
             )
 
 
-def _refuse_contradictions(registered: Mapping[str, tuple[str, Registration]]) -> None:
+def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str, str]:
+    """The newer registration of each superseded one. SourceError for registrations that contradict each other."""
     superseded: dict[str, str] = {}
     for name, (where, entry) in registered.items():
         runs = [run for pair in entry.pairs for run in (pair.gpu, pair.trainium)]
-        twice = next((run for run in runs if runs.count(run) > 1), None)
-        if twice:
+        if twice := next((run for run in runs if runs.count(run) > 1), None):
             raise SourceError(f"{where}: registration {name} names run {twice} in two pairs; keep one.")
         if entry.supersedes is None:
             continue
@@ -201,41 +193,26 @@ def _refuse_contradictions(registered: Mapping[str, tuple[str, Registration]]) -
                 f"{where}: registration {name} supersedes {older.name} ({older.workload_id}, {older.registered_on}); "
                 "it must be of the same workload_id and of a later registered_on."
             )
-        if older.name in superseded:
-            raise SourceError(f"{where}: registration {name} and {superseded[older.name]} both supersede {older.name}.")
-        superseded[older.name] = name
+        if (other := superseded.setdefault(older.name, name)) != name:
+            raise SourceError(f"{where}: registration {name} and {other} both supersede {older.name}.")
     in_force: dict[str, str] = {}
     for name, (where, entry) in registered.items():
-        if name in superseded:
-            continue
-        if entry.workload_id in in_force:
+        if name not in superseded and (other := in_force.setdefault(entry.workload_id, name)) != name:
             raise SourceError(
-                f"{where}: registrations {in_force[entry.workload_id]} and {name} are both of the workload "
-                f"{entry.workload_id} and contradict each other; name the superseded one in the later."
+                f"{where}: registrations {other} and {name} are both of the workload {entry.workload_id} and "
+                "contradict each other; name the superseded one in the later."
             )
-        in_force[entry.workload_id] = name
+    return superseded
 
 
-def _refuse_uncited(
-    registered: Mapping[str, tuple[str, Registration]], exclusions: list[tuple[str, Exclusion]]
-) -> None:
-    superseded = {entry.supersedes: name for name, (_, entry) in registered.items() if entry.supersedes}
-    seen: set[tuple[str, str]] = set()
-    for where, entry in exclusions:
-        what = f"{where}: the exclusion of run {entry.run_id}"
-        if entry.registration not in registered:
-            raise SourceError(
-                f"{what} cites registration {entry.registration}, which no file holds; cite the right one."
-            )
-        if entry.registration in superseded:
-            newer = superseded[entry.registration]
-            raise SourceError(
-                f"{what} cites registration {entry.registration}, which {newer} supersedes; cite {newer}."
-            )
-        if entry.excluded_on < registered[entry.registration][1].registered_on:
-            raise SourceError(
-                f"{what} is dated {entry.excluded_on}, before the registration it cites; correct excluded_on."
-            )
-        if (entry.registration, entry.run_id) in seen:
-            raise SourceError(f"{what} occurs twice; keep one.")
-        seen.add((entry.registration, entry.run_id))
+def _mistake(
+    entry: Exclusion, registered: Mapping[str, tuple[str, Registration]], superseded: Mapping[str, str]
+) -> str | None:
+    """What is wrong with what an exclusion cites, and the fix."""
+    if entry.registration not in registered:
+        return f"cites registration {entry.registration}, which no file holds; cite the right one"
+    if newer := superseded.get(entry.registration):
+        return f"cites registration {entry.registration}, which {newer} supersedes; cite {newer}"
+    if entry.excluded_on < registered[entry.registration][1].registered_on:
+        return f"is dated {entry.excluded_on}, before the registration it cites; correct excluded_on"
+    return None

@@ -111,7 +111,9 @@ def _run(saves: list[Folder], store: Store, warnings: list[str]) -> Tables:
 
 def _checkpoint(save: Folder, verdict: Verdict, following: Verdict | None, store: Store, warnings: list[str]) -> Row:
     durable_at = verdict.marked_at or save.newest_at
-    if verdict.saving_at and verdict.marked_at and verdict.is_async(following):
+    next_at = following.saving_at if following else None
+    # NxD's `done` of an asynchronous save waits for the next save to begin.
+    if verdict.saving_at and verdict.marked_at and next_at and verdict.marked_at >= next_at - _AT_ONCE:
         durable_at = verdict.shards_at
         late = round((verdict.marked_at - durable_at).total_seconds())
         warnings.append(
@@ -157,15 +159,6 @@ class Folder:
         """An object of the save by its name."""
         return next((item for item in self.objects if item.key == f"{self.key}/{name}"), None)
 
-    def tracker(self, name: str) -> Object | None:
-        """A tracker file next to the save."""
-        return self.listing.get(f"{self.run_folder}/{name}".lstrip("/"))
-
-    def is_unfinished(self) -> bool:
-        """Whether NeMo's marker of an unfinished save is there."""
-        marks = tuple(f"{name}-unfinished" for name in (self.key, self.key.removesuffix(".ckpt")))
-        return any(key in marks or key.startswith(tuple(f"{mark}/" for mark in marks)) for key in self.listing)
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -188,12 +181,6 @@ class Verdict:
         is_trial = self.planned_steps is not None and self.planned_steps <= _TRIAL_STEPS < furthest
         return is_trial or (self.is_complete and self.byte_count == 0)
 
-    def is_async(self, following: Verdict | None) -> bool:
-        """Whether NxD's `done` waited for the next save to begin."""
-        if following is None or following.saving_at is None or self.marked_at is None:
-            return False
-        return self.marked_at >= following.saving_at - _AT_ONCE
-
 
 def judged(folder: Folder, read: Read) -> Verdict:
     """The verdict on one save, by the rule of the framework that wrote it; `read` gives the content of a key."""
@@ -203,7 +190,7 @@ def judged(folder: Folder, read: Read) -> Verdict:
     if folder.inner("done") or folder.inner("checkpoint"):
         return _by_file(folder, "done")
     for prefix, tracker in (("iter_", "latest_checkpointed_iteration.txt"), ("global_step", "latest")):
-        if name.startswith(prefix) and (found := folder.tracker(tracker)):
+        if name.startswith(prefix) and (found := folder.listing.get(f"{folder.run_folder}/{tracker}".lstrip("/"))):
             return _by_tracker(folder, found, read)
     if not folder.inner(".metadata"):
         if folder.inner("model.safetensors.index.json"):
@@ -260,7 +247,9 @@ def _by_tracker(folder: Folder, tracker: Object, read: Read) -> Verdict:
 
 def _by_absence(folder: Folder) -> Verdict:
     """NeMo marks incomplete saves; the others are dated by their newest object, too early if it came in parts."""
-    is_complete = not folder.is_unfinished()
+    marks = tuple(f"{name}-unfinished" for name in (folder.key, folder.key.removesuffix(".ckpt")))
+    below = tuple(f"{mark}/" for mark in marks)
+    is_complete = not any(key in marks or key.startswith(below) for key in folder.listing)
     warning = None
     if not is_complete:
         warning = "has an `-unfinished` marker next to it: the save is incomplete."

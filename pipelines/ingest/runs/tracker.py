@@ -25,7 +25,7 @@ _LISTED = ("checkpoints", "trainer_state", "lightning")
 
 
 # The module of each kind, imported when a source of the kind is read.
-READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in NEARNESS}
+READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in sorted(NEARNESS)}
 
 
 def read_runs(source: RunSource) -> RunRecords:
