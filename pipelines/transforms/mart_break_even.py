@@ -31,8 +31,7 @@ _SCHEMA = {
     "horizon_months": pl.Int64,
     "payback_months": pl.Float64,
     "payback_date": pl.Date,
-    "payback_probability_ratio": pl.Float64,
-    **dict.fromkeys(("npv_usd", "expected_npv_usd"), pl.Float64),
+    **dict.fromkeys(("payback_probability_ratio", "npv_usd", "expected_npv_usd"), pl.Float64),
     "realized_run_count": pl.Int64,
     **dict.fromkeys(("realized_saving_usd", "planned_saving_usd", "realized_net_usd"), pl.Float64),
     "missing_evidence": pl.String,
@@ -99,10 +98,8 @@ def _words(runs: int | None) -> str:
 
 def _after(start: date, months: float | None) -> date | None:
     """The day so many months later; None where there is none, or the calendar lacks it."""
-    try:
-        return None if months is None else start + timedelta(days=months * MONTH_DAYS)
-    except OverflowError:
-        return None
+    days = None if months is None else months * MONTH_DAYS
+    return None if days is None or days > (date.max - start).days else start + timedelta(days=days)
 
 
 def _realized(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
@@ -110,15 +107,13 @@ def _realized(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
     port = found.port
     first = port["started_date"].replace(day=1)
     own = savings.filter(pl.col("month_date") >= first, workload_id=port["workload_id"], billing_currency=CURRENCY)
-    own = own.sort("month_date", "baseline_name")
     if own.is_empty():
         return {}
     runs = int(own["run_count"].sum())
     row: dict[str, Any] = {"realized_run_count": runs}
-    if port["planned_baseline_cost_per_run_usd"] is not None and port["planned_saving_ratio"] is not None:
-        row["planned_saving_usd"] = (
-            runs * float(port["planned_baseline_cost_per_run_usd"]) * port["planned_saving_ratio"]
-        )
+    planned_usd, planned_ratio = port["planned_baseline_cost_per_run_usd"], port["planned_saving_ratio"]
+    if planned_usd is not None and planned_ratio is not None:
+        row["planned_saving_usd"] = runs * float(planned_usd) * planned_ratio
     if not own["avoided_cost_usd"].null_count():
         row["realized_saving_usd"] = float(own["avoided_cost_usd"].sum())
         row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
