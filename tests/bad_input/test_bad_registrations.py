@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.bills import instance_hour, write_config, write_export
-from support.ledgers import build_warehouse
+from support.ledgers import publish_tables
 
 from pipelines.base.errors import SourceError
 from pipelines.config.settings import ProofSource
@@ -123,14 +123,14 @@ def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path:
     file.write_text(GOOD)
     export = write_export(tmp_path, {"2026-07": [instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")]})
     config = write_config(tmp_path, billing=export, registrations=folder)
-    builder = build_warehouse(config)
+    builder = publish_tables(config, ["stg_proof__registration"])
     published = builder.lake.current()
     file.write_text(GOOD.replace("0.02", "0.2"))
     with pytest.raises(SourceError, match="registration first was changed after it was recorded"):
-        build_warehouse(config)
+        publish_tables(config, ["stg_proof__registration"])
     file.unlink()
     with pytest.raises(SourceError, match="first was recorded and is missing"):
-        build_warehouse(config)
+        publish_tables(config, ["stg_proof__registration"])
     assert builder.lake.current() == published
     file.write_text(GOOD)
-    build_warehouse(config)
+    publish_tables(config, ["stg_proof__registration"])

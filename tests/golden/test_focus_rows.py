@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from support.focus_rules import read, violations
+from support.ledgers import FOCUS_TABLES, publish_tables
 from support.stories import agrees, build_story
 
 from pipelines.base.console import Console
@@ -19,7 +20,8 @@ STORY = Path(__file__).parent / "golden_hour"
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("golden_focus")
-    export_focus(build_story(STORY, root).warehouse.settings, None, root / "out", Console())
+    built = build_story(STORY, root, FOCUS_TABLES, publish_tables)
+    export_focus(built.warehouse.settings, None, root / "out", Console())
     return root / "out" / "focus-1.2" / "billing_period=2026-07"
 
 

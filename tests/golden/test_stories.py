@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.ledger_law import LAW_TABLES, bill_totals, ledger_totals, lines_that_do_not_sum, total_by_basis
-from support.ledgers import open_tables
+from support.ledgers import build_warehouse, open_tables, publish_tables
 from support.stories import PUBLISHED, build_story, differences, read_bills, read_expected
 
 from pipelines.config.settings import load_settings
@@ -35,15 +35,16 @@ def story(
     tmp_path_factory: pytest.TempPathFactory,
     published_story: Callable[[str], Path],
 ) -> Iterator[Told]:
-    """A story, built once for all its tests: as far as they ask, and whole where it is told of publications."""
+    """A story, built once for all its tests: as far as they ask, and whole where other tests read it."""
     folder: Path = request.param
     figures = read_expected(folder)
     is_told_again = len(read_bills(folder)) > 1 or any(figure.publication for figure in figures)
     asked = {name for figure in figures for name in tables_in(figure.sql)} | LAW_TABLES
-    if is_told_again or folder.name in PUBLISHED:
+    if folder.name in PUBLISHED:
         builder = Builder(Warehouse(load_settings(published_story(folder.name) / "trainledger.toml")))
     else:
-        builder = build_story(folder, tmp_path_factory.mktemp(folder.name), asked)
+        build = publish_tables if is_told_again else build_warehouse
+        builder = build_story(folder, tmp_path_factory.mktemp(folder.name), asked, build)
     with open_tables(builder, asked) as tables:
         yield Told(folder, builder, tables)
 

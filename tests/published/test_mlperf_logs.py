@@ -12,7 +12,7 @@ from shutil import copy
 import pytest
 from support.bills import instance_time, write_export
 from support.commands import run_command
-from support.ledgers import ask_published, build_warehouse
+from support.ledgers import REPRICE_TABLES, ask_published, publish_tables
 
 from pipelines.models.build import Builder
 
@@ -75,7 +75,7 @@ def built(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Builder:
         f'[warehouse]\nlocation = "warehouse"\n\n[[billing]]\nname = "payer"\nlocation = "{export}"\n\n'
         f'[[runs]]\nname = "logs"\nkind = "mllog"\nlocation = "{root / "logs"}"\n\n[tags]\nrun_id = ["run_id"]\n'
     )
-    return build_warehouse(config)
+    return publish_tables(config, [*REPRICE_TABLES, "mart_cost_decomposition", "detail_run_phase_cost"])
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.bills import instance_time, moment, one_attempt, write_config, write_events, write_export
 from support.commands import run_command
-from support.ledgers import ask_published, build_warehouse
+from support.ledgers import REPRICE_TABLES, ask_published, publish_tables
 
 from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
@@ -50,7 +50,7 @@ def pretraining(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("pretraining")
     export = write_export(root, {"2024-12": lines})
     config = write_config(root, billing=export, runs=write_events(root / "runs", events))
-    build_warehouse(config)
+    publish_tables(config, REPRICE_TABLES)
     return config
 
 

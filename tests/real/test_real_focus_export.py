@@ -12,7 +12,7 @@ import pytest
 from support.bills import write_config
 from support.cur_exports import legacy_export
 from support.focus_rules import read, violations
-from support.ledgers import build_warehouse
+from support.ledgers import FOCUS_TABLES, publish_tables
 
 from pipelines.base.console import Console
 from pipelines.config.settings import load_settings
@@ -33,7 +33,7 @@ def exported(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     content = (shared_data / "billing" / "cur_workshop_2018" / NAME).read_bytes()
     bill = legacy_export(root, {NAME: content}, name="WorkshopCUR", month="20181001-20181101")
     config = write_config(root, billing=bill)
-    build_warehouse(config)
+    publish_tables(config, FOCUS_TABLES)
     export_focus(load_settings(config), None, root / "out", Console())
     return root / "out" / "focus-1.2" / "billing_period=2018-10"
 

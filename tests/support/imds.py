@@ -47,6 +47,6 @@ def metadata_service(*, life_cycle: str = "spot", interrupted: bool = False) -> 
             """Quiet."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

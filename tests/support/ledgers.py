@@ -9,14 +9,20 @@ import polars as pl
 
 from pipelines.config.settings import Settings, load_settings
 from pipelines.engine import Engine
+from pipelines.exports.focus import CHARGES
 from pipelines.models.build import Builder
-from pipelines.models.catalog import tables_in
+from pipelines.models.catalog import Catalog, load_catalog, tables_in
 from pipelines.models.contract import load_contract
 from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
 from pipelines.models.records import RECORDS
 from pipelines.models.refresh import read_bill, refresh
 from pipelines.models.warehouse import Warehouse, published_of
+
+# What two commands read: a test that runs one publishes just these.
+FOCUS_TABLES = (*CHARGES, "ref_service")
+REPRICE_TABLES = ("mart_silicon_comparison", "mart_run_cost", "mart_price_book")
+REPRICE_TABLES += ("detail_compared_run", "detail_run_unit_cost")
 
 
 def build_warehouse(config: Path, only: Collection[str] = ()) -> Builder:
@@ -36,6 +42,26 @@ def build_with(
     builder = Builder(Warehouse(settings))
     with builder.lake.lock():
         refresh(builder, plan(builder.warehouse), lambda step, month: after(builder, step), only)
+    return builder
+
+
+def publish_tables(config: Path, tables: Collection[str]) -> Builder:
+    """`build_warehouse` of just these tables and what they rest on, which are published as if there were no others."""
+    return publish_tables_with(load_settings(config), tables)
+
+
+def publish_tables_with(settings: Settings, tables: Collection[str]) -> Builder:
+    """`publish_tables` for settings that are loaded already."""
+    catalog = load_catalog()
+    waiting, models = list(tables), {}
+    while waiting:
+        name = waiting.pop()
+        if name in catalog and name not in models:
+            models[name] = catalog[name]
+            waiting += [*catalog[name].inputs, *load_contract(catalog[name].key).reads]
+    builder = Builder(Warehouse(settings), Catalog(list(models.values())))
+    with builder.lake.lock():
+        refresh(builder, plan(builder.warehouse))
     return builder
 
 

@@ -68,8 +68,13 @@ def _lines(path: Path) -> list[dict[str, str]]:
     return [{key: "" if cell == EMPTY else cell for key, cell in row.items() if cell} for row in rows]
 
 
-def build_story(story: Path, root: Path, only: Collection[str] = ()) -> Builder:
-    """Deliver and build the story below `root`, once per delivery of its bill; whole, or `only` some tables of it."""
+def build_story(
+    story: Path, root: Path, only: Collection[str] = (), build: Callable[..., Builder] = build_warehouse
+) -> Builder:
+    """Deliver and build the story below `root`, once per delivery of its bill; whole, or `only` some tables of it.
+
+    `build` is called with the configuration and with `only`, as is `publish_tables`.
+    """
     events = [json.loads(line) for line in (story / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     runs = write_events(root / "runs", events)
     # Told by whoever holds reserved capacity, as AWS answers it or as a table.
@@ -84,7 +89,7 @@ def build_story(story: Path, root: Path, only: Collection[str] = ()) -> Builder:
             root, billing=export, runs=runs, reservations=held, registrations=registered, commitments=bought
         )
         _add_decisions(story, config)
-        builder = build_warehouse(config, only)
+        builder = build(config, only)
     assert builder is not None, f"{story} has no bill_YYYY-MM.csv"
     return builder
 

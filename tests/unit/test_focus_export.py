@@ -28,7 +28,7 @@ from support.cur_exports import (
 )
 from support.focus_exports import focus_export, write_focus_export
 from support.focus_rules import COLUMNS, violations
-from support.ledgers import ask, build_warehouse
+from support.ledgers import FOCUS_TABLES, ask, publish_tables
 from support.small_company import AUGUST, GPU_COST, JULY, Company
 
 from pipelines.base.console import Console
@@ -102,7 +102,7 @@ def test_billed_cost_is_the_invoice_line_for_line_summed(tmp_path: Path) -> None
         hour | {"line_item_line_item_type": "Tax", "line_item_unblended_cost": "0.0000000001"},
     ]  # fmt: skip
     config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
-    build_warehouse(config)
+    publish_tables(config, FOCUS_TABLES)
     charges = rows(export(config, tmp_path / "out") / f"billing_period={JULY}" / FILES[0])
     invoiced: dict[str, Decimal] = defaultdict(Decimal)
     for charge in charges:
@@ -199,7 +199,7 @@ def test_the_effective_cost_it_says_is_after_credits_and_ours_before(
         "pricing_public_on_demand_cost": "",
     }
     config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: [hour, credit]}))
-    builder = build_warehouse(config)
+    builder = publish_tables(config, [*FOCUS_TABLES, "mart_cost_ledger_daily"])
     assert ask(builder, "select sum(effective_cost_usd) from mart_cost_ledger_daily").item() == Decimal("55.04")
     export(config, tmp_path / "out")
     assert "BilledCost 48.04 USD  EffectiveCost 48.04 USD, credits taken off" in capsys.readouterr().out
@@ -210,7 +210,7 @@ def test_what_came_as_focus_leaves_as_it_came(built_company: Company, exported: 
     first = rows(exported / f"billing_period={JULY}" / FILES[0])
     content = {"a.csv.gz": packed((exported / f"billing_period={JULY}" / FILES[0]).read_bytes())}
     config = write_config(tmp_path, billing=focus_export(tmp_path, content, list(first[0]), month=JULY))
-    build_warehouse(config)
+    publish_tables(config, FOCUS_TABLES)
     again = export(config, tmp_path / "out") / f"billing_period={JULY}"
     for name in FILES:
         assert violations(again / name) == {}
@@ -246,7 +246,7 @@ def test_lines_of_focus_1_0_leave_conformant(tmp_path: Path) -> None:
                  "ContractedCost": "0.02", "PricingCategory": "", "PricingUnit": ""},
     ]  # fmt: skip
     config = write_config(tmp_path, billing=write_focus_export(tmp_path, {JULY: lines}, version="1.0"))
-    build_warehouse(config)
+    publish_tables(config, FOCUS_TABLES)
     folder = export(config, tmp_path / "out") / f"billing_period={JULY}"
     for name in FILES:
         assert violations(folder / name) == {}

@@ -6,15 +6,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from support.bills import instance_hour, write_config, write_export
-from support.ledgers import build_with
+from support.ledgers import publish_tables_with
 
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings, load_settings
 from pipelines.models.arguments import argument_select
 from pipelines.models.build import Builder
+from pipelines.models.catalog import load_catalog
 from pipelines.models.warnings import warnings
 
 MONTH = "2026-07"
+BY_MONTH = [model.name for model in load_catalog().ordered if model.grain == "month"]
 
 
 def settings(root: Path, **policy: object) -> Settings:
@@ -41,15 +43,15 @@ def test_a_publication_says_the_policy_it_was_made_under_and_a_new_one_makes_ano
     write_export(
         tmp_path, {MONTH: [instance_hour(f"{MONTH}-14T10", "i-1", "p5.48xlarge", "55.04", bill_invoice_id="")]}
     )
-    first = build_with(settings(tmp_path))
+    first = publish_tables_with(settings(tmp_path), BY_MONTH)
     before = made_at(first)
-    second = build_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"))
+    second = publish_tables_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"), BY_MONTH)
     published = second.lake.publications()
     assert [p.inputs["policy"]["as_of"] for p in published] == [None, "2026-07-14T12:00:00Z"]
     # A later moment moves what is cut and nothing else.
     assert {key for key, content in made_at(second).items() if content != before[key]} == {"core/fct_invoice_monthly"}
     # The same moment again is the same publication.
-    again = build_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"))
+    again = publish_tables_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"), BY_MONTH)
     assert len(again.lake.publications()) == 2
 
 
@@ -59,7 +61,7 @@ def test_a_cut_before_the_newest_use_is_told_with_both_moments(tmp_path: Path) -
     write_export(tmp_path, {MONTH: lines})
 
     def said(as_of: str) -> list[str]:
-        published = build_with(settings(tmp_path, as_of=as_of)).lake.current()
+        published = publish_tables_with(settings(tmp_path, as_of=as_of), ["fct_invoice_monthly"]).lake.current()
         assert published
         missed = [check for check in published.checks if not check["passed"]]
         return [text for text in warnings(missed) if "cuts nothing" in text]

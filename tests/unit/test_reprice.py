@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.commands import run_command
-from support.ledgers import build_warehouse
+from support.ledgers import REPRICE_TABLES, publish_tables
 
 from pipelines.analysis.repricing import break_even_baseline_price, price_of_what, repriced_saving
 
@@ -147,7 +147,7 @@ def test_a_workload_of_one_side_or_of_none(tmp_path: Path, capsys: Captured) -> 
     config = write_config(
         tmp_path, billing=write_export(tmp_path, {"2026-07": lines}), runs=write_events(tmp_path / "runs", events)
     )
-    build_warehouse(config)
+    publish_tables(config, REPRICE_TABLES)
     own = ("--at", "2026-08-01", "--config", str(config))
     said = run_command(capsys, "reprice", "llama", *own)
     assert said.code == 1

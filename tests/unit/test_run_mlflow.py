@@ -181,7 +181,7 @@ def trouble() -> Iterator[tuple[str, type[Answers]]]:
         asked_at: ClassVar[list[float]] = []
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", Own
         server.shutdown()
 

@@ -58,7 +58,7 @@ class Tracker(BaseHTTPRequestHandler):
 def tracker() -> Iterator[str]:
     Tracker.broken, Tracker.asked = False, 0
     with ThreadingHTTPServer(("127.0.0.1", 0), Tracker) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://finops:{TRACKER_TOKEN}@127.0.0.1:{server.server_port}"
         server.shutdown()
 
