@@ -1,10 +1,12 @@
 """One row per run and ancestor: the run itself, and each run it was resumed or fine-tuned from, however far back.
 
 A run comes from the run that saved its base checkpoint, else from its parent; the parent of a sweep trial only leads
-the sweep. Walked back until nothing new is met, so runs that claim to come from each other end the walk.
+the sweep. Runs that claim to come from each other end the walk.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -30,14 +32,20 @@ def build(stg_tracker__run: pl.DataFrame, stg_tracker__checkpoint: pl.DataFrame)
         .select("run_id", came_from=pl.coalesce("base_run_id", parent))
         .filter(pl.col("came_from").is_not_null() & (pl.col("came_from") != pl.col("run_id")))
     )
-    newest = run.select("run_id", ancestor_run_id="run_id")
-    found = newest.with_columns(generation_count=pl.lit(0, pl.Int64))
-    while newest.height:
-        newest = (
-            newest.join(step, left_on="ancestor_run_id", right_on="run_id")
-            .select("run_id", ancestor_run_id="came_from")
-            .join(found, on=["run_id", "ancestor_run_id"], how="anti")
-        )
-        further = pl.col("generation_count").max().alias("generation_count")
-        found = pl.concat([found, newest.join(found.select(further), how="cross").with_columns(further + 1)])
-    return found.sort("run_id", "generation_count", "ancestor_run_id")
+    came_from = dict(step.rows())
+    rows = [
+        (run_id, ancestor, generation)
+        for run_id in run["run_id"]
+        for generation, ancestor in enumerate(_line(run_id, came_from))
+    ]
+    schema = {"run_id": pl.String, "ancestor_run_id": pl.String, "generation_count": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("run_id", "generation_count")
+
+
+def _line(run_id: str, came_from: Mapping[str, str]) -> dict[str, None]:
+    """The run, the run it came from, and so on."""
+    line = {run_id: None}
+    while (above := came_from.get(run_id)) is not None and above not in line:
+        line[above] = None
+        run_id = above
+    return line

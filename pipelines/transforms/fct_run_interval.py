@@ -1,11 +1,13 @@
-"""One row per stretch of a run's time that has a price of its own: epochs, checkpoints, target.
+"""One row per stretch of a run's time that has a price of its own: phases, epochs, checkpoints, target.
 
 Pure Polars over run-sized frames. Times are UTC milliseconds; intervals are half-open. The kinds:
 
+* ``phase``: a stretch of an attempt in one phase and cause of waste, key = attempt and part (``attempt_phase``).
+  Over a run these touch and cover every stay, so their costs sum to the cost of its compute.
 * ``epoch``: the retained work of an epoch, key = its number. Work after the last durable checkpoint of an
   attempt that another one followed is not retained (facts training-runs 3, 4).
 * ``checkpoint``: all time since the checkpoint before, key = its id; ``tail``: all time after the last one.
-  Over a run these touch, so their costs sum to the cost of its compute.
+  Over a run these touch and cover it too.
 * ``target``: from the start to the first evaluation that meets the target, key = how many in a row have met it then.
 """
 
@@ -14,11 +16,13 @@ from __future__ import annotations
 import polars as pl
 
 from pipelines.base.limits import MOST_PASSES
+from pipelines.transforms.attempt_phase import attempt_phases
 from pipelines.transforms.attempt_time import durable_checkpoints, ms, timed_phases, working_time
 
 INPUTS = (
     "dim_run",
     "stg_tracker__attempt",
+    "stg_tracker__resource",
     "stg_tracker__phase",
     "stg_tracker__epoch",
     "stg_tracker__checkpoint",
@@ -29,12 +33,16 @@ INPUTS = (
 def build(
     dim_run: pl.DataFrame,
     stg_tracker__attempt: pl.DataFrame,
+    stg_tracker__resource: pl.DataFrame,
     stg_tracker__phase: pl.DataFrame,
     stg_tracker__epoch: pl.DataFrame,
     stg_tracker__checkpoint: pl.DataFrame,
     stg_tracker__evaluation: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Intervals as (run_id, interval_kind, interval_key, part_no, started_ms, ended_ms)."""
+    """Intervals as (run_id, interval_kind, interval_key, part_no, started_ms, ended_ms) and the facts of phases.
+
+    Those are attempt_no, phase and waste_cause; null for other kinds.
+    """
     run = dim_run.select(
         "run_id",
         "target_metric",
@@ -44,18 +52,29 @@ def build(
         ms("last_seen_at", "run_ended_ms"),
     )
     durable = durable_checkpoints(stg_tracker__checkpoint)
-    attempt = working_time(stg_tracker__attempt, timed_phases(stg_tracker__phase), durable)
+    phase = timed_phases(stg_tracker__phase)
+    work = working_time(stg_tracker__attempt, phase, durable)
+    stretches = attempt_phases(
+        dim_run, work, phase, durable,
+        stg_tracker__resource, stg_tracker__epoch, stg_tracker__checkpoint, stg_tracker__evaluation,
+    )  # fmt: skip
     parts = [
-        _epochs(attempt, stg_tracker__epoch),
+        stretches.select(
+            "run_id",
+            pl.lit("phase").alias("interval_kind"),
+            pl.format("{}/{}", "attempt_no", "part_no").alias("interval_key"),
+            pl.exclude("run_id", "part_no"),
+        ),
+        _epochs(work, stg_tracker__epoch),
         _checkpoints(run, durable),
         _target(run, stg_tracker__evaluation),
     ]
-    intervals = pl.concat(parts).filter(pl.col("ended_ms") > pl.col("started_ms"))
+    intervals = pl.concat(parts, how="diagonal").filter(pl.col("ended_ms") > pl.col("started_ms"))
     order = ["run_id", "interval_kind", "interval_key"]
     return (
         intervals.sort(*order, "started_ms", "ended_ms")
         .with_columns(part_no=pl.int_range(pl.len()).over(order) + 1)
-        .select(*order, "part_no", "started_ms", "ended_ms")
+        .select(*order, "part_no", "attempt_no", "phase", "waste_cause", "started_ms", "ended_ms")
     )
 
 

@@ -5,9 +5,38 @@ with kept as (
     group by run_id, billing_currency
 ),
 
+-- Hours on Spot; list cost only where AWS gives a public price (facts aws-billing 3.4).
+spot as (
+    select
+        run_id, billing_currency,
+        sum(effective_cost_usd) as spot_cost_usd,
+        sum(case when list_cost_usd is not null then effective_cost_usd else 0 end) as spot_priced_cost_usd,
+        sum(list_cost_usd) as spot_list_cost_usd
+    from fct_ledger_piece
+    where piece_kind = 'instance_hour' and market = 'spot' and run_id is not null
+    group by run_id, billing_currency
+),
+
+interrupted as (
+    select run_id, cast(count(*) as bigint) as spot_interruption_count
+    from stg_tracker__attempt
+    where end_reason like '%spot%'
+    group by run_id
+),
+
 run as (
-    select run.*, kept.retention_cost_usd
+    select
+        run.*, kept.retention_cost_usd, spot.spot_cost_usd, spot.spot_list_cost_usd,
+        spot.spot_cost_usd - spot.spot_priced_cost_usd as spot_unpriced_cost_usd,
+        spot.spot_list_cost_usd - spot.spot_priced_cost_usd as spot_savings_usd,
+        case when spot.run_id is not null then coalesce(interrupted.spot_interruption_count, 0) end as spot_interruption_count,
+        -- A run without a Spot interruption lost nothing to one.
+        case when spot.run_id is null then null
+            when interrupted.run_id is null then 0
+            else run.lost_work_cost_usd + run.replay_cost_usd + run.restart_cost_usd end as spot_interruption_cost_usd
     from fct_run as run
+    left join spot on spot.run_id = run.run_id and spot.billing_currency = run.billing_currency
+    left join interrupted on interrupted.run_id = run.run_id
     left join kept on kept.run_id = run.run_id and kept.billing_currency = run.billing_currency
 )
 
@@ -30,6 +59,8 @@ select
     wasted_cost_usd, lost_work_cost_usd, replay_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd, idle_hold_cost_usd,
     compile_shared_usd, effective_cost_usd + compile_shared_usd as compile_amortized_cost_usd,
     retention_cost_usd,
+    spot_cost_usd, spot_unpriced_cost_usd, spot_list_cost_usd, spot_savings_usd, spot_interruption_count,
+    spot_interruption_cost_usd, spot_savings_usd - spot_interruption_cost_usd as net_spot_savings_usd,
     lineage_cost_usd, is_lineage_complete, trial_count, sweep_cost_usd,
     goodput_ratio(productive_node_ms, billed_node_ms) as goodput_ratio
 from run

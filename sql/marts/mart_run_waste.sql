@@ -2,8 +2,8 @@
 -- A second has one cause, so the wasted rows of a run sum to its wasted_cost_usd.
 with named as (
     select *, case when waste_cause <> 'none' then waste_cause else phase end as cause, waste_cause <> 'none' as is_waste
-    from fct_phase_cost
-    where waste_cause <> 'none' or phase = 'evaluation'
+    from fct_interval_cost
+    where interval_kind = 'phase' and (waste_cause <> 'none' or phase = 'evaluation')
 )
 
 select

@@ -134,8 +134,7 @@ class Lab:
         if model.kind == "reference":
             self._engine.view("made", [_reference(model.path)])
         if model.kind == "transform":
-            given = {name: self._engine.query(f"select * from {name}") for name in model.inputs}
-            self._engine.view("made", [self._keep(f"{model.name}.made", month, model.transform(given))])
+            self._engine.view("made", [self._keep(f"{model.name}.made", month, model.transform(self._engine.query))])
         contract = load_contract(model.key)
         columns = ", ".join(f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in contract.columns)
         order = ", ".join(f'"{name}"' for name in contract.key or [c.name for c in contract.columns])

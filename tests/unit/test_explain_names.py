@@ -50,7 +50,7 @@ def test_a_table_may_be_called_by_its_schema() -> None:
     assert (found.name, found.facts["key"], found.facts["made from"]) == (
         "marts/mart_run_cost",
         "run_id",
-        "fct_checkpoint_retention, fct_run",
+        "fct_checkpoint_retention, fct_ledger_piece, stg_tracker__attempt, fct_run",
     )
 
 

@@ -11,7 +11,8 @@ with waste as (
         coalesce(sum(effective_cost_usd) filter (where waste_cause = 'idle_hold'), 0) as idle_hold_cost_usd,
         coalesce(sum(node_ms) filter (where phase = 'train' and waste_cause = 'none'), 0) as productive_node_ms,
         sum(node_ms) as billed_node_ms
-    from fct_phase_cost
+    from fct_interval_cost
+    where interval_kind = 'phase'
     group by run_id, billing_currency
 ),
 

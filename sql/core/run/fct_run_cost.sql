@@ -24,7 +24,8 @@ with ledger as (
 
 machine as (
     select run_id, billing_currency, instance_type, sum(accelerator_hours) as accelerator_hours
-    from fct_run_cost_hourly
+    from fct_ledger
+    where bucket = 'run' and piece_kind <> 'whole'
     group by run_id, billing_currency, instance_type
     having sum(accelerator_hours) > 0
 ),
@@ -33,7 +34,8 @@ machine as (
 peak as (
     select
         machine.run_id, machine.billing_currency, sum(machine.accelerator_hours) as machine_accelerator_hours,
-        known_sum(cast(machine.accelerator_hours as double) * 3600 * cast(listed.peak_bf16_tflops as double) * 1e12) as peak_flops
+        cast(known_sum(cast(machine.accelerator_hours as decimal(24, 10)) * listed.peak_bf16_tflops) as double) * 3600e12
+            as peak_flops
     from machine
     left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
     group by machine.run_id, machine.billing_currency

@@ -1,8 +1,8 @@
-"""One row per stretch of an attempt: the one phase each second of its stays belongs to, and the waste it is.
+"""The one phase each second of an attempt belongs to, and the waste it is.
 
 Pure Polars over run-sized frames. Times are UTC milliseconds; stretches are half-open, touch, and cover every stay of
 the attempt, so their costs sum to the compute of the run. Where several things claim a second the first of `CLAIMS`
-has it: what is known of the run's end and of lost work, then what was declared, the interruption before the work it
+has it: the run's end and lost work, then what was declared, the interruption before the work it
 interrupts, and at last what follows from the attempt's own start, start-up and end.
 
 A second wastes money for one cause alone: `idle_hold` after the run's end; else `failed_run` where the run failed;
@@ -15,17 +15,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipelines.transforms.attempt_time import durable_checkpoints, ms, timed_phases, working_time
+from pipelines.transforms.attempt_time import ms
 
-INPUTS = (
-    "dim_run",
-    "stg_tracker__attempt",
-    "stg_tracker__resource",
-    "stg_tracker__phase",
-    "stg_tracker__epoch",
-    "stg_tracker__checkpoint",
-    "stg_tracker__evaluation",
-)
 FAILED_STATUSES = ("failed", "killed", "abandoned")
 COMPILE_PURPOSE = "compile_only"
 # Sources also write short names (facts training-runs 2).
@@ -58,19 +49,20 @@ CLAIMS = {
 ATTEMPT = ["run_id", "attempt_no"]
 
 
-def build(
+def attempt_phases(
     dim_run: pl.DataFrame,
-    stg_tracker__attempt: pl.DataFrame,
+    work: pl.DataFrame,
+    phase: pl.DataFrame,
+    durable: pl.DataFrame,
     stg_tracker__resource: pl.DataFrame,
-    stg_tracker__phase: pl.DataFrame,
     stg_tracker__epoch: pl.DataFrame,
     stg_tracker__checkpoint: pl.DataFrame,
     stg_tracker__evaluation: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Stretches as (run_id, attempt_no, started_ms, ended_ms, phase, waste_cause)."""
-    phase = timed_phases(stg_tracker__phase)
-    durable = durable_checkpoints(stg_tracker__checkpoint)
-    work = working_time(stg_tracker__attempt, phase, durable)
+    """Stretches as (run_id, attempt_no, part_no, phase, waste_cause, started_ms, ended_ms).
+
+    `work`, `phase` and `durable` are those of `attempt_time`.
+    """
     reached = pl.concat(
         [
             stg_tracker__epoch.select(*ATTEMPT, "step", ms("completed_at", "at_ms")),
