@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import string
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
@@ -20,16 +20,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
+    AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError,
 )  # fmt: skip
 
 from pipelines.base import resources
@@ -269,7 +261,7 @@ def _body(column: Column | None) -> dict[str, Any]:
 
 
 def _mapping(path: Path) -> dict[str, Any]:
-    from pipelines.models.contract import read_mapping
+    from pipelines.models.strict_yaml import read_mapping
 
     return read_mapping(path)
 
@@ -339,31 +331,3 @@ def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]
             where = f"{path}: {check.severity}.rows.{check.name}"
             raise UsageError(f"{where} is not one SELECT in DuckDB's dialect; fix it.") from None
     return tuple(sorted(read - {own}))
-
-
-def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping in a file; empty where the file is. UsageError names the file and the line that is wrong."""
-    try:
-        body = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except FileNotFoundError:
-        raise UsageError(f"{path} is missing; every contract needs it.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path} line {mark.line + 1}" if mark else path
-        raise UsageError(f"{where} is not YAML as we write it: {getattr(error, 'problem', error)}.") from None
-    if body is not None and not isinstance(body, dict):
-        raise UsageError(f"{path} is not a mapping; see another contract for the form.")
-    return body or {}
-
-
-class _Loader(yaml.CSafeLoader):
-    """Refuses a key written twice, of which YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if str(key.value) in seen:
-                problem = f"the key {key.value} is written a second time"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
