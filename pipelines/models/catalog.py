@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -127,20 +128,13 @@ class Catalog:
     @property
     def ordered(self) -> list[Model]:
         """All models, inputs before the tables made from them."""
-        done: dict[str, Model] = {}
-
-        def visit(name: str, above: tuple[str, ...]) -> None:
-            if name in done or name in INPUT_TABLES:
-                return
-            if name in above:
-                raise UsageError(f"These tables read each other in a ring: {' -> '.join((*above, name))}.")
-            for wanted in self._models[name].inputs:
-                visit(wanted, (*above, name))
-            done[name] = self._models[name]
-
-        for name in sorted(self._models):
-            visit(name, ())
-        return list(done.values())
+        inputs = {name: sorted({*self._models[name].inputs} & {*self._models}) for name in sorted(self._models)}
+        try:
+            return [self._models[name] for name in TopologicalSorter(inputs).static_order()]
+        except CycleError as error:
+            # Its path goes from an input to what is made from it.
+            ring = " -> ".join(reversed(error.args[1]))
+            raise UsageError(f"These tables read each other in a ring: {ring}.") from None
 
     def resting_on(self, model: Model) -> list[str]:
         """Everything a change of which changes `model`: its inputs, and those of the views among them."""
