@@ -23,8 +23,7 @@ from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
 from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.ingest.billing.columns import LISTS
-from pipelines.models.arguments import ARGUMENTS, DELIVERIES
-from pipelines.models.declared import DECLARED_TABLES
+from pipelines.models.session import CREATED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +47,7 @@ PUBLISHED = {
     "published_restated_figure": "core/fct_restated_figure",
 }
 # Created by the session of a build, so no step of it makes them.
-SESSION_TABLES = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED, *DECLARED_TABLES})
+SESSION_TABLES = CREATED | {*PUBLISHED}
 INPUT_TABLES = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *SESSION_TABLES})
 # Raw tables that we write ourselves, by their address in the warehouse.
 WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in INPUT_TABLES - SESSION_TABLES - {*BILLS}))
