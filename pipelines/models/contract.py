@@ -20,16 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-)  # fmt: skip
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipelines.base import resources
 from pipelines.base.code import code_digest
@@ -43,7 +34,7 @@ OWNER = "ml-finops"
 _TYPE = r"^(VARCHAR|BIGINT|DOUBLE|BOOLEAN|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,\d{1,2}\))$"
 # The values of checks, by the type of their column; those of other types are numbers.
 _VALUES = {"VARCHAR": (str,), "BOOLEAN": (bool,), "DATE": (date,), "TIMESTAMP": (datetime,), "BIGINT": (int,)}
-_WORDS = Annotated[str, StringConstraints(min_length=1)]
+_WORDS = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -97,12 +88,20 @@ def _bounds(bounds: tuple[Any, Any]) -> tuple[Any, Any]:
     return bounds
 
 
+def _each_once(names: Any) -> Any:
+    if not isinstance(names, list):
+        return names
+    if len(set(map(str, names))) < len(names):
+        raise ValueError("it names a column twice; keep one")
+    return dict.fromkeys(names)
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class _Column(_Strict):
-    type: Annotated[str, BeforeValidator(lambda kind: str(kind).replace(" ", "")), StringConstraints(pattern=_TYPE)]
+    type: Annotated[str, BeforeValidator(lambda kind: str(kind).replace(" ", "")), Field(pattern=_TYPE)]
     unit: str | None = None
     meaning: _WORDS
 
@@ -122,7 +121,7 @@ class _Section(_Strict):
     in_set: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     between: dict[str, Annotated[tuple[Any, Any], Field(strict=False), AfterValidator(_bounds)]] = {}
     rows: dict[
-        Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")],
+        Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")],
         Annotated[_Rows, BeforeValidator(lambda query: {"fails": query} if isinstance(query, str) else query)],
     ] = {}
     # What to do, by the name of the check.
@@ -157,11 +156,7 @@ class _File(_Strict):
     description: str = ""
     owner: str = OWNER
     key: list[str]
-    columns: Annotated[
-        dict[str, dict[str, Any] | None],
-        BeforeValidator(lambda names: dict.fromkeys(names) if isinstance(names, list) else names),
-        Field(min_length=1),
-    ]
+    columns: Annotated[dict[str, dict[str, Any] | None], BeforeValidator(_each_once), Field(min_length=1)]
     error: _Section | None = None
     warn: _Section | None = None
 
@@ -173,7 +168,8 @@ def load_contract(table: str, folder: Path = resources.EXPECTATIONS) -> Contract
     Raises UsageError naming the file and the key that is wrong.
     """
     if folder == resources.EXPECTATIONS and (record := _parsed().get(table)):
-        return _recorded(record)
+        # JSON has lists for tuples.
+        return _recorder().validate_python(record)
     return _contract(table, folder)
 
 
@@ -207,14 +203,9 @@ def _parsed() -> dict[str, Any]:
     return known
 
 
-def _recorded(record: Mapping[str, Any]) -> Contract:
-    """A contract from its dictionary, in which tuples may have become lists."""
-    lists = {name: tuple(record[name]) for name in ("key", "reads")}
-    columns = tuple(Column(**column) for column in record["columns"])
-    checks = tuple(
-        Check(**c | {"columns": tuple(c["columns"]), "values": tuple(c["values"])}) for c in record["checks"]
-    )
-    return Contract(**{**record, **lists, "columns": columns, "checks": checks})
+@cache
+def _recorder() -> TypeAdapter[Contract]:
+    return TypeAdapter(Contract)
 
 
 def _contract(table: str, folder: Path) -> Contract:
@@ -222,9 +213,6 @@ def _contract(table: str, folder: Path) -> Contract:
     if path is None:
         raise UsageError(f"{table} has no contract; write {folder / table}.yml.")
     body, shared = _mapping(path), load_columns(folder)
-    names = body.get("columns")
-    if isinstance(names, list) and len(set(map(str, names))) < len(names):
-        raise UsageError(f"{path}: columns names a column twice; keep one.")
     try:
         written = _File.model_validate(body)
     except ValidationError as error:
