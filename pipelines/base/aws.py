@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 
-_DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException")
+_DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "403")
 _STALE = ("AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId",
-          "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException")  # fmt: skip
+          "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "InvalidAccessKeyId",
+          "InvalidToken")  # fmt: skip
 
 
 def aws_session(profile: str | None = None, region: str | None = None) -> Any:
@@ -62,26 +63,38 @@ def connect(
 @contextmanager
 def requesting(where: str, permission: str) -> Iterator[None]:
     """Turn AWS's errors into SourceError with the permission or the fix; UnreachableError if a later try may work."""
-    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+    from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 
     try:
         yield
-    except ClientError as error:
-        code = code_of(error)
-        if code in _DENIED:
-            raise SourceError(f"{where}: access is denied; grant {permission}.") from error
-        if code in _STALE:
-            raise SourceError(f"{where}: the credentials are not accepted; renew them or check `profile`.") from error
-        raise UnreachableError(f"{where}: {permission} answered {code}; try again later.") from error
-    except NoCredentialsError as error:
-        raise SourceError(f"{where}: no AWS credentials found; set up a profile or an instance role.") from error
-    except (BotoCoreError, ResponseParserError) as error:
+    except (ClientError, BotoCoreError, ResponseParserError) as error:
+        raise error_of(error, where, permission) from error
+
+
+def error_of(error: Exception, where: str, permission: str, fixes: Mapping[str, str] | None = None) -> SourceError:
+    """The error to raise for one of AWS, with the permission or the fix (`fixes` has more of them, by AWS's name).
+
+    UnreachableError if a later try may work.
+    """
+    from botocore.exceptions import ClientError, NoCredentialsError
+
+    code = code_of(error)
+    if isinstance(error, NoCredentialsError):
+        return SourceError(f"{where}: no AWS credentials found; set up a profile or an instance role.")
+    if not isinstance(error, ClientError):
         fix = "check the network, the region and `endpoint_url`"
-        raise UnreachableError(f"{where} did not answer {permission} ({sentence_of(error)}); {fix}.") from error
+        return UnreachableError(f"{where} did not answer {permission} ({sentence_of(error)}); {fix}.")
+    if code in _DENIED:
+        return SourceError(f"{where}: access is denied; grant {permission}.")
+    if code in _STALE:
+        return SourceError(f"{where}: the credentials are not accepted; renew them or check `profile`.")
+    if fixes and code in fixes:
+        return SourceError(f"{where}: {fixes[code]}.")
+    return UnreachableError(f"{where}: {permission} answered {code}; try again later or check the permissions.")
 
 
-def code_of(error: Exception) -> str:
+def code_of(error: BaseException | None) -> str:
     """AWS's name for an error; empty where no answer came."""
     return getattr(error, "response", {}).get("Error", {}).get("Code", "")
 

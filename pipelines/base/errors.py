@@ -14,8 +14,6 @@ class TrainledgerError(Exception):
 class CheckError(TrainledgerError):
     """A data check or verification failed."""
 
-    exit_code = 1
-
 
 class UsageError(TrainledgerError):
     """Wrong usage or configuration."""
@@ -35,8 +33,6 @@ class UnreachableError(SourceError):
 
 class EngineError(TrainledgerError):
     """The engine refused a SELECT or could not finish it."""
-
-    exit_code = 1
 
 
 def shown(name: str) -> str:

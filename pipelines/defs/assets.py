@@ -1,13 +1,11 @@
 """One asset per table, raw ones included: each body calls the builder and returns what it came to."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import dagster as dg
 
 from pipelines.defs.steps import BILLING_MONTHS, ONE_RUN, PATIENCE, POOL, Ledger, asset_key, months_of, step
 from pipelines.ingest.billing.columns import LISTS
-from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import FailedChecks
 from pipelines.models.built import Built
 from pipelines.models.catalog import (
@@ -26,7 +24,6 @@ from pipelines.models.records import RECORDS
 from pipelines.models.refresh import read_bill
 from pipelines.models.revision import code_revision
 from pipelines.models.totals import added
-from pipelines.models.validate import CheckResult
 
 # What Dagster calls the checks of each severity.
 CHECKS: dict[str, Severity] = {"contract": "error", "contract_warnings": "warn"}
@@ -109,22 +106,23 @@ def check_results(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetChec
                 metadata={
                     "check_count": len(results),
                     "failed_check_count": len(failed),
-                    "failed_checks": dg.MetadataValue.json([_failure(made, check) for made, check in failed]),
+                    "failed_checks": dg.MetadataValue.json(
+                        [
+                            {
+                                "check": check.check,
+                                "title": check.title,
+                                "month": made.period,
+                                "failing_row_count": check.unexpected_count,
+                                "failing_rows": check.sample,
+                            }
+                            for made, check in failed
+                        ]
+                    ),
                     "figures": dg.MetadataValue.json(
                         {check.check: check.figures for _, check in results if check.figures}
                     ),
                 },
             )
-
-
-def _failure(made: Built, check: CheckResult) -> dict[str, Any]:
-    return {
-        "check": check.check,
-        "title": check.title,
-        "month": made.period,
-        "failing_row_count": check.unexpected_count,
-        "failing_rows": check.sample,
-    }
 
 
 def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
@@ -174,17 +172,14 @@ def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) ->
     with step(ledger) as planned:
         stored = read_bill(ledger.builder, planned, months_of(context, planned))
     for listed in LISTS:
-        yield _delivered(listed.table, [raw for raw in stored if raw.delivery.listed is listed])
-
-
-def _delivered(table: str, stored: list[RawDelivery]) -> dg.MaterializeResult:
-    return dg.MaterializeResult(
-        asset_key(table),
-        metadata={
-            "dagster/row_count": sum(raw.line_count for raw in stored),
-            "deliveries": [raw.delivery.delivery_id for raw in stored],
-        },
-    )
+        of_list = [raw for raw in stored if raw.delivery.listed is listed]
+        yield dg.MaterializeResult(
+            asset_key(listed.table),
+            metadata={
+                "dagster/row_count": sum(raw.line_count for raw in of_list),
+                "deliveries": [raw.delivery.delivery_id for raw in of_list],
+            },
+        )
 
 
 def records_asset(

@@ -33,10 +33,6 @@ class Engine(ABC):
         """Name a SELECT (`name` or `schema.name`); nothing is computed until it is read."""
 
     @abstractmethod
-    def columns(self, sql: str) -> list[str]:
-        """The column names a SELECT gives, without running it."""
-
-    @abstractmethod
     def write(self, sql: str, out: Path) -> None:
         """Run a SELECT and leave its rows, in its order, as one Parquet file."""
 

@@ -116,9 +116,6 @@ class DuckDBEngine(Engine):
         except duckdb.Error as error:
             raise explained(error, self._files) from error
 
-    def columns(self, sql: str) -> list[str]:
-        return [str(row[0]) for row in self._run(f"describe {sql}")]
-
     def write(self, sql: str, out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         self._use_threads(1 if self._bytes < _SMALL_BYTES else self._all_threads)

@@ -86,10 +86,6 @@ class SparkEngine(Engine):
         with _sentence():
             self._select(sql).createOrReplaceTempView(view_name(name))
 
-    def columns(self, sql: str) -> list[str]:
-        with _sentence():
-            return self._select(sql).columns
-
     def write(self, sql: str, out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))

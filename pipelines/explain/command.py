@@ -68,7 +68,10 @@ def _of_the_ledger(span: str, argument: str, summary: str) -> None:
         as_csv: Csv = False,
     ) -> None:
         def ask(questions, marts):  # type: ignore[no-untyped-def]
-            options = questions.chosen(bucket, account, payer, category, service, family, currency)
+            options = questions.chosen(
+                bucket=bucket, account=account, payer=payer, category=category, service=service, family=family,
+                currency=currency,
+            )  # fmt: skip
             return (questions.for_day if span == "day" else questions.for_month)(marts, when, options)
 
         _explain(config, ask, lines, as_json, as_csv)

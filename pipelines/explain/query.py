@@ -19,6 +19,15 @@ LEDGER_DAY = "mart_cost_ledger_daily"
 RECONCILIATION = "mart_invoice_reconciliation_monthly"
 RUN_COST = "mart_run_cost"
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+_FILTERS = {
+    "payer": "payer_account_id",
+    "account": "account_id",
+    "bucket": "bucket",
+    "category": "charge_category",
+    "service": "service",
+    "family": "accelerator_family",
+    "currency": "billing_currency",
+}
 
 
 @dataclass(frozen=True)
@@ -115,25 +124,9 @@ def _ledger_question(
     )
 
 
-def chosen(
-    bucket: str | None = None,
-    account: str | None = None,
-    payer: str | None = None,
-    category: str | None = None,
-    service: str | None = None,
-    family: str | None = None,
-    currency: str | None = None,
-) -> dict[str, str | None]:
-    """The filters of the ledger by the names of its columns."""
-    return {
-        "payer_account_id": payer,
-        "account_id": account,
-        "bucket": bucket,
-        "charge_category": category,
-        "service": service,
-        "accelerator_family": family,
-        "billing_currency": currency,
-    }
+def chosen(**options: str | None) -> dict[str, str | None]:
+    """The filters of the ledger, given by the options of the command, by the names of its columns."""
+    return {column: options.get(option) for option, column in _FILTERS.items()}
 
 
 def for_invoice(

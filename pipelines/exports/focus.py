@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 from pipelines.base.console import Console
@@ -26,22 +24,6 @@ FOLDER = "focus-1.2"
 NAME = "cost_and_usage"
 
 
-@dataclass(frozen=True)
-class Exported:
-    """One month as it was written; totals are (BilledCost, EffectiveCost) by billing currency.
-
-    FOCUS takes credits off EffectiveCost, our marts do not (docs/focus-export.md), so it is called by its own name.
-
-    `unlisted` are services that sql/reference/ref_service.csv lacks, which therefore count as Other.
-    """
-
-    period: str
-    folder: Path
-    row_count: int
-    totals: dict[str, tuple[Decimal, Decimal]]
-    unlisted: tuple[str, ...]
-
-
 def export_focus(settings: Settings, month: str | None, out: Path, console: Console) -> None:
     """Write the published months, or one of them as YYYY-MM, below `out`, and say what they come to."""
     _refuse_file(out)
@@ -54,16 +36,19 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     months = _asked(published, month)
     with console.steps(len(months)) as steps:
         for period in months:
-            exported = export_month(seen, period, out)
+            _export_month(seen, period, out, console)
             steps.step(f"focus {period}")
-            _say(exported, console)
     console.say(f"Wrote FOCUS 1.2 of publication {published.number} to {out / FOLDER}.")
 
 
-def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
+def _export_month(warehouse: Warehouse, period: str, out: Path, console: Console) -> None:
     """Write a month below `out`; its two files appear whole, replacing those of an earlier export."""
     folder = below(out / FOLDER, f"billing_period={period}", error=UsageError)
-    with _open(warehouse, period) as engine, _scratch(folder) as (exact, parquet, csv):
+    with (
+        Builder(warehouse).open([*CHARGES, "ref_service"], period) as engine,
+        _scratch(folder) as (exact, parquet, csv),
+    ):
+        assert isinstance(engine, DuckDBEngine)
         columns = load_contract(f"staging/{CHARGES[0]}").columns
         # The bill is read once; both files are made from what it gave.
         engine.write(" union all ".join(f"select {_typed(columns)} from {charges}" for charges in CHARGES), exact)
@@ -71,16 +56,9 @@ def export_month(warehouse: Warehouse, period: str, out: Path) -> Exported:
         engine.view("charge", [exact])
         engine.write(f"select {', '.join(map(_in_parquet, columns))} from charge", parquet)
         engine.write_csv(f"select {', '.join(map(_in_csv, columns))} from charge", csv)
-        exported = _exported(engine, period, folder)
+        _say(engine, period, console)
         parquet.replace(folder / f"{NAME}.parquet")
         csv.replace(folder / f"{NAME}.csv")
-    return exported
-
-
-def _open(warehouse: Warehouse, period: str) -> DuckDBEngine:
-    engine = Builder(warehouse).open([*CHARGES, "ref_service"], period)
-    assert isinstance(engine, DuckDBEngine)
-    return engine
 
 
 def _asked(published: Publication, month: str | None) -> list[str]:
@@ -100,15 +78,26 @@ def _refuse_file(out: Path) -> None:
             return
 
 
-def _say(exported: Exported, console: Console) -> None:
-    for currency, (billed, effective) in exported.totals.items():
+def _say(engine: DuckDBEngine, period: str, console: Console) -> None:
+    """The totals of a month by currency, and the services that ref_service.csv lacks, which count as Other.
+
+    FOCUS takes credits off EffectiveCost, our marts do not (docs/focus-export.md), so it is called by its own name.
+    """
+    sums = 'count(*), sum("BilledCost"), sum("EffectiveCost")'
+    rows = engine.query(f'select "BillingCurrency", {sums} from charge group by 1 order by 1').rows()
+    count = sum(row[1] for row in rows)
+    for currency, _, billed, effective in rows:
         console.say(
-            f"{exported.period}  {exported.row_count:>12,} charges  "
+            f"{period}  {count:>12,} charges  "
             f"BilledCost {billed:,.2f} {currency}  EffectiveCost {effective:,.2f} {currency}, credits taken off"
         )
-    if exported.unlisted:
-        names = ", ".join(exported.unlisted)
-        console.note(f"Warning: {exported.period}: exported as Other, as ref_service.csv lacks them: {names}.")
+    unlisted = engine.query(
+        'select distinct "ServiceName" from charge where "ServiceCategory" = \'Other\' '
+        'and "ServiceName" not in (select service_name from ref_service) order by 1'
+    ).rows()
+    if unlisted:
+        names = ", ".join(name for (name,) in unlisted)
+        console.note(f"Warning: {period}: exported as Other, as ref_service.csv lacks them: {names}.")
 
 
 def _typed(columns: Sequence[Column]) -> str:
@@ -136,28 +125,14 @@ def _in_csv(column: Column) -> str:
     return f'"{column.name}"'
 
 
-def _exported(engine: DuckDBEngine, period: str, folder: Path) -> Exported:
-    rows = engine.query(
-        'select "BillingCurrency", count(*), sum("BilledCost"), sum("EffectiveCost") from charge group by 1 order by 1'
-    ).rows()
-    unlisted = engine.query(
-        'select distinct "ServiceName" from charge where "ServiceCategory" = \'Other\' '
-        'and "ServiceName" not in (select service_name from ref_service) order by 1'
-    ).rows()
-    totals = {currency: (billed, effective) for currency, _, billed, effective in rows}
-    return Exported(period, folder, sum(row[1] for row in rows), totals, tuple(name for (name,) in unlisted))
-
-
 @contextmanager
 def _scratch(folder: Path) -> Iterator[tuple[Path, Path, Path]]:
     """Three files to write to, gone afterwards unless they were moved."""
     folder.mkdir(parents=True, exist_ok=True)
-    exact, parquet, csv = (
-        below(folder, f".{os.getpid()}.{form}", error=UsageError) for form in ("exact.parquet", "parquet", "csv")
-    )
-    files = (exact, parquet, csv)
+    forms = ("exact.parquet", "parquet", "csv")
+    exact, parquet, csv = (below(folder, f".{os.getpid()}.{form}", error=UsageError) for form in forms)
     try:
-        yield files
+        yield exact, parquet, csv
     finally:
-        for file in files:
+        for file in (exact, parquet, csv):
             file.unlink(missing_ok=True)

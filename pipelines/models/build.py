@@ -21,13 +21,19 @@ from pipelines.base.code import code_digest
 from pipelines.base.errors import CheckError
 from pipelines.engine import Engine, open_engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, INPUT_TABLES, PUBLISHED, SCHEMAS, Catalog, Model, load_catalog
 from pipelines.models.contract import Contract, load_contract
-from pipelines.models.declared import DECLARED_TABLES, declared_select
 from pipelines.models.marts import view_published
 from pipelines.models.revision import BUILD_CODE
+from pipelines.models.session import (
+    CONFIGURED,
+    DELIVERIES,
+    THIS_MONTH,
+    configured_select,
+    delivery_select,
+    month_select,
+)  # fmt: skip
 from pipelines.models.statement import written_select
 from pipelines.models.totals import totals_of
 from pipelines.models.validate import CheckResult, Gate, validate
@@ -247,13 +253,13 @@ class Builder:
 
     def _select(self, name: str, period: str | None) -> str | None:
         """The SELECT of a table that is computed where it is read; None for a stored one."""
-        settings = self.warehouse.settings
-        if name in ARGUMENTS:
-            return argument_select(name, period, settings.policy)
+        if name == THIS_MONTH:
+            return month_select(period)
         if name == DELIVERIES:
             return delivery_select(self.warehouse.bill.deliveries)
-        if name in DECLARED_TABLES:
-            return declared_select(name, settings.decisions, settings.terms)
+        if name in CONFIGURED:
+            settings = self.warehouse.settings
+            return configured_select(name, settings.policy, settings.decisions, settings.terms)
         return self.catalog[name].text if name in self.catalog and not self.catalog[name].stored else None
 
     def _files(self, name: str, period: str | None) -> list[Path]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,8 +23,7 @@ from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
 from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.ingest.billing.columns import LISTS
-from pipelines.models.arguments import ARGUMENTS, DELIVERIES
-from pipelines.models.declared import DECLARED_TABLES
+from pipelines.models.session import CREATED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +47,7 @@ PUBLISHED = {
     "published_restated_figure": "core/fct_restated_figure",
 }
 # Created by the session of a build, so no step of it makes them.
-SESSION_TABLES = frozenset({*ARGUMENTS, DELIVERIES, *PUBLISHED, *DECLARED_TABLES})
+SESSION_TABLES = CREATED | {*PUBLISHED}
 INPUT_TABLES = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *SESSION_TABLES})
 # Raw tables that we write ourselves, by their address in the warehouse.
 WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in INPUT_TABLES - SESSION_TABLES - {*BILLS}))
@@ -127,20 +127,13 @@ class Catalog:
     @property
     def ordered(self) -> list[Model]:
         """All models, inputs before the tables made from them."""
-        done: dict[str, Model] = {}
-
-        def visit(name: str, above: tuple[str, ...]) -> None:
-            if name in done or name in INPUT_TABLES:
-                return
-            if name in above:
-                raise UsageError(f"These tables read each other in a ring: {' -> '.join((*above, name))}.")
-            for wanted in self._models[name].inputs:
-                visit(wanted, (*above, name))
-            done[name] = self._models[name]
-
-        for name in sorted(self._models):
-            visit(name, ())
-        return list(done.values())
+        inputs = {name: sorted({*self._models[name].inputs} & {*self._models}) for name in sorted(self._models)}
+        try:
+            return [self._models[name] for name in TopologicalSorter(inputs).static_order()]
+        except CycleError as error:
+            # Its path goes from an input to what is made from it.
+            ring = " -> ".join(reversed(error.args[1]))
+            raise UsageError(f"These tables read each other in a ring: {ring}.") from None
 
     def resting_on(self, model: Model) -> list[str]:
         """Everything a change of which changes `model`: its inputs, and those of the views among them."""

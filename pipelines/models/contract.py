@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import string
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
@@ -20,17 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-)  # fmt: skip
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipelines.base import resources
 from pipelines.base.code import code_digest
@@ -44,7 +34,7 @@ OWNER = "ml-finops"
 _TYPE = r"^(VARCHAR|BIGINT|DOUBLE|BOOLEAN|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,\d{1,2}\))$"
 # The values of checks, by the type of their column; those of other types are numbers.
 _VALUES = {"VARCHAR": (str,), "BOOLEAN": (bool,), "DATE": (date,), "TIMESTAMP": (datetime,), "BIGINT": (int,)}
-_WORDS = Annotated[str, StringConstraints(min_length=1)]
+_WORDS = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -98,12 +88,20 @@ def _bounds(bounds: tuple[Any, Any]) -> tuple[Any, Any]:
     return bounds
 
 
+def _each_once(names: Any) -> Any:
+    if not isinstance(names, list):
+        return names
+    if len(set(map(str, names))) < len(names):
+        raise ValueError("it names a column twice; keep one")
+    return dict.fromkeys(names)
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class _Column(_Strict):
-    type: Annotated[str, BeforeValidator(lambda kind: str(kind).replace(" ", "")), StringConstraints(pattern=_TYPE)]
+    type: Annotated[str, BeforeValidator(lambda kind: str(kind).replace(" ", "")), Field(pattern=_TYPE)]
     unit: str | None = None
     meaning: _WORDS
 
@@ -123,7 +121,7 @@ class _Section(_Strict):
     in_set: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     between: dict[str, Annotated[tuple[Any, Any], Field(strict=False), AfterValidator(_bounds)]] = {}
     rows: dict[
-        Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")],
+        Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")],
         Annotated[_Rows, BeforeValidator(lambda query: {"fails": query} if isinstance(query, str) else query)],
     ] = {}
     # What to do, by the name of the check.
@@ -158,11 +156,7 @@ class _File(_Strict):
     description: str = ""
     owner: str = OWNER
     key: list[str]
-    columns: Annotated[
-        dict[str, dict[str, Any] | None],
-        BeforeValidator(lambda names: dict.fromkeys(names) if isinstance(names, list) else names),
-        Field(min_length=1),
-    ]
+    columns: Annotated[dict[str, dict[str, Any] | None], BeforeValidator(_each_once), Field(min_length=1)]
     error: _Section | None = None
     warn: _Section | None = None
 
@@ -174,7 +168,8 @@ def load_contract(table: str, folder: Path = resources.EXPECTATIONS) -> Contract
     Raises UsageError naming the file and the key that is wrong.
     """
     if folder == resources.EXPECTATIONS and (record := _parsed().get(table)):
-        return _recorded(record)
+        # JSON has lists for tuples.
+        return _recorder().validate_python(record)
     return _contract(table, folder)
 
 
@@ -208,14 +203,9 @@ def _parsed() -> dict[str, Any]:
     return known
 
 
-def _recorded(record: Mapping[str, Any]) -> Contract:
-    """A contract from its dictionary, in which tuples may have become lists."""
-    lists = {name: tuple(record[name]) for name in ("key", "reads")}
-    columns = tuple(Column(**column) for column in record["columns"])
-    checks = tuple(
-        Check(**c | {"columns": tuple(c["columns"]), "values": tuple(c["values"])}) for c in record["checks"]
-    )
-    return Contract(**{**record, **lists, "columns": columns, "checks": checks})
+@cache
+def _recorder() -> TypeAdapter[Contract]:
+    return TypeAdapter(Contract)
 
 
 def _contract(table: str, folder: Path) -> Contract:
@@ -223,9 +213,6 @@ def _contract(table: str, folder: Path) -> Contract:
     if path is None:
         raise UsageError(f"{table} has no contract; write {folder / table}.yml.")
     body, shared = _mapping(path), load_columns(folder)
-    names = body.get("columns")
-    if isinstance(names, list) and len(set(map(str, names))) < len(names):
-        raise UsageError(f"{path}: columns names a column twice; keep one.")
     try:
         written = _File.model_validate(body)
     except ValidationError as error:
@@ -269,7 +256,7 @@ def _body(column: Column | None) -> dict[str, Any]:
 
 
 def _mapping(path: Path) -> dict[str, Any]:
-    from pipelines.models.contract import read_mapping
+    from pipelines.models.strict_yaml import read_mapping
 
     return read_mapping(path)
 
@@ -339,31 +326,3 @@ def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]
             where = f"{path}: {check.severity}.rows.{check.name}"
             raise UsageError(f"{where} is not one SELECT in DuckDB's dialect; fix it.") from None
     return tuple(sorted(read - {own}))
-
-
-def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping in a file; empty where the file is. UsageError names the file and the line that is wrong."""
-    try:
-        body = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except FileNotFoundError:
-        raise UsageError(f"{path} is missing; every contract needs it.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path} line {mark.line + 1}" if mark else path
-        raise UsageError(f"{where} is not YAML as we write it: {getattr(error, 'problem', error)}.") from None
-    if body is not None and not isinstance(body, dict):
-        raise UsageError(f"{path} is not a mapping; see another contract for the form.")
-    return body or {}
-
-
-class _Loader(yaml.CSafeLoader):
-    """Refuses a key written twice, of which YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if str(key.value) in seen:
-                problem = f"the key {key.value} is written a second time"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)

@@ -93,15 +93,9 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
     if any(before.get(part) != inputs[part] for part in inputs if part != "deliveries"):
         return months
     known = {(d["source"], d["billing_period"]): d["fingerprint"] for d in before["deliveries"]}
-    return tuple(
-        sorted(
-            {
-                delivery["billing_period"]
-                for delivery in inputs["deliveries"]
-                if known.get((delivery["source"], delivery["billing_period"])) != delivery["fingerprint"]
-            }
-        )
-    )
+    found = inputs["deliveries"]
+    changed = {d["billing_period"] for d in found if known.get((d["source"], d["billing_period"])) != d["fingerprint"]}
+    return tuple(sorted(changed))
 
 
 def drop_undelivered(builder: Builder, planned: Plan) -> None:

@@ -27,8 +27,7 @@ INPUT_CODE = (
     "pipelines.ingest.billing.select",
     *run_code(READERS),
     *(records.module for records in RECORDS.values()),
-    "pipelines.models.arguments",
-    "pipelines.models.declared",
+    "pipelines.models.session",
     "pipelines.warehouse.pseudonyms",
 )
 

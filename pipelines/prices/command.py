@@ -142,7 +142,7 @@ def _usd(option: str, text: str) -> Decimal:
 
 def _print(found, form: Form) -> None:  # type: ignore[no-untyped-def]
     from pipelines.present.csv_text import print_csv
-    from pipelines.prices.tables import as_rows, frame_of, show
+    from pipelines.prices.reprice import as_rows, frame_of, show
 
     if form == "json":
         sys.stdout.write(json.dumps(as_rows(found), indent=1, default=str) + "\n")

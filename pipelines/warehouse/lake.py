@@ -48,12 +48,12 @@ class _Version:
 class Lake:
     """The tables of one warehouse. A table is addressed as `layer/name`.
 
-    Its newest version is looked up once and again when the lock is taken; readers name the version they want.
+    Its newest version is looked up once and again when the lock is taken; with a `publication` it is the one that
+    names. Readers name the version they want.
     """
 
-    def __init__(self, store: Store, cache: Path):
-        self._store = store
-        self._cache = cache
+    def __init__(self, store: Store, cache: Path, publication: Publication | None = None):
+        self._store, self._cache, self._publication = store, cache, publication
         self._tables = DeltaTables(store)
         self._records = Publications(store)
         self._newest: dict[str, _Version] = {}
@@ -62,7 +62,7 @@ class Lake:
 
     def as_published(self, publication: Publication) -> Lake:
         """The same tables as a publication shows them; what was committed since is not seen."""
-        return _PublishedLake(self._store, self._cache, publication)
+        return Lake(self._store, self._cache, publication)
 
     def files(self, table: str, period: str | None = None, version: int | None = None) -> list[Path]:
         """Local paths of a table's files, of one month or all, in the newest or a given version; by name."""
@@ -107,10 +107,6 @@ class Lake:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
         # Sorted by digest: a name begins with the fingerprint of the inputs, which may differ for equal rows.
         return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in self._now(table).of(period))
-
-    def names(self, table: str) -> dict[str | None, list[str]]:
-        """The names of a table's files by month; under None those of a table without months."""
-        return {period: [file.name for file in files] for period, files in self._now(table).months.items()}
 
     def periods(self, table: str) -> list[str]:
         """The months a table holds."""
@@ -199,11 +195,10 @@ class Lake:
 
     def _now(self, table: str) -> _Version:
         if table not in self._newest:
-            self._newest[table] = _version(*self._find(table))
+            named = self._publication.tables.get(table, {"version": -1}) if self._publication else {"version": None}
+            found = (-1, []) if named["version"] == -1 else self._tables.files(table, named["version"])
+            self._newest[table] = _version(*found)
         return self._newest[table]
-
-    def _find(self, table: str) -> tuple[int, list[DataFile]]:
-        return self._tables.files(table)
 
     def _replace(self, table: str, files: list[DataFile], schema: Any, periods: Sequence[str | None]) -> int:
         self._still_ours()
@@ -248,18 +243,6 @@ class Lake:
     @property
     def _is_remote(self) -> bool:
         return self._store.location.startswith("s3://")
-
-
-class _PublishedLake(Lake):
-    """A lake whose newest versions are those a publication names."""
-
-    def __init__(self, store: Store, cache: Path, publication: Publication):
-        super().__init__(store, cache)
-        self._publication = publication
-
-    def _find(self, table: str) -> tuple[int, list[DataFile]]:
-        named = self._publication.tables.get(table)
-        return self._tables.files(table, named["version"]) if named else (-1, [])
 
 
 def _no_lock() -> None:

@@ -10,27 +10,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from pipelines.base.aws import code_of, connect, sentence_of
-from pipelines.base.errors import SourceError, UnreachableError, UsageError
+from pipelines.base.aws import code_of, connect, error_of
+from pipelines.base.errors import SourceError, UsageError
 from pipelines.base.paths import checked_name
 from pipelines.warehouse.storage import Object, Store, fresh_file
 
 T = TypeVar("T")
 
-_DENIED = "access is denied; grant s3:ListBucket on the bucket and s3:GetObject on its objects"
+_PERMISSION = "s3:ListBucket on the bucket and s3:GetObject on its objects"
 _GONE = "the object does not exist; have it delivered again"
-_STALE = "the credentials are not accepted; renew them or check `profile`"
 _ELSEWHERE = "the bucket is in another region; check `region` and `endpoint_url`"
 _FIXES = {
     "NoSuchBucket": "there is no such bucket; check `location`",
-    "AccessDenied": _DENIED,
-    "403": _DENIED,
     "NoSuchKey": _GONE,
     "404": _GONE,
-    "InvalidAccessKeyId": _STALE,
-    "SignatureDoesNotMatch": _STALE,
-    "ExpiredToken": _STALE,
-    "InvalidToken": _STALE,
     "PermanentRedirect": _ELSEWHERE,
     "AuthorizationHeaderMalformed": _ELSEWHERE,
 }
@@ -131,29 +124,18 @@ class S3Store(Store):
 
     def read_tagged(self, key: str) -> tuple[bytes, str] | None:
         """An object's bytes and the tag they have for `write_if`; None when it is absent."""
-        from botocore.exceptions import BotoCoreError, ClientError
 
-        try:
+        def get() -> tuple[bytes, str]:
             answer = self._s3.get_object(**self._object(key))
             return answer["Body"].read(), answer["ETag"]
-        except (ClientError, BotoCoreError) as error:
-            if code_of(error) in _ABSENT:
-                return None
-            raise self._error(error, key) from error
+
+        return self._unless_absent(get, key)
 
     def delete(self, key: str) -> None:
         self._requested(lambda: self._s3.delete_object(**self._object(key)), key)
 
     def exists(self, key: str) -> bool:
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
-            self._s3.head_object(**self._object(key))
-        except (ClientError, BotoCoreError) as error:
-            if code_of(error) in _ABSENT:
-                return False
-            raise self._error(error, key) from error
-        return True
+        return self._unless_absent(lambda: self._s3.head_object(**self._object(key)), key) is not None
 
     def uri(self, key: str) -> str:
         return f"s3://{self.bucket}/{self._at(key)}"
@@ -202,19 +184,16 @@ class S3Store(Store):
         except (ClientError, BotoCoreError, Boto3Error) as error:
             raise self._error(error, key) from error
 
-    def _error(self, error: Exception, key: str) -> SourceError:
-        from botocore.exceptions import ClientError, NoCredentialsError
+    def _unless_absent(self, call: Callable[[], T], key: str) -> T | None:
+        try:
+            return self._requested(call, key)
+        except SourceError as error:
+            if code_of(error.__cause__) in _ABSENT:
+                return None
+            raise
 
-        where = self.uri(key)
-        if isinstance(error, NoCredentialsError):
-            return SourceError(f"{where}: no AWS credentials found; set up a profile or an instance role.")
-        if not isinstance(error, ClientError):
-            fix = "check the network and endpoint_url"
-            return UnreachableError(f"{where} did not answer ({sentence_of(error)}); {fix}.")
-        code = code_of(error)
-        if code in _FIXES:
-            return SourceError(f"{where}: {_FIXES[code]}.")
-        return UnreachableError(f"{where}: S3 answered {code}; try again later or check the permissions.")
+    def _error(self, error: Exception, key: str) -> SourceError:
+        return error_of(error, self.uri(key), _PERMISSION, _FIXES)
 
 
 def _was_repeated(error: Exception) -> bool:

@@ -171,7 +171,7 @@ def test_a_store_that_does_not_answer(ledger: Ledger, s3_endpoint: str) -> None:
     # Port 9 discards what it gets, where anything listens at all.
     ledger.configure('"export"', '"s3://somewhere/export"\nendpoint_url = "http://127.0.0.1:9"')
     assert re.search(
-        r"s3://somewhere/export.* did not answer .*; check the network and endpoint_url", ledger.refused(3)
+        r"s3://somewhere/export.* did not answer .*; check the network, the region and `endpoint_url`", ledger.refused(3)
     )
 
 

@@ -83,12 +83,6 @@ def test_a_view_can_be_named_anew(engine: Engine) -> None:
     assert engine.query("select value from answer").rows() == [(2,)]
 
 
-def test_columns_are_told_without_running(engine: Engine) -> None:
-    # The cast fails on the first row that is read.
-    select = "select cast(t.word as bigint) as number, t.word from (values ('no number')) as t(word)"
-    assert engine.columns(select) == ["number", "word"]
-
-
 def test_a_written_file_has_the_rows_in_order_and_nothing_lies_beside_it(engine: Engine, tmp_path: Path) -> None:
     # More rows than one partition or vector holds, and enough groups that hashing would mix them.
     numbers = tmp_path / "numbers.parquet"

@@ -10,14 +10,15 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.config.decisions import Decisions
 from pipelines.config.policy import Policy
+from pipelines.config.terms import Terms
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.billing.columns import CUR, LISTS, ColumnList
 from pipelines.ingest.inventory.commitments import SCHEMA as COMMITMENT_SCHEMA
 from pipelines.ingest.inventory.registrations import SCHEMAS as PROOF_SCHEMAS
 from pipelines.ingest.inventory.reservations import SCHEMA as RESERVATION_SCHEMA
 from pipelines.ingest.runs.records import SCHEMAS
-from pipelines.models.arguments import ARGUMENTS, DELIVERIES, argument_select, delivery_select
 from pipelines.models.catalog import (
     BILLS,
     COMMITMENTS,
@@ -29,6 +30,14 @@ from pipelines.models.catalog import (
     load_catalog,
 )
 from pipelines.models.contract import load_contract
+from pipelines.models.session import (
+    CONFIGURED,
+    DELIVERIES,
+    THIS_MONTH,
+    configured_select,
+    delivery_select,
+    month_select,
+)
 
 TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
 OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
@@ -120,8 +129,10 @@ class Lab:
             self._engine.view_sql(name, f"select {typed} where 1 = 0")
         elif name == DELIVERIES:
             self._engine.view_sql(name, delivery_select([]))
-        elif name in ARGUMENTS:
-            self._engine.view_sql(name, argument_select(name, month, self._policy))
+        elif name == THIS_MONTH:
+            self._engine.view_sql(name, month_select(month))
+        elif name in CONFIGURED:
+            self._engine.view_sql(name, configured_select(name, self._policy, Decisions(), Terms()))
         elif name in (*RAW_TABLES, RESERVATIONS, COMMITMENTS, *PROOF_TABLES):
             self._engine.view(name, [self._made[name, None]])
         else:

@@ -122,7 +122,7 @@ def test_the_cache_lies_where_the_user_has_caches(home: Path, monkeypatch: pytes
 def test_a_contract_is_kept_whole(home: Path) -> None:
     for table in contracts.contract_paths():
         parsed = contracts._contract(table, resources.EXPECTATIONS)
-        assert contracts._recorded(json.loads(json.dumps(asdict(parsed)))) == parsed
+        assert contracts._recorder().validate_python(json.loads(json.dumps(asdict(parsed)))) == parsed
 
 
 def test_bounds_that_are_days_are_kept(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 from support.bills import instance_hour, write_config, write_export
 from support.ledgers import publish_tables_with
 
+from pipelines.config.decisions import Decisions
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings, load_settings
-from pipelines.models.arguments import argument_select
+from pipelines.config.terms import Terms
 from pipelines.models.build import Builder
 from pipelines.models.catalog import load_catalog
+from pipelines.models.session import configured_select
 from pipelines.models.warnings import warnings
 
 MONTH = "2026-07"
@@ -34,9 +36,11 @@ def made_at(builder: Builder) -> dict[str, tuple[str, ...]]:
 
 def test_an_argument_is_one_row_of_text_that_says_all() -> None:
     policy = Policy(as_of=datetime(2026, 7, 14, 12, 30, tzinfo=UTC))
-    assert argument_select("as_of", None, policy) == "select cast('2026-07-14 12:30:00' as timestamp) as as_of_at"
-    assert argument_select("as_of", None, Policy()) == "select cast(null as timestamp) as as_of_at"
-    assert "'gross' as savings_plan_unused" in argument_select("policy", None, Policy(savings_plan_unused="gross"))
+    created = {"decisions": Decisions(), "terms": Terms()}
+    assert "(select cast('2026-07-14 12:30:00' as timestamp)) as" in configured_select("as_of", policy, **created)
+    assert "(select cast(null as timestamp)) as" in configured_select("as_of", Policy(), **created)
+    gross = configured_select("policy", Policy(savings_plan_unused="gross"), **created)
+    assert gross.startswith("select * from (select cast('gross' as varchar), ")
 
 
 def test_a_publication_says_the_policy_it_was_made_under_and_a_new_one_makes_another(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
         ("key: [run_id]", "", "marts/mart_run.yml: key: Field required"),
         ("grain: one row per run", "", "marts/mart_run.yml: grain: Field required"),
         ("saving_ratio]\n", "saving_rate]\n", "marts/mart_run.yml: columns names saving_rate, which nothing"),
-        ("saving_ratio]\n", "run_id]\n", "marts/mart_run.yml: columns names a column twice"),
+        ("saving_ratio]\n", "run_id]\n", "marts/mart_run.yml: columns: it names a column twice"),
         ("not_negative: [effective_cost_usd]", "not_negative: [cost]", "error.not_negative names cost"),
         (
             "not_negative: [effective_cost_usd]",

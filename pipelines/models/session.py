@@ -1,0 +1,203 @@
+"""Tables that a build creates in its session: the configuration, the month it builds and the deliveries it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, date
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipelines.base.sql import quoted
+
+if TYPE_CHECKING:
+    from pipelines.config.decisions import Decisions
+    from pipelines.config.policy import Policy
+    from pipelines.config.terms import Terms
+    from pipelines.ingest.billing.delivery import Delivery
+
+# source_name, billing_period, delivery_id of every delivery that is read now, also of one without a line.
+DELIVERIES = "aws_delivery"
+
+
+class _Table(NamedTuple):
+    """The columns of a table as `name type`, and its rows: tuples, or entries of the configuration.
+
+    A column of an entry is its key of the same name, or the key in `name type = key`.
+    """
+
+    columns: str
+    rows: Callable[[Policy, Decisions, Terms], Iterable[Any]]
+
+
+def _named_terms(terms: Terms) -> list[tuple[str, Any]]:
+    return [*(("agreement", one) for one in terms.agreements), *(("credits", one) for one in terms.credits)]
+
+
+def _services(terms: Terms) -> Iterator[tuple[Any, ...]]:
+    for kind, one in _named_terms(terms):
+        # The row without a service is the rule for services that are not named.
+        yield kind, one.name, None, not one.eligible_services
+        yield from ((kind, one.name, service, True) for service in one.eligible_services)
+        yield from ((kind, one.name, service, False) for service in one.excluded_services)
+
+
+# fmt: off
+CONFIGURED = {
+    "policy": _Table(
+        "savings_plan_unused varchar, identity_tolerance_usd usd, target_passes bigint, shared_cost varchar, "
+        "assumed_eligible varchar",
+        lambda policy, decisions, terms: [
+            (policy.savings_plan_unused, policy.identity_tolerance_usd, policy.target_passes, policy.shared_cost,
+             " ".join(policy.assumed_eligible))
+        ],
+    ),
+    # Null where it is not set. Apart from the policy, because it moves daily and few tables depend on it.
+    "as_of": _Table(
+        "as_of_at timestamp",
+        lambda policy, decisions, terms: [
+            (f"{policy.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S}" if policy.as_of else None,)
+        ],
+    ),
+    "declared_baseline": _Table(
+        "baseline_name varchar = name, baseline_version bigint = version, frozen_date date = frozen_on, "
+        "baseline_sha256 varchar = sha256, workload_id varchar, baseline_instance_type varchar = gpu_instance_type, "
+        "region_id varchar, unit_measure varchar, hours_per_unit double, hours_low_per_unit double, "
+        "hours_high_per_unit double, paid_ratio double",
+        lambda policy, decisions, terms: decisions.frozen,
+    ),
+    # The price book that baselines are priced by is in dollars, and so are adjustments.
+    "declared_adjustment": _Table(
+        "baseline_name varchar, month_date date, adjustment_no bigint, billing_currency varchar, amount_usd usd, "
+        "adjustment_reason varchar, decided_date date",
+        lambda policy, decisions, terms: (
+            (one.baseline, f"{one.month}-01", number, "USD", one.amount_usd, one.reason, one.decided_on)
+            for number, one in enumerate(decisions.adjustments, start=1)
+        ),
+    ),
+    "declared_port": _Table(
+        "port_name varchar = name, workload_id varchar, started_date date = started_on, engineer_days double, "
+        "day_rate_usd usd, further_cost_usd usd, upkeep_usd_per_month usd, "
+        "planned_baseline_cost_per_run_usd usd = planned_gpu_cost_usd_per_run, planned_saving_ratio double, "
+        "runs_per_month double, horizon_months bigint, discount_ratio double, "
+        "baseline_price_fall_ratio double = gpu_price_fall_ratio, success_ratio double",
+        lambda policy, decisions, terms: decisions.ports,
+    ),
+    "declared_port_run": _Table(
+        "port_name varchar, run_id varchar, port_cost_kind varchar",
+        lambda policy, decisions, terms: (
+            (port.name, run_id, kind)
+            for port in decisions.ports for kind in ("pilot", "validation", "failed_pair")
+            for run_id in getattr(port, f"{kind}_run_ids")
+        ),
+    ),
+    # One row per threshold.
+    "declared_budget": _Table(
+        "team varchar, billing_currency varchar, first_month_date date, last_month_date date, budget_usd usd, "
+        "threshold_ratio decimal(20,6), threshold_usd decimal(38,10)",
+        lambda policy, decisions, terms: (
+            (one.team, one.currency, f"{one.first_month or '0001-01'}-01", f"{one.last_month or '9999-12'}-01",
+             one.amount_usd, part, one.amount_usd * part)
+            for one in decisions.budgets for part in one.thresholds
+        ),
+    ),
+    "declared_workload": _Table(
+        "workload_id varchar, purpose varchar, architecture varchar, custom_cuda varchar, neuron_supported varchar, "
+        "architecture_changed_date date, team_is_cuda_native varchar, runs_in_horizon bigint, region_id varchar, "
+        "need_within_days bigint",
+        lambda policy, decisions, terms: (
+            (one.workload_id, one.purpose, one.architecture, one.custom_cuda,
+             None if one.neuron_supported == "unknown" else one.neuron_supported, one.architecture_changed_on,
+             {True: "yes", False: "no", None: None}[one.team_is_cuda_native], one.runs_in_horizon, one.region_id,
+             one.need_within_days)
+            for one in decisions.workloads
+        ),
+    ),
+    "declared_offer": _Table(
+        "instance_type varchar, accelerator_family varchar, region_id varchar, purchase_option varchar, "
+        "lead_days bigint, reported_date date = reported_on, price_per_hour_usd usd, block_hours bigint",
+        lambda policy, decisions, terms: decisions.offers,
+    ),
+    "declared_maturity": _Table(
+        "settling_months bigint, stable_months bigint", lambda policy, decisions, terms: [decisions.maturity]
+    ),
+    "declared_agreement": _Table(
+        "agreement_name varchar = name, billing_currency varchar = currency, cost_basis varchar = counts, "
+        "credit_rule varchar = credits, is_marketplace_counted boolean = marketplace, "
+        "shortfall_rule varchar = shortfall",
+        lambda policy, decisions, terms: terms.agreements,
+    ),
+    "declared_agreement_period": _Table(
+        "agreement_name varchar, period_no bigint, period_started_date date, period_ended_date date, "
+        "committed_cost_usd usd",
+        lambda policy, decisions, terms: (
+            (one.name, number, period.started_on, period.ended_on, period.commitment_usd)
+            for one in terms.agreements for number, period in enumerate(one.periods, start=1)
+        ),
+    ),
+    "declared_credit_pool": _Table(
+        "pool_no bigint, pool_name varchar, billing_currency varchar, matched_text varchar, issued_usd usd, "
+        "issued_date date, expiry_date date",
+        lambda policy, decisions, terms: (
+            (number, one.name, one.currency, one.matches, one.issued_usd, one.issued_on, one.expires_on)
+            for number, one in enumerate(terms.credits, start=1)
+        ),
+    ),
+    "declared_commitment_rate": _Table(
+        "commitment_kind varchar, purchase_term varchar, payment_option varchar, region_id varchar, "
+        "usage_type_key varchar, paid_ratio double, source varchar, as_of date",
+        lambda policy, decisions, terms: (
+            (one.commitment_kind, one.purchase_term, one.payment_option, one.region, key, ratio, one.source, one.as_of)
+            for one in terms.rates for key, ratio in one.paid_ratio.items()
+        ),
+    ),
+    # A row without a payer stands for all of them.
+    "declared_term_payer": _Table(
+        "term_kind varchar, term_name varchar, payer_account_id varchar",
+        lambda policy, decisions, terms: (
+            (kind, one.name, payer) for kind, one in _named_terms(terms) for payer in one.payer_account_ids or (None,)
+        ),
+    ),
+    "declared_term_service": _Table(
+        "term_kind varchar, term_name varchar, service varchar, is_eligible boolean",
+        lambda policy, decisions, terms: _services(terms),
+    ),
+}
+# fmt: on
+# billing_period, started_at, ended_at of the month being built.
+THIS_MONTH = "this_month"
+CREATED = frozenset({THIS_MONTH, DELIVERIES, *CONFIGURED})
+
+
+def configured_select(name: str, policy: Policy, decisions: Decisions, terms: Terms) -> str:
+    """The SELECT of one of CONFIGURED; part of the fingerprint of the tables made from it."""
+    table = CONFIGURED[name]
+    return _select(table.columns, table.rows(policy, decisions, terms))
+
+
+def month_select(period: str | None) -> str:
+    """The SELECT of THIS_MONTH (YYYY-MM)."""
+    if period is None:
+        raise ValueError(f"a model that reads {THIS_MONTH} must be replaced by month")
+    first = date.fromisoformat(f"{period}-01")
+    after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
+    return _select("billing_period varchar, started_at timestamp, ended_at timestamp", [(period, first, after)])
+
+
+def delivery_select(deliveries: Sequence[Delivery]) -> str:
+    """The SELECT of DELIVERIES."""
+    rows = [(one.source, one.billing_period, one.delivery_id) for one in deliveries]
+    return _select("source_name varchar, billing_period varchar, delivery_id varchar", rows)
+
+
+def _select(columns: str, rows: Iterable[Any]) -> str:
+    described = [column.partition(" = ")[::2] for column in columns.split(", ")]
+    typed = [(*column.split(), key or column.split()[0]) for column, key in described]
+    kinds = ["decimal(20, 10)" if kind == "usd" else kind for _, kind, _ in typed]
+
+    def one(row: Any) -> str:
+        values = row if isinstance(row, tuple | list) else [attrgetter(key)(row) for _, _, key in typed]
+        literals = ("null" if value is None else quoted(str(value)) for value in values)
+        return f"select {', '.join(f'cast({v} as {kind})' for v, kind in zip(literals, kinds, strict=True))}"
+
+    made = " union all ".join(map(one, rows)) or f"{one([None] * len(kinds))} where 1 = 0"
+    return f"select * from ({made}) as created ({', '.join(name for name, _, _ in typed)})"
