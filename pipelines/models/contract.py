@@ -196,7 +196,8 @@ def load_columns(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Column]:
 def _parsed() -> dict[str, Any]:
     """Our contracts as JSON has them, by table, parsed once for each state of their files; without those that fail."""
     libraries = version("pyyaml"), version("sqlglot")
-    parts = (digest_of(resources.EXPECTATIONS, "*.yml"), code_digest(__name__), libraries)
+    files = digest_of(resources.EXPECTATIONS, "*.yml"), digest_of(resources.REFERENCE, "*.csv")
+    parts = (files, code_digest(__name__), libraries)
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     if (known := kept("contracts", key)) is None:
         known = {}

@@ -287,12 +287,30 @@ def frame(mart: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(exact, schema=schema, orient="row")
 
 
-def open_views(engine: Engine, folder: Path, marts: Marts) -> None:
-    """The marts as views of the engine, their files in `folder`."""
+# Made of the marts of a test as a build makes them, where the test has what they read.
+SUMMED = (
+    "mart_cost_summary_monthly",
+    "detail_workload_cost",
+    "detail_run_summary",
+    "detail_billing_month",
+    "detail_unattributed_resource",
+    "detail_commitment_summary_monthly",
+)
+
+
+def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
+    """The marts as views of the engine, their files in `folder`; and the tables that sum them."""
     for mart, rows in marts.items():
         file = folder / f"{mart}.parquet"
         frame(mart, rows).write_parquet(file)
         engine.view(mart, [file])
+    catalog = load_catalog()
+    engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
+    for model in (catalog[name] for name in SUMMED):
+        if {"ref_bucket", *marts} >= set(model.inputs):
+            columns = load_contract(model.key).columns
+            typed = ", ".join(f"cast({column.name} as {column.type}) as {column.name}" for column in columns)
+            engine.view_sql(model.name, f"select {typed} from ({model.text})")
 
 
 def rendered(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:

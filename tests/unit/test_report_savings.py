@@ -39,6 +39,12 @@ def saved(**other: Any) -> dict[str, Any]:
         "avoided_high_cost_usd": Decimal(420),
         "displaced_commitment_cost_usd": Decimal(60),
         "cash_avoided_cost_usd": Decimal(300),
+        "month_workload_count": 1,
+        "month_adjustment_count": 0,
+        "month_avoided_cost_usd": Decimal(360),
+        "month_avoided_low_cost_usd": Decimal(300),
+        "month_avoided_high_cost_usd": Decimal(420),
+        "month_cash_avoided_cost_usd": Decimal(300),
     } | other
 
 
@@ -78,9 +84,8 @@ def example() -> Marts:
         "detail_savings_adjustment": [],
         "mart_cost_decomposition": [],
         "detail_comparison_near_miss": [],
-        "mart_run_waste": [],
         "mart_restatement": [],
-        "detail_commitment_use_hourly": [],
+        "detail_commitment_summary_monthly": [],
     }
 
 
