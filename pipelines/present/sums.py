@@ -39,6 +39,15 @@ _RUNS = """
     group by billing_currency
     order by currency nulls last
 """
+_SAVINGS = """
+    select billing_currency as currency, count(*) as workload_count, sum(avoided_cost_usd) as avoided_usd,
+        sum(cash_avoided_cost_usd) as cash_usd, sum(avoided_low_cost_usd) as low_usd,
+        sum(avoided_high_cost_usd) as high_usd, sum(adjustment_count) as adjustment_count
+    from mart_savings_monthly
+    where {where}
+    group by billing_currency
+    order by currency
+"""
 _NOT_DRAWN = f"""
     select *, case when all_usd > 0 then ratio(other_usd + earlier_usd, all_usd) end as share_ratio
     from (
@@ -59,4 +68,5 @@ SUMS = {
     "use_coverage_by_hour": _HOUR.replace("{mart}", "detail_commitment_use_hourly"),
     "kind_coverage_by_hour": _HOUR.replace("{mart}", "detail_commitment_coverage_hourly"),
     "runs_by_currency": _RUNS,
+    "savings_by_currency": _SAVINGS,
 }

@@ -100,32 +100,20 @@ stranded as (
     select *, piece_usd(least(unused_cost_usd, all_displaced_usd), displaced_so_far_usd - displaced_usd,
         displaced_so_far_usd, all_displaced_usd) as displaced_commitment_cost_usd
     from lined
-),
-
-saved as (
-    select *,
-        baseline_cost_usd - actual_cost_usd + adjustment_usd as avoided_cost_usd,
-        baseline_low_cost_usd - actual_cost_usd + adjustment_usd as avoided_low_cost_usd,
-        baseline_high_cost_usd - actual_cost_usd + adjustment_usd as avoided_high_cost_usd,
-        baseline_cost_usd - actual_cost_usd + adjustment_usd - displaced_commitment_cost_usd as cash_avoided_cost_usd
-    from stranded
 )
 
 select
-    saved.workload_id, month_date, billing_currency, baseline_name, baseline_version, frozen.baseline_sha256,
+    stranded.workload_id, month_date, billing_currency, baseline_name, baseline_version, frozen.baseline_sha256,
     run_count, unit_count, adjustment_count, ratio(baseline_cost_usd, unit_count) as baseline_unit_cost_usd,
     ratio(actual_cost_usd, unit_count) as actual_unit_cost_usd, baseline_cost_usd, actual_cost_usd, adjustment_usd,
-    avoided_cost_usd, avoided_low_cost_usd, avoided_high_cost_usd, displaced_commitment_cost_usd, cash_avoided_cost_usd,
+    baseline_cost_usd - actual_cost_usd + adjustment_usd as avoided_cost_usd,
+    baseline_low_cost_usd - actual_cost_usd + adjustment_usd as avoided_low_cost_usd,
+    baseline_high_cost_usd - actual_cost_usd + adjustment_usd as avoided_high_cost_usd,
+    displaced_commitment_cost_usd,
+    baseline_cost_usd - actual_cost_usd + adjustment_usd - displaced_commitment_cost_usd as cash_avoided_cost_usd,
     restated_cost_usd,
     case when baseline_cost_usd is null
         then 'the price book has no price of the baseline for every run, or the bill is not in USD' end
-        as missing_evidence,
-    count(*) over month as month_workload_count,
-    sum(adjustment_count) over month as month_adjustment_count,
-    sum(avoided_cost_usd) over month as month_avoided_cost_usd,
-    sum(avoided_low_cost_usd) over month as month_avoided_low_cost_usd,
-    sum(avoided_high_cost_usd) over month as month_avoided_high_cost_usd,
-    sum(cash_avoided_cost_usd) over month as month_cash_avoided_cost_usd
-from saved
+        as missing_evidence
+from stranded
 left join declared_baseline as frozen using (baseline_name, baseline_version)
-window month as (partition by month_date, billing_currency)

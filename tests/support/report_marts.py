@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract

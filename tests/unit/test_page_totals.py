@@ -88,7 +88,10 @@ def test_runs_are_counted_over_currencies_and_their_money_is_not_added() -> None
 
 
 def test_waste_is_summed_by_cause() -> None:
-    """The failed run lost 10 of work and 40 more, the one on trn1 compiled for 6; of 210 that is 0.047619, 0.190476 and 0.028571."""
+    """The failed run lost 10 of work and 40 more, the one on trn1 compiled for 6: of 210 in all.
+
+    10 / 210 = 0.047619, 40 / 210 = 0.190476, 6 / 210 = 0.028571.
+    """
     with made("detail_run_summary", "mart_run_cost", RUNS, ROWS) as engine:
         rows = engine.query(
             "select dimension_value, run_count, wasted_cost_usd, wasted_ratio from made "
@@ -128,7 +131,7 @@ def test_a_month_has_the_worst_status_of_its_payers(statuses: tuple[str, str], e
 
 
 def test_resources_without_a_run_stand_next_to_all_that_lack_the_same() -> None:
-    """i-1 over two days: 10 + 20 = 30; i-1 and i-2 lack a run event: 30 + 5 = 35. In August i-1 alone: 7; over all 37 and 42."""
+    """i-1 over two days: 10 + 20 = 30; i-1 and i-2 lack a run event: 30 + 5 = 35. In August i-1 alone cost 7."""
     columns = (
         f"usage_date:date billing_currency: account_id: region_id: resource_id: instance_type: "
         f"accelerator_family: tagged_run_id: "

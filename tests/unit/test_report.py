@@ -16,7 +16,6 @@ from support.report_marts import FACTS, Marts, charge, example, part, rendered, 
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.catalog import load_catalog
 from pipelines.present.render import ReportFacts, render_report
 
 Render = Callable[..., str]
