@@ -304,9 +304,11 @@ def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
         frame(mart, rows).write_parquet(file)
         engine.view(mart, [file])
     catalog = load_catalog()
+    if "mart_run_cost" in marts:
+        engine.view_sql("fct_run", "select *, cast(null as varchar) as target_metric from mart_run_cost")
     engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
     for model in (catalog[name] for name in SUMMED):
-        if {"ref_bucket", *marts} >= set(model.inputs):
+        if {"ref_bucket", *(["fct_run"] if "mart_run_cost" in marts else []), *marts} >= set(model.inputs):
             columns = load_contract(model.key).columns
             typed = ", ".join(f"cast({column.name} as {column.type}) as {column.name}" for column in columns)
             engine.view_sql(model.name, f"select {typed} from ({model.text})")

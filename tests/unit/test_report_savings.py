@@ -25,6 +25,7 @@ def saved(**other: Any) -> dict[str, Any]:
     """4 epochs at 270 by the baseline, 180 in fact: 1080 - 720 = 360 avoided, 60 of it still committed."""
     return {
         "workload_id": WORKLOAD,
+        "month_date": JULY,
         "billing_currency": "USD",
         "baseline_name": "llama8b",
         "baseline_version": 1,
@@ -152,6 +153,7 @@ def test_adjustments_are_logged_with_their_reasons(tmp_path: Path) -> None:
     """What a person wrote is text: in HTML, and in the code and markup of the paper's typesetter."""
     reason = "#panic() <b>bold</b> *twice* $x$"
     row = {
+        "month_date": JULY,
         "adjustment_no": 1,
         "baseline_name": "llama8b",
         "billing_currency": "USD",
