@@ -48,7 +48,7 @@ def mistake(reader: Reader, sentence: str, code: int, request: Request) -> str:
 
 def _page(name: str, links: Links, **context: Any) -> str:
     template = _templates().get_template(f"{name}.html.j2")
-    page = template.render(name=name, menu=PAGES, links=links, command=command, bucket_meanings=BUCKETS, **context)
+    page = template.render(name=name, menu=PAGES, links=links, command=command, **context)
     return minuses(page).strip()
 
 
@@ -97,11 +97,9 @@ def _commitments(volume: Volume, request: Request) -> Context:
 
 def _ledger(volume: Volume, request: Request) -> Context:
     month, months = _month(volume, request, "mart_cost_ledger_daily")
-    known = volume.page("ledger_known")
-    buckets = [row["bucket"] for row in known["buckets"]]
-    bucket = parameters.choice(request, "bucket", buckets)
+    bucket = parameters.choice(request, "bucket", BUCKETS)
     context = volume.page("ledger", {"month": month, "bucket": bucket})
-    return {**context, "month": month, "months": months, "bucket": bucket, "buckets": buckets}
+    return {**context, "month": month, "months": months, "bucket": bucket}
 
 
 def _bill(volume: Volume, request: Request) -> Context:

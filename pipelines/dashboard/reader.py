@@ -16,7 +16,7 @@ from pipelines.base import resources
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.render import Row, answers
+from pipelines.present.render import Row, answers, queries_of
 from pipelines.warehouse.publication import Publication
 
 APP = resources.DASHBOARDS / "app"
@@ -58,7 +58,7 @@ class Volume:
         `parts` stand for the names in braces: they are pieces of SQL of ours, never what a reader typed.
         """
         path = APP / f"{name}.yml"
-        queries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        queries = queries_of(yaml.safe_load(path.read_text(encoding="utf-8")))
         for part, sql in parts.items():
             queries = {key: text.replace(f"{{{part}}}", sql) for key, text in queries.items()}
         with self.turn:

@@ -12,8 +12,7 @@ from pipelines.engine import Engine
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
 from pipelines.present.page import report_page
-from pipelines.present.pdf import pdf_of_page
-from pipelines.present.render import facts_of, sheets_of
+from pipelines.present.pdf import paper
 from pipelines.warehouse.publication import Publication
 
 REPORTS = "reports"
@@ -36,7 +35,7 @@ def report_members(engine: Engine, published: Publication, month: str | None) ->
     for kind in known_reports():
         page = report_page(engine, published, kind, month)
         members[f"{REPORTS}/{kind}.html"] = page.encode()
-        members[f"{REPORTS}/{kind}.pdf"] = _paper(published, kind, month, page)
+        members[f"{REPORTS}/{kind}.pdf"] = paper(page, kind, published, month)
     return members
 
 
@@ -55,7 +54,7 @@ def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterato
         page = report_page(engine, published, kind, month)
         if unmeasured(page) != unmeasured(packed):
             yield Difference(f"{member}.html", "", *_first_other(packed, page))
-        if _paper(published, kind, month, packed) != pack.read(f"{member}.pdf"):
+        if paper(packed, kind, published, month) != pack.read(f"{member}.pdf"):
             yield Difference(f"{member}.pdf", "", "", "another paper", "that of the page and the rebuilt tables")
 
 
@@ -64,10 +63,6 @@ def unmeasured(page: str) -> str:
     return _CHART.sub(
         lambda chart: _TAG.sub(lambda tag: _ID.sub(r"\1-", _MEASURE.sub(r"\1\2", tag[0])), chart[0]), page
     )
-
-
-def _paper(published: Publication, kind: str, month: str | None, page: str) -> bytes:
-    return b"".join(pdf_of_page(page, sheets_of(kind), facts_of(published, month)))
 
 
 def _first_other(packed: str, page: str) -> tuple[str, str, str]:

@@ -9,6 +9,7 @@ are as typed, and the key unique and never null, is checked for every table and 
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import string
 from collections.abc import Iterable, Iterator, Mapping
@@ -82,6 +83,16 @@ def _select(query: str) -> str:
     return query.strip().rstrip(";")
 
 
+def _reviewed(sets: Any) -> Any:
+    """The values of each column; for the name of a list of sql/reference, its column of that name."""
+    if isinstance(sets, dict):
+        for column, values in sets.items():
+            if isinstance(values, str) and (path := resources.REFERENCE / f"{values}.csv").is_file():
+                with path.open(encoding="utf-8", newline="") as file:
+                    sets[column] = [row[column] for row in csv.DictReader(file)]
+    return sets
+
+
 def _bounds(bounds: tuple[Any, Any]) -> tuple[Any, Any]:
     if bounds == (None, None):
         raise ValueError("write [lowest, highest], null for one open side")
@@ -118,7 +129,7 @@ class _Section(_Strict):
 
     not_null: list[str] = []
     not_negative: list[str] = []
-    in_set: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    in_set: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], BeforeValidator(_reviewed)] = {}
     between: dict[str, Annotated[tuple[Any, Any], Field(strict=False), AfterValidator(_bounds)]] = {}
     rows: dict[
         Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")],
@@ -191,7 +202,8 @@ def load_columns(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Column]:
 def _parsed() -> dict[str, Any]:
     """Our contracts as JSON has them, by table, parsed once for each state of their files; without those that fail."""
     libraries = version("pyyaml"), version("sqlglot")
-    parts = (digest_of(resources.EXPECTATIONS, "*.yml"), code_digest(__name__), libraries)
+    files = digest_of(resources.EXPECTATIONS, "*.yml"), digest_of(resources.REFERENCE, "*.csv")
+    parts = (files, code_digest(__name__), libraries)
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     if (known := kept("contracts", key)) is None:
         known = {}

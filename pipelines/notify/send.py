@@ -121,13 +121,12 @@ class _Sender:
 
     def _page(self, kind: str, month: str) -> bytes:
         # Few messages have an attachment, and the libraries for charts are slow to import.
-        from pipelines.present.pdf import render_pdf
-        from pipelines.present.render import facts_of
+        from pipelines.present.page import report_page
+        from pipelines.present.pdf import paper
 
         published = published_of(self._warehouse) if self._published is None else self._published
         with open_marts(self._warehouse, published) as marts:
-            (page,) = render_pdf(kind, marts.query, facts_of(published, month))
-            return page
+            return paper(report_page(marts, published, kind, month), kind, published, month)
 
 
 class Record:

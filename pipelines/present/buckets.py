@@ -1,13 +1,18 @@
-"""The buckets of the ledger, each with its meaning in one line."""
+"""The buckets of the ledger in their order, as sql/reference/ref_bucket.csv names them."""
 
 from __future__ import annotations
 
-BUCKETS = {
-    "run": "joined to a recorded run: its instances, storage and network",
-    "idle": "instances of recorded runs, billed while no run used them",
-    "unattributed": "accelerators that no recorded run used",
-    "capacity_unused": "reserved capacity and Capacity Blocks without instances",
-    "commitment_unused": "unused part of Savings Plans and reserved instances; billed: their whole fees",
-    "shared": "storage, network and platform services that serve many runs",
-    "other": "everything else on the bill",
-}
+import csv
+
+from pipelines.base import resources
+
+with (resources.REFERENCE / "ref_bucket.csv").open(encoding="utf-8", newline="") as file:
+    _ROWS = sorted(csv.DictReader(file), key=lambda row: int(row["sort_order"]))
+
+# Each bucket's meaning in one line.
+BUCKETS = {row["bucket"]: row["meaning"] for row in _ROWS}
+LABELS = {row["bucket"]: row["label"] for row in _ROWS}
+# Paid for and used by no run.
+UNUSED = tuple(row["bucket"] for row in _ROWS if row["bucket_group"] == "unused")
+# What accelerators and commitments cost: runs, and what no run used.
+TRAINING = tuple(row["bucket"] for row in _ROWS if row["bucket_group"] != "other")

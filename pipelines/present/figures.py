@@ -10,11 +10,8 @@ from pipelines.present.formats import cents, hyphen
 def show_key_figures(engine: Engine, console: Console) -> None:
     """Print three key figures with their basis, in each currency of the bills."""
     totals = engine.query(
-        "select billing_currency as currency, "
-        "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
-        "coalesce(sum(effective_cost_usd) filter (where bucket in "
-        "('idle', 'unattributed', 'capacity_unused', 'commitment_unused')), 0) as unused "
-        "from mart_cost_ledger_daily group by 1 order by 1"
+        "select billing_currency as currency, dimension_value as name, running_effective_cost_usd as cost_usd "
+        "from mart_cost_summary_monthly where is_newest_month and dimension = 'bucket_group' order by 1, 2"
     ).rows(named=True)
     pair = engine.query(
         "select workload_id, billing_currency, saving_ratio, baseline_run_count, candidate_run_count, verdict "
@@ -23,9 +20,11 @@ def show_key_figures(engine: Engine, console: Console) -> None:
     ).rows(named=True)
     console.say("")
     for total in totals:
-        run, unused = (hyphen(cents(total[name], total["currency"])) for name in ("run", "unused"))
-        console.say(f"Training runs cost      {run:>13}   effective, all delivered months")
-        console.say(f"Paid for and not used   {unused:>13}   effective: idle, unattributed, unused capacity")
+        amount = hyphen(cents(total["cost_usd"], total["currency"]))
+        if total["name"] == "run":
+            console.say(f"Training runs cost      {amount:>13}   effective, all delivered months")
+        elif total["name"] == "unused":
+            console.say(f"Paid for and not used   {amount:>13}   effective: idle, unattributed, unused capacity")
     for row in pair:
         cheaper = "cheaper" if row["saving_ratio"] > 0 else "more expensive"
         model = row["workload_id"].split(" / ")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -212,6 +212,26 @@ def waterfall(
     return [*steps, {"name": name, "from_usd": 0, "to_usd": end, "kind": "trainium", "label": unit_usd(end, currency)}]
 
 
+def minutes(seconds: Number | None) -> str:
+    """Seconds as minutes: one decimal below a hundred."""
+    return UNKNOWN if seconds is None else hours(Decimal(str(seconds)) / 60)
+
+
+def hours_long(seconds: Number | None) -> str:
+    """Seconds as hours, to four significant figures."""
+    return UNKNOWN if seconds is None else figure(Decimal(str(seconds)) / 3600)
+
+
+def gib(size: Number | None) -> str:
+    """Bytes as GiB, to four significant figures."""
+    return UNKNOWN if size is None else figure(Decimal(size) / 2**30)
+
+
+def where(rows: Iterable[Mapping[str, Any]], **values: Any) -> list[Mapping[str, Any]]:
+    """The rows that have all these values."""
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+
 def formats() -> dict[str, Callable[..., Any]]:
     """The filters of a template. Money is never written without its currency."""
     shared = (
@@ -229,5 +249,9 @@ def formats() -> dict[str, Callable[..., Any]]:
         span,
         plural,
         listing,
+        minutes,
+        hours_long,
+        gib,
+        where,
     )
     return {function.__name__: function for function in (usd, cents, unit_usd, *shared)}

@@ -6,18 +6,13 @@ Typst receives text and never markup, so any name of a run is printed as it is.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.base import resources
-from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
-from pipelines.config.settings import Settings
-from pipelines.models.marts import open_marts
-from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.blocks import blocks_of
-from pipelines.present.page import put, report_filled
-from pipelines.present.render import Query, ReportFacts, facts_of, render_report, sheets_of
+from pipelines.present.render import ReportFacts, facts_of, sheets_of
+from pipelines.warehouse.publication import Publication
 
 TEMPLATE = "page.typ"
 # Relative type sizes; the smallest is still readable.
@@ -27,28 +22,12 @@ FONTS = ("Libertinus Serif", "DejaVu Sans Mono")
 Form = Literal["pdf", "png"]
 
 
-def write_pdf(
-    settings: Settings,
-    out: Path,
-    console: Console,
-    as_of: str | None = None,
-    kind: str = "training_cost",
-    month: str | None = None,
-) -> None:
-    """Write a report of the current publication, or of the one that was on a date, to `out`."""
-    warehouse = Warehouse(settings)
-    published = published_of(warehouse, as_of)
-    with open_marts(warehouse, published) as engine:
-        page = report_filled(published, lambda: b"".join(render_pdf(kind, engine.query, facts_of(published, month))))
-    put(page, out, published, console, "--pdf")
+def paper(page: str, kind: str, published: Publication, month: str | None) -> bytes:
+    """The PDF of a report's page; the same bytes for the same page and publication.
 
-
-def render_pdf(report: str, query: Query, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
-    """The report as one PDF, or as a picture a page (form "png"); the same bytes for the same marts and facts.
-
-    Raises UsageError where typst or its fonts are missing, and as `render_report` does.
+    Raises UsageError where typst or its fonts are missing.
     """
-    return pdf_of_page(render_report(report, query, facts), sheets_of(report), facts, form)
+    return b"".join(pdf_of_page(page, sheets_of(kind), facts_of(published, month)))
 
 
 def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:

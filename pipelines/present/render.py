@@ -23,9 +23,10 @@ from pipelines.base.resources import known_reports
 from pipelines.models.catalog import tables_in
 from pipelines.models.expressions import expand_calls
 from pipelines.present import charts
-from pipelines.present.buckets import BUCKETS
+from pipelines.present.buckets import BUCKETS, LABELS, TRAINING, UNUSED
 from pipelines.present.expectations import validated
 from pipelines.present.formats import formats, minuses
+from pipelines.present.sums import SUMS
 from pipelines.warehouse.publication import Publication
 
 Query = Callable[[str], pl.DataFrame]
@@ -100,8 +101,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             title=report_rows.title,
             facts=facts,
             missing=report_rows.missing,
-            currencies=[row["currency"] for row in report_rows.rows.get("totals", [])],
-            bucket_meanings=BUCKETS,
+            currencies=list(dict.fromkeys(row["currency"] for row in report_rows.rows.get("totals", []))),
             warnings=failed_checks(facts.checks, "warn"),
             errors=failed_checks(facts.checks, "error"),
             validated_by_suite=validated,
@@ -119,8 +119,16 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
 def answered(report: str, query: Query, month: date | None = None) -> Answered:
     """The rows of a report from the marts; about `month`, if it is monthly. Raises as `render_report` does."""
     plan = _plan(report)
-    queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in plan["queries"].items()}
+    queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in queries_of(plan["queries"]).items()}
     return Answered(plan["title"], *answers(_plan_file(report), queries, query))
+
+
+def queries_of(written: Mapping[str, Any]) -> dict[str, str]:
+    """The SELECT of each query of a report: as written, or the sum of sums.py that it names, of its own rows."""
+    return {
+        name: query if isinstance(query, str) else SUMS[query["sum"]].replace("{where}", query.get("where", "true"))
+        for name, query in written.items()
+    }
 
 
 def sheets_of(report: str) -> int | None:
@@ -149,6 +157,12 @@ def templates(report: str) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(formats())
+    environment.globals |= {
+        "bucket_names": LABELS,
+        "bucket_meanings": BUCKETS,
+        "unused_buckets": UNUSED,
+        "drawn_buckets": {bucket: LABELS[bucket] for bucket in TRAINING},
+    }
     return environment
 
 

@@ -40,11 +40,7 @@ def report(
         raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
     settings, console = settings_of(config), Console()
     page = out or Path("report.html" if kind == "training_cost" else f"{kind}.html")
-    write_report(settings, page, console, as_of, kind, month)
-    if pdf:
-        from pipelines.present.pdf import write_pdf
-
-        write_pdf(settings, pdf, console, as_of, kind, month)
+    write_report(settings, page, console, as_of, kind, month, pdf)
     if pack:
         from pipelines.evidence.pack import write_pack
 
@@ -58,8 +54,9 @@ def write_report(
     as_of: str | None = None,
     kind: str = "training_cost",
     month: str | None = None,
+    pdf: Path | None = None,
 ) -> None:
-    """Render a report of the current publication, or of the one current on a date, to `out`."""
+    """Write a report of the current publication, or of the one current on a date, to `out`, and as a PDF to `pdf`."""
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.page import put, report_page
@@ -69,3 +66,7 @@ def write_report(
     with open_marts(warehouse, published) as engine:
         page = report_page(engine, published, kind, month)
     put(page.encode(), out, published, console, "--out")
+    if pdf:
+        from pipelines.present.pdf import paper
+
+        put(paper(page, kind, published, month), pdf, published, console, "--pdf")

@@ -16,18 +16,26 @@ with payer as (
         end as status
     from mart_invoice_reconciliation_monthly
     group by billing_month, payer_account_id, currency
+),
+
+owed as (
+    select *,
+        -- Up to a cent is rounding.
+        case when timing_usd > 0.01 then timing_usd when timing_usd is not null then 0 end as unallocated_fee_usd
+    from payer
 )
 
 select
     billing_month, payer_account_id, currency, invoice_count, billed_cost_usd, ledger_cost_usd, difference_usd,
     newest_usage_at, status,
-    -- Up to a cent is rounding.
-    case when timing_usd > 0.01 then timing_usd when timing_usd is not null then 0 end as unallocated_fee_usd,
+    unallocated_fee_usd,
+    sum(unallocated_fee_usd) over (partition by billing_month, currency) as month_unallocated_fee_usd,
+    sum(unallocated_fee_usd) over (partition by currency) as all_unallocated_fee_usd,
     case
         when count(*) filter (where status = 'unreconciled') over month > 0 then 'unreconciled'
         when count(*) filter (where status = 'open') over month > 0 then 'open'
         else 'reconciled'
     end as month_status,
     max(newest_usage_at) over month as month_newest_usage_at
-from payer
+from owed
 window month as (partition by billing_month)

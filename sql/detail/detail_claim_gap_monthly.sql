@@ -112,6 +112,9 @@ gap as (
 )
 
 select gap.billing_period, gap.gap_kind, gap.resource_id, gap.run_id, gap.instance_type, gap.accelerator_family, gap.billing_currency,
-    run.team, run.owner, gap.gap_hours, gap.cost_at_stake_usd
+    run.team, run.owner, gap.gap_hours, gap.cost_at_stake_usd,
+    count(*) over kind as kind_gap_count, sum(cast(gap.gap_hours as decimal(38, 10))) over kind as kind_gap_hours,
+    sum(gap.cost_at_stake_usd) over kind as kind_cost_at_stake_usd
 from gap
 left join dim_run as run on run.run_id = gap.run_id
+window kind as (partition by gap.billing_period, gap.gap_kind, gap.billing_currency)

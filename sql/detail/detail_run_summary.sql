@@ -30,6 +30,22 @@ with counted as (
     from mart_run_cost
     where billing_currency is not null
     group by grouping sets ((billing_currency), (billing_currency, accelerator_family), (billing_currency, status))
+),
+
+cause as (
+    select
+        billing_currency, effective_cost_usd, lost_work_cost_usd, failed_run_cost_usd, restart_cost_usd, compile_cost_usd,
+        replay_cost_usd, idle_hold_cost_usd, cause
+    from mart_run_cost
+    cross join (values ('lost_work'), ('failed_run'), ('restart'), ('compile'), ('replay'), ('idle_hold')) as known(cause)
+    where is_billed
+),
+
+wasted as (
+    select billing_currency, cause, effective_cost_usd,
+        case cause when 'lost_work' then lost_work_cost_usd when 'failed_run' then failed_run_cost_usd when 'restart' then restart_cost_usd
+            when 'compile' then compile_cost_usd when 'replay' then replay_cost_usd else idle_hold_cost_usd end as wasted_cost_usd
+    from cause
 )
 
 select
@@ -39,3 +55,11 @@ select
     run_count, billed_run_count, unbilled_run_count, inferred_end_run_count, completed_run_count,
     effective_cost_usd, estimated_cost_usd, wasted_cost_usd, wasted_ratio
 from counted
+
+union all
+
+select
+    billing_currency, 'waste_cause', cause, count(*) filter (where wasted_cost_usd <> 0), null, null, null, null, null, null,
+    sum(wasted_cost_usd), ratio(sum(wasted_cost_usd), sum(effective_cost_usd))
+from wasted
+group by billing_currency, cause

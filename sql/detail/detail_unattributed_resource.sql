@@ -1,7 +1,12 @@
--- One row per resource and billing currency whose accelerator spend no run explains, over all delivered months.
-with resource as (
+-- One row per resource, billing currency and month of use whose accelerator spend no run explains; and per resource over all months.
+with day as (
+    select date_trunc('month', usage_date) as usage_month, *
+    from mart_unattributed_cost_daily
+),
+
+resource as (
     select
-        billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family,
+        usage_month, billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family,
         max(tagged_run_id) as tagged_run_id,
         max(tagged_owner) as tagged_owner,
         max(tagged_team) as tagged_team,
@@ -13,15 +18,19 @@ with resource as (
         known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
-    from mart_unattributed_cost_daily
-    group by billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family
+    from day
+    group by grouping sets (
+        (billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family),
+        (usage_month, billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family)
+    )
 )
 
 select
-    billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family, tagged_run_id,
+    usage_month, billing_currency, account_id, region_id, resource_id, instance_type, accelerator_family, tagged_run_id,
     tagged_owner, tagged_team, likely_team, missing_evidence, first_date, last_date, accelerator_hours,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
-    count(*) over (partition by billing_currency, missing_evidence) as reason_resource_count,
-    sum(accelerator_hours) over (partition by billing_currency, missing_evidence) as reason_accelerator_hours,
-    sum(effective_cost_usd) over (partition by billing_currency, missing_evidence) as reason_effective_cost_usd
+    count(*) over reason as reason_resource_count,
+    sum(accelerator_hours) over reason as reason_accelerator_hours,
+    sum(effective_cost_usd) over reason as reason_effective_cost_usd
 from resource
+window reason as (partition by usage_month, billing_currency, missing_evidence)

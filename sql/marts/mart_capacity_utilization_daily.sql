@@ -63,6 +63,11 @@ select
     day.usage_date, day.reservation_id, day.reservation_kind, day.payer_account_id, day.account_id, day.region_id, day.billing_currency,
     day.instance_type, day.accelerator_family, day.held_hours, day.used_hours, day.unused_hours, day.capacity_utilization_ratio,
     day.used_cost_usd, day.unused_cost_usd, day.used_cost_usd + day.unused_cost_usd as capacity_cost_usd,
+    sum(day.held_hours) over month as month_held_hours,
+    sum(day.used_hours) over month as month_used_hours,
+    ratio(sum(day.used_hours) over month, sum(day.used_hours + day.unused_hours) over month) as month_utilization_ratio,
+    sum(day.unused_cost_usd) over month as month_unused_cost_usd,
+    sum(day.used_cost_usd + day.unused_cost_usd) over month as month_capacity_cost_usd,
     expected.run_id as expected_run_id, run.owner as likely_owner, run.team as likely_team,
     case
         when expected.held_ms > 0 then 'it used the reservation that day'
@@ -74,3 +79,4 @@ from day
 left join expected
     on expected.reservation_id = day.reservation_id and cast(expected.day_at as date) = day.usage_date and expected.rank_no = 1
 left join dim_run as run on run.run_id = expected.run_id
+window month as (partition by date_trunc('month', day.usage_date), day.reservation_id, day.reservation_kind, day.instance_type, day.billing_currency)

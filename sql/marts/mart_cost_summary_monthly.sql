@@ -3,6 +3,7 @@
 with line as (
     select
         ledger.billing_month, ledger.billing_currency, ledger.bucket, named.bucket_group, ledger.accelerator_family,
+        case when ledger.bucket = 'run' then ledger.accelerator_family else 'no run' end as run_accelerator_family,
         ledger.account_id, ledger.service, ledger.accelerator_hours, ledger.list_cost_usd, ledger.effective_cost_usd,
         ledger.billed_cost_usd
     from mart_cost_ledger_daily as ledger
@@ -16,11 +17,12 @@ summed as (
             when grouping(bucket) = 0 then 'bucket'
             when grouping(bucket_group) = 0 then 'bucket_group'
             when grouping(accelerator_family) = 0 then 'accelerator_family'
+            when grouping(run_accelerator_family) = 0 then 'run_accelerator_family'
             when grouping(account_id) = 0 then 'account'
             when grouping(service) = 0 then 'service'
             else 'total'
         end as dimension,
-        coalesce(bucket, bucket_group, accelerator_family, account_id, service, 'all') as dimension_value,
+        coalesce(bucket, bucket_group, accelerator_family, run_accelerator_family, account_id, service, 'all') as dimension_value,
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
@@ -32,6 +34,7 @@ summed as (
         (billing_month, billing_currency, bucket),
         (billing_month, billing_currency, bucket_group),
         (billing_month, billing_currency, accelerator_family),
+        (billing_month, billing_currency, run_accelerator_family),
         (billing_month, billing_currency, account_id),
         (billing_month, billing_currency, service)
     )
@@ -87,7 +90,8 @@ select
     running.running_accelerator_hours, running.running_list_cost_usd, running.running_effective_cost_usd,
     running.running_billed_cost_usd,
     case when whole.running_effective_cost_usd > 0
-        then ratio(running.running_effective_cost_usd, whole.running_effective_cost_usd) end as running_share_ratio
+        then ratio(running.running_effective_cost_usd, whole.running_effective_cost_usd) end as running_share_ratio,
+    running.billing_month = max(running.billing_month) over (partition by running.billing_currency) as is_newest_month
 from running
 join running as whole
     on whole.billing_month = running.billing_month and whole.billing_currency = running.billing_currency

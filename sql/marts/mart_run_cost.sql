@@ -57,6 +57,7 @@ select
     cost_to_target_usd, list_cost_to_target_usd, billed_cost_to_target_usd,
     cost_to_held_target_usd, list_cost_to_held_target_usd, billed_cost_to_held_target_usd,
     wasted_cost_usd, lost_work_cost_usd, replay_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd, idle_hold_cost_usd,
+    ratio(wasted_cost_usd, effective_cost_usd) as wasted_ratio,
     compile_shared_usd, effective_cost_usd + compile_shared_usd as compile_amortized_cost_usd,
     retention_cost_usd,
     spot_cost_usd, spot_unpriced_cost_usd, spot_list_cost_usd, spot_savings_usd, spot_interruption_count,

@@ -24,6 +24,8 @@ from pipelines.models.contract import load_contract
 from pipelines.models.expressions import expand_calls
 from pipelines.models.totals import added
 from pipelines.present.charts import ledger_chart
+from pipelines.present.render import queries_of
+from pipelines.present.sums import SUMS
 from pipelines.report.command import write_report
 
 MONTH = "2026-07"
@@ -116,8 +118,11 @@ def money_queries() -> Iterator[tuple[str, str]]:
             if check.kind == "rows":
                 yield f"{model.key}: {check.name}", check.query.format(batch="batch")
     for path in sorted(resources.DASHBOARDS.glob("*/report.yml")):
-        for name, sql in yaml.safe_load(path.read_text(encoding="utf-8"))["queries"].items():
-            yield f"{path.parent.name}: {name}", expand_calls(sql, path)
+        for name, sql in queries_of(yaml.safe_load(path.read_text(encoding="utf-8"))["queries"]).items():
+            yield f"{path.parent.name}: {name}", expand_calls(sql.replace("{month}", "date '2026-07-01'"), path)
+    for name, sql in SUMS.items():
+        plain = sql.replace("{where}", "true").replace("{basis}", "effective_")
+        yield f"sums: {name}", expand_calls(plain, Path(name))
 
 
 @pytest.mark.parametrize("sql", [pytest.param(sql, id=name) for name, sql in money_queries()])
@@ -133,12 +138,20 @@ def test_no_query_adds_amounts_of_different_currencies(sql: str) -> None:
         while isinstance(above, exp.Filter):
             above = above.parent
         if isinstance(above, exp.Window) and above.this.find(exp.Sum) is total:
-            parts = [named(above.args.get("partition_by") or [])]
+            parts = [named(window_of(above).args.get("partition_by") or [])]
         else:
             parts = grouped(total.find_ancestor(exp.Select))
         if not all(part & APART for part in parts):
             mixed.append(total.sql())
     assert mixed == []
+
+
+def window_of(window: exp.Window) -> exp.Window:
+    """A window as its query spells it, where it goes by a name."""
+    select = window.find_ancestor(exp.Select)
+    assert select is not None
+    known = {found.name: found for found in select.args.get("windows") or []}
+    return known.get(window.alias, window)
 
 
 def grouped(select: exp.Select | None) -> list[set[str]]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
@@ -287,12 +286,32 @@ def frame(mart: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(exact, schema=schema, orient="row")
 
 
-def open_views(engine: Engine, folder: Path, marts: Marts) -> None:
-    """The marts as views of the engine, their files in `folder`."""
+# Made of the marts of a test as a build makes them, where the test has what they read.
+SUMMED = (
+    "mart_cost_summary_monthly",
+    "detail_workload_cost",
+    "detail_run_summary",
+    "detail_billing_month",
+    "detail_unattributed_resource",
+    "detail_commitment_summary_monthly",
+)
+
+
+def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
+    """The marts as views of the engine, their files in `folder`; and the tables that sum them."""
     for mart, rows in marts.items():
         file = folder / f"{mart}.parquet"
         frame(mart, rows).write_parquet(file)
         engine.view(mart, [file])
+    catalog = load_catalog()
+    if "mart_run_cost" in marts:
+        engine.view_sql("fct_run", "select *, cast(null as varchar) as target_metric from mart_run_cost")
+    engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
+    for model in (catalog[name] for name in SUMMED):
+        if {"ref_bucket", *(["fct_run"] if "mart_run_cost" in marts else []), *marts} >= set(model.inputs):
+            columns = load_contract(model.key).columns
+            typed = ", ".join(f"cast({column.name} as {column.type}) as {column.name}" for column in columns)
+            engine.view_sql(model.name, f"select {typed} from ({model.text})")
 
 
 def rendered(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:

@@ -51,6 +51,12 @@ def test_the_whole_bill_is_one_row_a_month_and_currency(summary: DuckDBEngine) -
     assert found == [("2026-07", 200, None, 200), ("2026-08", 50, -150, 250)]
 
 
+def test_the_newest_month_of_each_currency_has_the_running_totals_of_all(summary: DuckDBEngine) -> None:
+    """Both currencies are last billed in August."""
+    found = rows(summary, "distinct billing_currency, strftime(billing_month, '%Y-%m')", "is_newest_month")
+    assert found == [("NOK", "2026-08"), ("USD", "2026-08")]
+
+
 def test_a_bucket_that_a_month_lacks_cost_nothing_in_it(summary: DuckDBEngine) -> None:
     """Idle cost 25 in July and nothing in August: 25 of 200 is 12.5 %, 25 of 250 since July is 10 %."""
     found = rows(
@@ -78,6 +84,7 @@ def test_a_list_price_that_is_unknown_stays_unknown(summary: DuckDBEngine) -> No
     [
         ("bucket_group", [("other", 10), ("run", 40), ("unused", 0)]),
         ("accelerator_family", [("gpu", 0), ("none", 10), ("trainium", 40)]),
+        ("run_accelerator_family", [("gpu", 0), ("no run", 10), ("trainium", 40)]),
         ("account", [("1", 40), ("2", 10)]),
         ("service", [("AmazonEC2", 40), ("AmazonS3", 10)]),
     ],

@@ -22,6 +22,7 @@ def made(model: str, mart: str, columns: str, values: str) -> DuckDBEngine:
 
 
 USD = "decimal(38,10)"
+CAUSES = ("lost_work", "failed_run", "restart", "compile", "replay", "idle_hold")
 RUNS = (
     f"workload_id: billing_currency: accelerator_family: instance_type: model: status: "
     f"started_at:timestamp ended_at:timestamp "
@@ -29,18 +30,19 @@ RUNS = (
     f"checkpoint_durable_count:bigint tokens_seen_count:{USD} list_cost_usd:{USD} "
     f"effective_cost_usd:{USD} billed_cost_usd:{USD} "
     f"estimated_cost_usd:{USD} wasted_cost_usd:{USD} cost_to_target_usd:{USD} "
-    f"target_metric: list_cost_to_target_usd:{USD} billed_cost_to_target_usd:{USD} cost_to_held_target_usd:{USD}"
-)
+    f"target_metric: list_cost_to_target_usd:{USD} billed_cost_to_target_usd:{USD} cost_to_held_target_usd:{USD} "
+) + " ".join(f"{cause}_cost_usd:{USD}" for cause in CAUSES)
 AT = "'2026-07-01 10:00', '2026-07-02 10:00'"
+NONE = ", ".join(["null"] * 6)
 ROWS = f"""
     ('w', 'USD', 'gpu', 'p5', 'm', 'completed', {AT}, true, false, 8, 2, 1, 5e6, 120, 100, 90, 0, 0, 80,
-        'acc', 96, 72, 90),
+        'acc', 96, 72, 90, 0, 0, 0, 0, 0, 0),
     ('w', 'USD', 'gpu', 'p5', 'm', 'failed', {AT}, true, true, 4, 0, 0, null, null, 50, 50, 5, 50, null,
-        'acc', null, null, null),
+        'acc', null, null, null, 10, 40, 0, 0, 0, 0),
     ('w', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT}, true, false, 16, 3, 3, 5e6, 70, 60, 60, 0, 6, 60,
-        'acc', 70, 60, null),
+        'acc', 70, 60, null, 0, 0, 0, 6, 0, 0),
     ('w', null, 'gpu', 'p5', 'm', 'running', {AT}, false, true, 0, 0, 0, null, null, null, null, null, null, null,
-        'acc', null, null, null)
+        'acc', null, null, null, {NONE})
 """
 
 
@@ -85,6 +87,23 @@ def test_runs_are_counted_over_currencies_and_their_money_is_not_added() -> None
     assert by_family == [("gpu", 3, 1), ("trainium", 1, 1)]
 
 
+def test_waste_is_summed_by_cause() -> None:
+    """The failed run lost 10 of work and 40 more, the one on trn1 compiled for 6: of 210 in all.
+
+    10 / 210 = 0.047619, 40 / 210 = 0.190476, 6 / 210 = 0.028571.
+    """
+    with made("detail_run_summary", "mart_run_cost", RUNS, ROWS) as engine:
+        rows = engine.query(
+            "select dimension_value, run_count, wasted_cost_usd, wasted_ratio from made "
+            "where dimension = 'waste_cause' and wasted_cost_usd <> 0 order by 1"
+        ).rows()
+    assert rows == [
+        ("compile", 1, 6, Decimal("0.028571")),
+        ("failed_run", 1, 40, Decimal("0.190476")),
+        ("lost_work", 1, 10, Decimal("0.047619")),
+    ]
+
+
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
@@ -112,7 +131,7 @@ def test_a_month_has_the_worst_status_of_its_payers(statuses: tuple[str, str], e
 
 
 def test_resources_without_a_run_stand_next_to_all_that_lack_the_same() -> None:
-    """i-1 over two days: 10 + 20 = 30; i-1 and i-2 lack a run event: 30 + 5 = 35."""
+    """i-1 over two days: 10 + 20 = 30; i-1 and i-2 lack a run event: 30 + 5 = 35. In August i-1 alone cost 7."""
     columns = (
         f"usage_date:date billing_currency: account_id: region_id: resource_id: instance_type: "
         f"accelerator_family: tagged_run_id: "
@@ -121,17 +140,26 @@ def test_resources_without_a_run_stand_next_to_all_that_lack_the_same() -> None:
     )
     fixed = "'USD', '1', 'us-east-1', '{}', 'p5', 'gpu', null, null, null, null, '{}', 8, 12"
     rows = ", ".join(
-        f"('2026-07-{day}', {fixed.format(resource, reason)}, {cost}, {cost})"
+        f"('2026-{day}', {fixed.format(resource, reason)}, {cost}, {cost})"
         for day, resource, reason, cost in (
-            ("01", "i-1", "no event", 10),
-            ("02", "i-1", "no event", 20),
-            ("02", "i-2", "no event", 5),
-            ("02", "i-3", "no tag", 1),
+            ("07-01", "i-1", "no event", 10),
+            ("07-02", "i-1", "no event", 20),
+            ("07-02", "i-2", "no event", 5),
+            ("07-02", "i-3", "no tag", 1),
+            ("08-01", "i-1", "no event", 7),
         )
     )
     with made("detail_unattributed_resource", "mart_unattributed_cost_daily", columns, rows) as engine:
         found = engine.query(
-            "select resource_id, effective_cost_usd, reason_resource_count, reason_effective_cost_usd "
-            "from made order by 1"
+            "select strftime(usage_month, '%m'), resource_id, effective_cost_usd, reason_resource_count, "
+            "reason_effective_cost_usd from made order by 1 nulls last, 2"
         ).rows()
-    assert found == [("i-1", 30, 2, 35), ("i-2", 5, 2, 35), ("i-3", 1, 1, 1)]
+    assert found == [
+        ("07", "i-1", 30, 2, 35),
+        ("07", "i-2", 5, 2, 35),
+        ("07", "i-3", 1, 1, 1),
+        ("08", "i-1", 7, 1, 7),
+        (None, "i-1", 37, 2, 42),
+        (None, "i-2", 5, 2, 42),
+        (None, "i-3", 1, 1, 1),
+    ]

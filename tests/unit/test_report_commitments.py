@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.commitment_marts import JULY, MONTHLY, advised, example, use
+from support.commitment_marts import JULY, MONTHLY, advised, by_account, example
 from support.report_marts import Marts, charge, invoice, part, rendered, words
 
 from pipelines.present.blocks import blocks_of
@@ -118,13 +118,14 @@ def test_the_map_has_a_cell_for_each_hour_with_use(page: str) -> None:
             {
                 "mart_commitment_utilization_monthly": [],
                 "detail_commitment_family_monthly": [],
-                "detail_commitment_use_hourly": [use(1, 10, "gpu", "none", "44", "43")],
+                "detail_commitment_use_daily": [by_account("gpu", "44", covered="0", on_demand="43")],
+                "mart_commitment_coverage_daily": [],
             },
             ["No commitment is on the bill of July 2026: $44 of use that one could cover", "None bought"],
             id="no commitments",
         ),
         pytest.param(
-            {"detail_commitment_use_hourly": []},
+            {"detail_commitment_use_daily": [], "mart_commitment_coverage_daily": []},
             ["Nothing on the bill of July 2026 could be covered by a commitment, yet $8 of commitments went unused."],
             id="nothing eligible",
         ),
@@ -154,12 +155,14 @@ def test_what_is_absent_is_said_on_page_one(tmp_path: Path, changed: Marts, sent
 
 def test_a_publication_without_the_marts_says_so(tmp_path: Path) -> None:
     told = words(page_of(tmp_path, {}))
-    assert "This publication has no detail_commitment_family_monthly, " in told
+    assert "This publication has no detail_billing_month, detail_commitment_reconciliation, " in told
 
 
 def test_another_currency_is_never_added(tmp_path: Path) -> None:
     marts = example()
-    marts["detail_commitment_use_hourly"].append(use(1, 10, "gpu", "none", "7", "7", billing_currency="EUR"))
+    marts["detail_commitment_use_daily"].append(
+        by_account("gpu", "7", covered="0", on_demand="7", billing_currency="EUR")
+    )
     marts["mart_cost_ledger_daily"].append(charge(JULY, "run", "7", billing_currency="EUR"))
     told = words(page_of(tmp_path, marts)).replace("\u00a0", " ")
     assert "Commitments covered 34.5% of the $100" in told

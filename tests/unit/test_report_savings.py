@@ -78,9 +78,8 @@ def example() -> Marts:
         "detail_savings_adjustment": [],
         "mart_cost_decomposition": [],
         "detail_comparison_near_miss": [],
-        "mart_run_waste": [],
         "mart_restatement": [],
-        "detail_commitment_use_hourly": [],
+        "detail_commitment_summary_monthly": [],
     }
 
 
