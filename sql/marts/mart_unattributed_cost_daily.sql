@@ -1,11 +1,11 @@
 -- One row per day × resource whose accelerator spend no run explains, with the best guess at its owner.
 with line as (
     select
-        usage_date, date_trunc('month', usage_date) as usage_month, payer_account_id, account_id, billing_currency, resource_id,
-        coalesce(job_name(resource_id), resource_id) as claim_key, coalesce(instance_type, 'unknown') as instance_type,
-        accelerator_family, region_id, max(tag_run_id) as tagged_run_id, max(tag_owner) as tagged_owner, max(tag_team) as tagged_team,
-        sum(accelerator_hours) as accelerator_hours,
-        known_sum(list_cost_usd) as list_cost_usd,
+        usage_date, date_trunc('month', usage_date) as usage_month, payer_account_id, account_id, billing_currency,
+        resource_id, coalesce(job_name(resource_id), resource_id) as claim_key,
+        coalesce(instance_type, 'unknown') as instance_type, accelerator_family, region_id,
+        max(tag_run_id) as tagged_run_id, max(tag_owner) as tagged_owner, max(tag_team) as tagged_team,
+        sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     where bucket = 'unattributed'
@@ -13,8 +13,10 @@ with line as (
 ),
 
 used as (
-    select date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id, ledger.billing_currency,
-        ledger.instance_type, run.owner, run.team, sum(ledger.effective_cost_usd) as effective_cost_usd
+    select
+        date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id,
+        ledger.billing_currency, ledger.instance_type, run.owner, run.team,
+        sum(ledger.effective_cost_usd) as effective_cost_usd
     from fct_ledger as ledger
     join dim_run as run on run.run_id = ledger.run_id
     where ledger.bucket = 'run' and ledger.instance_type is not null and coalesce(run.owner, run.team) is not null
@@ -23,17 +25,18 @@ used as (
 
 usual as (
     select *
-    from (select *, sum(effective_cost_usd) over (partition by usage_month, payer_account_id, account_id, billing_currency,
-        instance_type, team) as team_cost_usd from used) as by_team
+    from (select *, sum(effective_cost_usd) over (partition by usage_month, payer_account_id, account_id,
+        billing_currency, instance_type, team) as team_cost_usd from used) as by_team
     qualify row_number() over (partition by usage_month, payer_account_id, account_id, billing_currency, instance_type
         order by team_cost_usd desc, team, effective_cost_usd desc, owner) = 1
 ),
 
 seen as (
     select
-        line.claim_key, line.usage_date, run.owner, run.team, unix_ms(stay.left_at) - unix_ms(stay.joined_at) as stay_ms,
-        cast(stay.joined_at as date) <= line.usage_date and cast(stay.left_at as date) >= line.usage_date as is_same_day,
-        date_trunc('month', stay.joined_at) <= line.usage_date and line.usage_month <= date_trunc('month', stay.left_at) as is_same_month
+        line.claim_key, line.usage_date, run.owner, run.team,
+        unix_ms(left_at) - unix_ms(joined_at) as stay_ms,
+        line.usage_date between cast(joined_at as date) and cast(left_at as date) as is_same_day,
+        line.usage_month between date_trunc('month', joined_at) and date_trunc('month', left_at) as is_same_month
     from line
     join stg_tracker__resource as stay on stay.resource_id = line.claim_key
     join dim_run as run on run.run_id = stay.run_id
@@ -41,15 +44,16 @@ seen as (
 
 -- The nearest run wins; of several the one that stayed longest, then by name, so that a rebuild guesses alike.
 seen_run as (
-    select *
-    from seen
+    select * from seen
     qualify row_number() over (partition by claim_key, usage_date
         order by is_same_day desc, is_same_month desc, stay_ms desc, team, owner) = 1
 ),
 
 -- Runs that describe such a machine and name none, where more than they fit the description.
 fitting_run as (
-    select line.claim_key, line.usage_date, run.run_id, run.owner, run.team, match.match_kind, match.machine_count, match.fit_count
+    select
+        line.claim_key, line.usage_date, run.run_id, run.owner, run.team,
+        match.match_kind, match.machine_count, match.fit_count
     from line
     join fct_resource_claim_monthly as match
         on match.resource_id = line.claim_key
@@ -63,28 +67,22 @@ fitting_run as (
 
 guessed as (
     select
-        line.*,
-        named.run_id is not null as is_tagged_run_known, named.owner as named_owner, named.team as named_team,
-        seen.claim_key is not null as is_seen, coalesce(seen.is_same_month, false) as is_seen_in_month,
-        coalesce(seen.is_same_day, false) as is_seen_on_day, seen.owner as seen_owner, seen.team as seen_team,
+        line.*, named.run_id is not null as is_tagged_run_known, named.owner as named_owner, named.team as named_team,
+        seen.is_same_month, seen.is_same_day, seen.owner as seen_owner, seen.team as seen_team,
         fitting.run_id as fitting_run_id, fitting.owner as fitting_owner, fitting.team as fitting_team,
-        fitting.match_kind, fitting.machine_count, fitting.fit_count, usual.owner as usual_owner, usual.team as usual_team,
+        match_kind, machine_count, fit_count, usual.owner as usual_owner, usual.team as usual_team,
         case
             when coalesce(line.tagged_owner, line.tagged_team) is not null then 'tag'
             when coalesce(named.owner, named.team) is not null then 'run of the tag'
             when seen.is_same_month and coalesce(seen.owner, seen.team) is not null then 'run seen'
             when coalesce(fitting.owner, fitting.team) is not null then 'run that fits'
             when coalesce(usual.owner, usual.team) is not null then 'usual user'
-            else 'nobody'
         end as rung
     from line
+    left join seen_run as seen using (claim_key, usage_date)
+    left join fitting_run as fitting using (claim_key, usage_date)
+    left join usual using (usage_month, payer_account_id, account_id, billing_currency, instance_type)
     left join dim_run as named on named.run_id = line.tagged_run_id
-    left join seen_run as seen on seen.claim_key = line.claim_key and seen.usage_date = line.usage_date
-    left join fitting_run as fitting on fitting.claim_key = line.claim_key and fitting.usage_date = line.usage_date
-    left join usual
-        on usual.usage_month = line.usage_month and usual.payer_account_id = line.payer_account_id
-        and usual.account_id = line.account_id and usual.billing_currency = line.billing_currency
-        and usual.instance_type = line.instance_type
 )
 
 select
@@ -97,7 +95,7 @@ select
     case
         when rung = 'tag' then 'the tags of the line itself'
         when rung = 'run of the tag' then 'the run that the tag names'
-        when rung = 'run seen' and is_seen_on_day then 'a run seen on this resource that day'
+        when rung = 'run seen' and is_same_day then 'a run seen on this resource that day'
         when rung = 'run seen' then 'a run seen on this resource that month'
         when rung = 'run that fits' then 'a run that day that describes such a machine and names none'
         when rung = 'usual user' then 'most of the run cost on this instance type in this account that month'
@@ -107,11 +105,14 @@ select
         when resource_id is null then 'the bill names no resource: switch on resource ids in the export'
         when is_tagged_run_known then 'the tag names a run that was not alive then: the clocks do not overlap'
         when tagged_run_id is not null then 'the tag names a run nobody recorded: record its run events'
-        when match_kind = 'rivals' then 'run ' || fitting_run_id || ' and others describe such a machine, and none names it: record its id'
-        when match_kind = 'too_many' then 'run ' || fitting_run_id || ' describes ' || cast(machine_count as varchar) || ' such, and '
-            || cast(fit_count as varchar) || ' fit: record the ids it used'
-        when is_seen_in_month then 'a run names this resource, but the bill has no hours to share: ask for an hourly export'
-        when is_seen then 'a run names this resource, but not in this month: the clocks do not overlap'
+        when match_kind = 'rivals'
+            then 'run ' || fitting_run_id || ' and others describe such a machine, and none names it: record its id'
+        when match_kind = 'too_many' then 'run ' || fitting_run_id || ' describes ' || cast(machine_count as varchar)
+            || ' such, and ' || cast(fit_count as varchar) || ' fit: record the ids it used'
+        when is_same_month
+            then 'a run names this resource, but the bill has no hours to share: ask for an hourly export'
+        when not is_same_month
+            then 'a run names this resource, but not in this month: the clocks do not overlap'
         when coalesce(tagged_owner, tagged_team) is not null then 'no run names this resource: ask the tagged owner'
         else 'no run and no tag names this resource'
     end as missing_evidence,
