@@ -141,19 +141,11 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
             f"{path}: key 'warehouse.location': {warehouse.location} contains {found[0]!r}, which the address of a "
             "Delta table cannot; choose another folder."
         )
-    billing = tuple(_anchored(source, base) for source in settings.billing)
-    _refuse_same_bill(billing, path)
-    return settings.model_copy(
-        update={
-            "warehouse": warehouse,
-            "billing": billing,
-            "runs": tuple(_anchored(source, base) for source in settings.runs),
-            "reservations": tuple(_anchored(source, base) for source in settings.reservations),
-            "proof": _anchored(settings.proof, base, "registrations"),
-            "decisions": settings.decisions.read(path),
-            "commitments": tuple(_anchored(source, base) for source in settings.commitments),
-        }
-    )
+    sources = {kind: tuple(_anchored(source, base) for source in getattr(settings, kind)) for kind in SOURCES}
+    _refuse_same_bill(sources["billing"], path)
+    proof = _anchored(settings.proof, base, "registrations")
+    decisions = settings.decisions.read(path)
+    return settings.model_copy(update={"warehouse": warehouse, "proof": proof, "decisions": decisions, **sources})
 
 
 def _anchored(part: Any, base: Path, key: str = "location") -> Any:

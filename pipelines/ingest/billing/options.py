@@ -72,18 +72,19 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
             f"select line_item_currency_code, sum(line_item_unblended_cost), {tagged} from used group by 1 order by 1"
         ).rows()
     names = {snake(column.name) for file in raw.files for column in file.columns if column.form != "null"}
+    keys = {
+        name: dict.fromkeys(
+            tag.key for file in raw.files for tag in lookups(file.tag_keys, tags.get(name, ()), FALLBACKS[name])
+        )
+        for name in TAG_NAMES
+    }
     return Seen(
         **counts,
         columns=frozenset(option for option, start in ADDED.items() if any(n.startswith(start) for n in names)),
         has_net=net > 0,
         used_cost={row[0]: row[1] for row in money},
         tags=tuple(
-            TagUse(name, _keys(raw, name, tags), {row[0]: row[2 + at] or Decimal(0) for row in money})
+            TagUse(name, tuple(keys[name]), {row[0]: row[2 + at] or Decimal(0) for row in money})
             for at, name in enumerate(TAG_NAMES)
         ),
     )
-
-
-def _keys(raw: RawDelivery, name: str, tags: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    found = (tag.key for file in raw.files for tag in lookups(file.tag_keys, tags.get(name, ()), FALLBACKS[name]))
-    return tuple(dict.fromkeys(found))

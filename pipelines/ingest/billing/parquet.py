@@ -15,7 +15,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, Layout, RawFile, tag_keys_of
+from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, tag_keys_of
 from pipelines.ingest.billing.repeats import repeated_in_parquet
 from pipelines.ingest.billing.unpack import Allowance
 from pipelines.ingest.billing.values import CALENDAR
@@ -54,7 +54,10 @@ def read_amounts(
                 if bad is not None and bad.true_count:
                     at = pc.index(bad, True).as_py()
                     if column.refuses or column.type != MONEY:
-                        raise _refused(column, name, values[at], where, row + at)
+                        raise SourceError(
+                            f"{where}, row {row + at}, column {name}: {_shown(values[at])} is not "
+                            f"{_KINDS[column.type]}; have the file delivered again."
+                        )
                     first = first or f"first {_shown(values[at])} in row {row + at}"
                     unread += bad.true_count
                 if column.name == listed.billed:
@@ -114,13 +117,6 @@ def _total(costs: pa.Array) -> Decimal:
         costs = costs.cast(pa.float64())
     exact = pl.Series(values=costs).cast(pl.Decimal(20, 10), strict=False)
     return Decimal(exact.cast(pl.Decimal(38, 10)).sum() or 0)
-
-
-def _refused(column: Column, name: str, value: pa.Scalar, where: str, row: int) -> SourceError:
-    return SourceError(
-        f"{where}, row {row}, column {name}: {_shown(value)} is not {_KINDS[column.type]}; have the file delivered "
-        "again."
-    )
 
 
 def _shown(value: pa.Scalar) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -86,20 +86,22 @@ class RawBill:
                     shutil.rmtree(folder, ignore_errors=True)
 
     def _delivered(self, source: BillingSource) -> list[Delivery]:
-        """The deliveries of one source, oldest month first."""
-        listed = {found.billing_period: found for found in list_deliveries(source, self._raw_root, self._stores)}
-        return [delivery for _, delivery in sorted((self._kept(source.name, skipped=listed) | listed).items())]
-
-    def _kept(self, source: str, skipped: Container[str]) -> dict[str, Delivery]:
-        """The delivery in the raw store of each month of a source, without those in `skipped`."""
-        months = [month for month in (self._raw_root / source).glob("*/") if month.name not in skipped]
+        """The deliveries of one source, oldest month first, with those that only the raw store still has."""
+        found = {listed.billing_period: listed for listed in list_deliveries(source, self._raw_root, self._stores)}
         # A month that this source is no longer read for belongs to another.
-        months = [month for month in months if self._sources[source].reads(month.name)]
-        folders = [folder for month in months for folder in month.glob("*/") if not folder.name.startswith(".")]
-        stored = {folder.parent.name: _whole(folder).delivery for folder in folders}
-        # Its files may be gone from the source, so it stays as it is.
-        gone = {month: tuple(item.key for item in delivery.objects) for month, delivery in stored.items()}
-        return {month: replace(delivery, missing=gone[month]) for month, delivery in stored.items()}
+        months = [month for month in (self._raw_root / source.name).glob("*/") if month.name not in found]
+        for folder in (each for month in months if source.reads(month.name) for each in month.glob("*/")):
+            if folder.name.startswith("."):
+                continue
+            if (raw := load(folder)) is None:
+                raise SourceError(
+                    f"{folder} is damaged and its export delivers {folder.parent.name} no more; restore it from a "
+                    "copy, or delete it to go on without that month."
+                )
+            # Its files may be gone from the source, so it stays as it is.
+            gone = tuple(item.key for item in raw.delivery.objects)
+            found[folder.parent.name] = replace(raw.delivery, missing=gone)
+        return [delivery for _, delivery in sorted(found.items())]
 
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
@@ -110,21 +112,6 @@ class RawBill:
             listed = next(listed for listed in LISTS if listed.table == table)
             self._selects[table, period] = raw_select(delivered, self._settings.tag_keys, listed)
         return self._selects[table, period]
-
-
-def _whole(folder: Path) -> RawDelivery:
-    """A delivery that only the raw store still has."""
-    raw = load(folder)
-    if raw is None:
-        raise SourceError(
-            f"{folder} is damaged and its export delivers {folder.parent.name} no more; restore it from a copy, or "
-            "delete it to go on without that month."
-        )
-    return raw
-
-
-if TYPE_CHECKING:
-    from pipelines.config.settings import Settings
 
 
 class PublishedBill(RawBill):
@@ -150,11 +137,9 @@ class PublishedBill(RawBill):
         return self._stored[period]
 
     def _find(self, named: Mapping[str, Any], progress: Progress | None) -> RawDelivery:
-        folder = delivery_folder(named["source"], named["billing_period"], named["fingerprint"])
-        return load(below(self._raw_root, folder)) or self._fetch(named, progress)
-
-    def _fetch(self, named: Mapping[str, Any], progress: Progress | None) -> RawDelivery:
         name, month = named["source"], named["billing_period"]
+        if stored := load(below(self._raw_root, delivery_folder(name, month, named["fingerprint"]))):
+            return stored
         lost = f"The bill lines of delivery {named['delivery_id']} ({name}, {month}) are not in the raw store"
         source = self._sources.get(name)
         if source is None:

@@ -1,7 +1,8 @@
-"""One tag, five spellings: which keys of a delivered file name a run, an owner or a team."""
+"""One tag, five spellings: which keys of a delivered file name a run, an owner or a team, and all tags of a line."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -97,7 +98,9 @@ def tag_json(tag_keys: Sequence[TagKey]) -> str:
         value = identifier(tag.column) + (f"[{quoted(tag.key)}]" if tag.in_map else "")
         for sign, escape in _ESCAPED:
             value = f"replace({value}, {quoted(sign)}, {quoted(escape)})"
-        pairs.append(f"{quoted(_quoted(focus_key(tag)) + ': ')} || '\"' || nullif({value}, '') || '\"'")
+        pairs.append(
+            f"{quoted(json.dumps(focus_key(tag), ensure_ascii=False) + ': ')} || '\"' || nullif({value}, '') || '\"'"
+        )
     if not pairs:
         return "cast(null as varchar)"
     return f"'{{' || nullif(concat_ws(', ', {', '.join(pairs)}), '') || '}}'"
@@ -127,9 +130,3 @@ def _once(tag_keys: Sequence[TagKey]) -> list[TagKey]:
         if found.get((origin(tag), bare(tag.key))) == tag.container:
             chosen.setdefault(focus_key(tag), tag)
     return [chosen[key] for key in sorted(chosen)]
-
-
-def _quoted(key: str) -> str:
-    for sign, escape in _ESCAPED:
-        key = key.replace(sign, escape)
-    return f'"{key}"'

@@ -37,19 +37,15 @@ _TYPES = {"": pl.String, "count": pl.Int64, "number": pl.Float64, "flag": pl.Boo
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
+def reading(what: str, fix: str = "fix it where it was written") -> Iterator[None]:
     """SourceError, named `what`, for well-formed JSON or csv that lacks a part or holds an unexpected one."""
     try:
         yield
+    except RecursionError as error:
+        raise SourceError(f"{what} is nested too deep to be read; {fix}.") from error
     except MALFORMED as error:
-        raise SourceError(f"{what} {malformation(error)}; fix it where it was written.") from error
-
-
-def malformation(error: BaseException) -> str:
-    """What is wrong, continuing the name of the thing."""
-    if isinstance(error, RecursionError):
-        return "is nested too deep to be read"
-    return f"lacks {error}" if isinstance(error, KeyError) else f"has an unexpected form ({error})"
+        wrong = f"lacks {error}" if isinstance(error, KeyError) else f"has an unexpected form ({error})"
+        raise SourceError(f"{what} {wrong}; {fix}.") from error
 
 
 def utc(value: datetime | str | float | None) -> datetime | None:

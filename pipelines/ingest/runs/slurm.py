@@ -1,7 +1,7 @@
 """Slurm accounting: files of `sacct -P -D` output, one run a job, one attempt a requeue (facts training-runs 1.7).
 
-Slurm records node names, which new instances take over. A node map next to the output (slurm_nodes) gives the instance
-of a name at a time; without it a node is known by its name alone.
+A dynamic node keeps its name while the instance behind it changes, so a name alone matches no line of the bill. A node
+map next to the output gives the instance at a time: `nodes.csv`, or `nodes.log` as a prolog appends to it.
 """
 
 from __future__ import annotations

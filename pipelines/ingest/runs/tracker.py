@@ -8,18 +8,18 @@ was not recorded stays null here; it is inferred in staging, from `last_seen_at`
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from types import ModuleType
 
 import polars as pl
 
 from pipelines.base.address import redacted
-from pipelines.base.errors import SourceError, UsageError
+from pipelines.base.errors import UsageError
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.merge import NEARNESS, SourceRecords, merged
-from pipelines.ingest.runs.records import MALFORMED, SCHEMAS, RunRecords, listed_state, malformation
+from pipelines.ingest.runs.records import SCHEMAS, RunRecords, listed_state, reading
 
 _LISTED = ("checkpoints", "trainer_state", "lightning")
 
@@ -30,7 +30,7 @@ READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in sorted(NEARNESS)}
 
 def read_runs(source: RunSource) -> RunRecords:
     """Everything a source recorded. Raises SourceError for malformed content."""
-    with _well_formed(source):
+    with _reading(source):
         return _reader(source).read(source)
 
 
@@ -44,19 +44,14 @@ def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | 
 
 def runs_fingerprint(source: RunSource) -> str:
     """A digest of the source's state: unchanged as long as nothing of the source changed."""
-    with _well_formed(source):
+    with _reading(source):
         state = f"{source!r}\n{getattr(_reader(source), 'state', listed_state)(source)}"
     return hashlib.sha256(state.encode()).hexdigest()
 
 
-@contextmanager
-def _well_formed(source: RunSource) -> Iterator[None]:
-    """SourceError, naming the source, for well-formed JSON that lacks a part or holds an unexpected one."""
-    try:
-        yield
-    except MALFORMED as error:
-        where = f"[[runs]] {source.name}: the content of {redacted(source.location)}"
-        raise SourceError(f"{where} {malformation(error)}; check that it is of kind {source.kind!r}.") from error
+def _reading(source: RunSource) -> AbstractContextManager[None]:
+    what = f"[[runs]] {source.name}: the content of {redacted(source.location)}"
+    return reading(what, f"check that it is of kind {source.kind!r}")
 
 
 def _reader(source: RunSource) -> ModuleType:
