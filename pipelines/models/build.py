@@ -34,11 +34,10 @@ from pipelines.models.session import (
     delivery_select,
     month_select,
 )  # fmt: skip
-from pipelines.models.statement import written_select
-from pipelines.models.totals import totals_of
 from pipelines.models.validate import CheckResult, Gate, validate
 from pipelines.models.warehouse import Warehouse
 from pipelines.models.warnings import example
+from pipelines.models.written import totals_of, written_select
 from pipelines.warehouse.lake import Slice
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.

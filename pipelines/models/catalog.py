@@ -97,6 +97,7 @@ class Catalog:
     def __init__(self, models: list[Model]):
         self._models = {model.name: model for model in models}
         self._resting: dict[str, list[str]] = {}
+        self._behind: dict[str, set[str]] = {}
         if len(self._models) != len(models):
             names = [model.name for model in models]
             twice = next(name for name in names if names.count(name) > 1)
@@ -134,6 +135,13 @@ class Catalog:
             # Its path goes from an input to what is made from it.
             ring = " -> ".join(reversed(error.args[1]))
             raise UsageError(f"These tables read each other in a ring: {ring}.") from None
+
+    def behind(self, name: str) -> set[str]:
+        """Every table that a table rests on, directly or not."""
+        if name not in self._behind:
+            inputs = self[name].inputs if name in self else ()
+            self._behind[name] = {*inputs}.union(*map(self.behind, inputs))
+        return self._behind[name]
 
     def resting_on(self, model: Model) -> list[str]:
         """Everything a change of which changes `model`: its inputs, and those of the views among them."""
