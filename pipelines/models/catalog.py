@@ -171,7 +171,10 @@ def load_catalog() -> Catalog:
             "transforms": [[name, importlib.import_module(module_of(name)).INPUTS] for name in names],
         }
         keep("models", key, parsed)
-    models = [_reference(path) for path in sorted(resources.REFERENCE.glob("*.csv"))]
+    models = [
+        Model("reference", path.stem, "reference", path, path.read_text(encoding="utf-8"), (), "whole")
+        for path in sorted(resources.REFERENCE.glob("*.csv"))
+    ]
     models += [
         Model(layer, Path(path).stem, "sql", resources.SQL / path, text, tuple(inputs), grain, stored)
         for layer, path, text, inputs, grain, stored in parsed["sql"]
@@ -194,10 +197,6 @@ def tables_in(sql: str) -> tuple[str, ...]:
 def module_of(name: str) -> str:
     """The module of the transform that makes a table."""
     return f"pipelines.transforms.{name}"
-
-
-def _reference(path: Path) -> Model:
-    return Model("reference", path.stem, "reference", path, path.read_text(encoding="utf-8"), (), "whole")
 
 
 def _parsed(path: Path) -> tuple[str, Sequence[str], Grain, bool]:
