@@ -23,7 +23,7 @@ from pipelines.models.publish import publish
 from pipelines.models.records import RECORDS
 from pipelines.models.refresh import read_bill
 from pipelines.models.revision import code_revision
-from pipelines.models.totals import added
+from pipelines.models.written import added
 
 # What Dagster calls the checks of each severity.
 CHECKS: dict[str, Severity] = {"contract": "error", "contract_warnings": "warn"}

@@ -16,9 +16,6 @@ from pipelines.base.errors import EngineError
 _DATE_DIFF = "TIMESTAMPDIFF({unit}, DATE_TRUNC('{unit}', :since), DATE_TRUNC('{unit}', :until))"
 # A row whose value is null does not count.
 _EXTREME = "{function}(:value, IF((:value) IS NULL, NULL, :measure))"
-# Always a double: Spark keeps decimals, cut to few places.
-_QUOTIENT = "(CAST(:part AS DOUBLE) / CAST(:whole AS DOUBLE))"
-_MEAN = "AVG(CAST(:value AS DOUBLE))"
 # Rounded by the double's own digits in units of the last place; Spark rounds its printed form.
 _DOUBLE_AS_DECIMAL = (
     "CAST(CAST(CAST(ROUND(CAST(:value AS DOUBLE) * 1e{scale}) AS BIGINT) AS DECIMAL(20, 0))"
@@ -84,35 +81,13 @@ def _in_one_piece(tree: exp.Expr) -> exp.Expr:
     return tree.hint("REPARTITION(1)")
 
 
-def _schemaless(table: exp.Table) -> exp.Table:
-    if table.db:
-        if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
-        table.set("this", exp.to_identifier(view_name(f"{table.db}.{table.name}")))
-        table.set("db", None)
-    return table
-
-
-def _schemaless_column(column: exp.Column) -> exp.Column:
-    column.set("db", None)
-    return column
-
-
-def _date_diff(node: exp.DateDiff) -> exp.Expr:
-    return _filled(_DATE_DIFF.format(unit=node.text("unit").upper()), since=node.expression, until=node.this)
-
-
-def _extreme(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
-    function = "MAX_BY" if isinstance(node, exp.ArgMax) else "MIN_BY"
-    return _filled(_EXTREME.format(function=function), value=node.this, measure=node.expression)
-
-
-def _quotient(node: exp.Div) -> exp.Expr:
-    return _filled(_QUOTIENT, part=node.this, whole=node.expression)
-
-
-def _mean(node: exp.Avg) -> exp.Expr:
-    return _filled(_MEAN, value=node.this)
+def _schemaless(node: exp.Table | exp.Column) -> exp.Expr:
+    if isinstance(node, exp.Table) and node.db:
+        if not node.alias:
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
+        node.set("this", exp.to_identifier(view_name(f"{node.db}.{node.name}")))
+    node.set("db", None)
+    return node
 
 
 def _cast(node: exp.Cast) -> exp.Expr:
@@ -167,12 +142,17 @@ def _filled(template: str, **parts: exp.Expr) -> exp.Expr:
 
 _REWRITES: dict[type[exp.Expr], Callable] = {
     exp.Table: _schemaless,
-    exp.Column: _schemaless_column,
-    exp.DateDiff: _date_diff,
-    exp.ArgMax: _extreme,
-    exp.ArgMin: _extreme,
-    exp.Div: _quotient,
-    exp.Avg: _mean,
+    exp.Column: _schemaless,
+    exp.DateDiff: lambda node: _filled(
+        _DATE_DIFF.format(unit=node.text("unit").upper()), since=node.expression, until=node.this
+    ),
+    exp.ArgMax: lambda node: _filled(_EXTREME.format(function="MAX_BY"), value=node.this, measure=node.expression),
+    exp.ArgMin: lambda node: _filled(_EXTREME.format(function="MIN_BY"), value=node.this, measure=node.expression),
+    # Always a double: Spark keeps decimals, cut to few places.
+    exp.Div: lambda node: _filled(
+        "(CAST(:part AS DOUBLE) / CAST(:whole AS DOUBLE))", part=node.this, whole=node.expression
+    ),
+    exp.Avg: lambda node: _filled("AVG(CAST(:value AS DOUBLE))", value=node.this),
     exp.Cast: _cast,
     exp.TryCast: _cast,
 }

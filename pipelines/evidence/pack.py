@@ -164,11 +164,7 @@ def _before(warehouse: Warehouse, published: Publication) -> tuple[dict[str, Pat
 def restated_marts() -> list[str]:
     """The marts that rest on what was published before."""
     catalog = load_catalog()
-
-    def rests(name: str) -> bool:
-        return name in PUBLISHED or (name in catalog and any(map(rests, catalog[name].inputs)))
-
-    return [model.name for model in catalog.public if rests(model.name)]
+    return [model.name for model in catalog.public if catalog.behind(model.name) & {*PUBLISHED}]
 
 
 def _checks(published: Publication) -> str:

@@ -61,9 +61,18 @@ def rebuild(pack: Pack, folder: Path, settings: Settings | None, console: Consol
     else:
         refuse_changed(inputs["deliveries"], sources)
     warehouse = _warehouse(published, folder, () if pack.about["has_bills"] else sources, settings)
-    _ingest(warehouse, deliveries)
+    months = sorted({str(delivery["billing_period"]) for delivery in deliveries})
+    for raw in (raw for month in months for raw in warehouse.bill.ingest(month)):
+        if raw.delivery.missing:
+            raise SourceError(f"{raw.delivery.missing[0]} is missing; the publication was made from it.")
     _plant(pack, warehouse, published)
-    return _build(Builder(warehouse), sorted({str(delivery["billing_period"]) for delivery in deliveries}), console)
+    builder, built = Builder(warehouse), []
+    steps = builder.steps(months)
+    with console.steps(len(steps)) as progress:
+        for made in builder.build_steps(steps):
+            built.append(made)
+            progress.step(made.table, made.period or "")
+    return builder, built
 
 
 def _unpack(pack: Pack, raw_root: Path, deliveries: Sequence[Mapping[str, Any]]) -> None:
@@ -100,13 +109,6 @@ def _warehouse(published: Publication, folder: Path, sources: Sequence, settings
     return warehouse
 
 
-def _ingest(warehouse: Warehouse, deliveries: Sequence[Mapping[str, Any]]) -> None:
-    for delivery in deliveries:
-        for raw in warehouse.bill.ingest(delivery["billing_period"]):
-            if raw.delivery.missing:
-                raise SourceError(f"{raw.delivery.missing[0]} is missing; the publication was made from it.")
-
-
 def _plant(pack: Pack, warehouse: Warehouse, published: Publication) -> None:
     """What the build found in its warehouse: the records of the sources, and the publication before."""
     for key, named in published.raw.items():
@@ -122,12 +124,3 @@ def _plant(pack: Pack, warehouse: Warehouse, published: Publication) -> None:
         tables.setdefault(key, {"version": 0, "files": []})["files"].append(file)
     if tables:
         warehouse.lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})
-
-
-def _build(builder: Builder, months: Sequence[str], console: Console) -> tuple[Builder, list[Built]]:
-    built, steps = [], builder.steps(months)
-    with console.steps(len(steps)) as progress:
-        for made in builder.build_steps(steps):
-            built.append(made)
-            progress.step(made.table, made.period or "")
-    return builder, built

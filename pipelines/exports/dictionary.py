@@ -86,7 +86,7 @@ def _table_page(model: Model) -> dict[str, Any]:
         "grain": load_contract(model.key).grain.removeprefix("one row per "),
         "made_by": str(path),
         "reads": sorted({*model.inputs} - SESSION_TABLES),
-        "rests_on": sorted(_sources(model)),
+        "rests_on": sorted(load_catalog().behind(model.name) & (INPUT_TABLES - SESSION_TABLES)),
     }
 
 
@@ -110,21 +110,6 @@ _LINEAGE = ("table", "one row per", "made by", "reads", "rests on, in the end")
 def _made_from(table: dict[str, Any]) -> tuple[str, ...]:
     name = f"`{table['name']}`" if table["is_stored"] else f"*`{table['name']}`*"
     return name, table["grain"], f"`{table['made_by']}`", _names(table["reads"]), _names(table["rests_on"])
-
-
-def _sources(model: Model) -> set[str]:
-    """The raw tables a table rests on through all it reads."""
-    found, waiting, met = set(), list(model.inputs), set()
-    while waiting:
-        name = waiting.pop()
-        if name in met:
-            continue
-        met.add(name)
-        if name in load_catalog():
-            waiting += load_catalog()[name].inputs
-        elif name in INPUT_TABLES - SESSION_TABLES:
-            found.add(name)
-    return found
 
 
 def _names(names: Sequence[str]) -> str:

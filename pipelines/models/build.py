@@ -34,11 +34,10 @@ from pipelines.models.session import (
     delivery_select,
     month_select,
 )  # fmt: skip
-from pipelines.models.statement import written_select
-from pipelines.models.totals import totals_of
 from pipelines.models.validate import CheckResult, Gate, validate
 from pipelines.models.warehouse import Warehouse
 from pipelines.models.warnings import example
+from pipelines.models.written import totals_of, written_select
 from pipelines.warehouse.lake import Slice
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.
@@ -188,7 +187,9 @@ class Builder:
         source = model.text
         made = staged.with_suffix(".made.parquet")
         if model.kind != "sql":
-            self._frame(model, engine).write_parquet(made)
+            is_list = model.kind == "reference"
+            frame = pl.read_csv(model.path, infer_schema=False) if is_list else model.transform(engine.query)
+            frame.write_parquet(made)
             engine.view("made", [made])
             source = "select * from made"
         columns = [(column.name, column.type) for column in contract.columns]
@@ -229,12 +230,6 @@ class Builder:
         from pipelines.models.gate import ExpectationsGate
 
         return ExpectationsGate(self._checker)
-
-    def _frame(self, model: Model, engine: Engine) -> pl.DataFrame:
-        """The rows of a table that Python makes: a reviewed list, or a Polars transform."""
-        if model.kind == "reference":
-            return pl.read_csv(model.path, infer_schema=False)
-        return model.transform(engine.query)
 
     def _view(self, engine: Engine, name: str, period: str | None, seen: set[str]) -> None:
         if name in seen:

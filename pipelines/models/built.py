@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.base.parse import parse_json
-from pipelines.models.totals import Totals, recorded
 from pipelines.models.validate import CheckResult
+from pipelines.models.written import Totals, recorded
 from pipelines.warehouse.storage import Store
 
 

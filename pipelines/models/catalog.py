@@ -97,6 +97,7 @@ class Catalog:
     def __init__(self, models: list[Model]):
         self._models = {model.name: model for model in models}
         self._resting: dict[str, list[str]] = {}
+        self._behind: dict[str, set[str]] = {}
         if len(self._models) != len(models):
             names = [model.name for model in models]
             twice = next(name for name in names if names.count(name) > 1)
@@ -135,6 +136,13 @@ class Catalog:
             ring = " -> ".join(reversed(error.args[1]))
             raise UsageError(f"These tables read each other in a ring: {ring}.") from None
 
+    def behind(self, name: str) -> set[str]:
+        """Every table that a table rests on, directly or not."""
+        if name not in self._behind:
+            inputs = self[name].inputs if name in self else ()
+            self._behind[name] = {*inputs}.union(*map(self.behind, inputs))
+        return self._behind[name]
+
     def resting_on(self, model: Model) -> list[str]:
         """Everything a change of which changes `model`: its inputs, and those of the views among them."""
         if model.name not in self._resting:
@@ -163,7 +171,10 @@ def load_catalog() -> Catalog:
             "transforms": [[name, importlib.import_module(module_of(name)).INPUTS] for name in names],
         }
         keep("models", key, parsed)
-    models = [_reference(path) for path in sorted(resources.REFERENCE.glob("*.csv"))]
+    models = [
+        Model("reference", path.stem, "reference", path, path.read_text(encoding="utf-8"), (), "whole")
+        for path in sorted(resources.REFERENCE.glob("*.csv"))
+    ]
     models += [
         Model(layer, Path(path).stem, "sql", resources.SQL / path, text, tuple(inputs), grain, stored)
         for layer, path, text, inputs, grain, stored in parsed["sql"]
@@ -186,10 +197,6 @@ def tables_in(sql: str) -> tuple[str, ...]:
 def module_of(name: str) -> str:
     """The module of the transform that makes a table."""
     return f"pipelines.transforms.{name}"
-
-
-def _reference(path: Path) -> Model:
-    return Model("reference", path.stem, "reference", path, path.read_text(encoding="utf-8"), (), "whole")
 
 
 def _parsed(path: Path) -> tuple[str, Sequence[str], Grain, bool]:

@@ -16,9 +16,8 @@ from pipelines.models.records import RECORDS, run_code
 # The modules that write and check every table, whatever its model.
 BUILD_CODE = (
     "pipelines.engine.duckdb",
-    "pipelines.models.statement",
-    "pipelines.models.totals",
     "pipelines.models.validate",
+    "pipelines.models.written",
 )
 # The modules whose code makes what the models read, the bill, the raw tables and the arguments, and what builds them.
 INPUT_CODE = (

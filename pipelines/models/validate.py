@@ -82,8 +82,11 @@ def validate(
     results = [_result(check, 0) for check in contract.checks if check.kind == "columns"]
     shown = contract.key or tuple(column.name for column in contract.columns)
     for check in checks:
-        rows = _first_rows(engine, table, check, shown, sample) if counts[check.name] else []
-        figures = _figures(engine, table, check) if check.shows else []
+        failing = f"select * from ({failing_rows(check, table, shown)}) as failing"
+        order = "order by all " if is_query(check) else ""
+        rows = engine.rows(f"{failing} {order}limit {sample}") if counts[check.name] else []
+        shows = check.shows.format(batch=f'"{table}"')
+        figures = engine.rows(f"select * from ({shows}) as shown limit {FIGURES}") if shows else []
         totals = _totals(engine, table, check, rows)
         results.append(_result(check, counts[check.name], rows, figures, totals, expectations.get(check.name, "")))
     return results
@@ -126,13 +129,6 @@ def _agreed(table: str, counts: Mapping[str, int], validated: Mapping[str, Valid
     return {name: expectation for name, (expectation, _) in validated.items()}
 
 
-def _first_rows(
-    engine: DuckDBEngine, table: str, check: Check, shown: Sequence[str], sample: int
-) -> list[dict[str, Any]]:
-    order = "order by all " if is_query(check) else ""
-    return engine.rows(f"select * from ({failing_rows(check, table, shown)}) as failing {order}limit {sample}")
-
-
 def _totals(engine: DuckDBEngine, table: str, check: Check, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """By currency, the sum of the first amount that the failing rows of a `rows` check show."""
     names = list(rows[0]) if rows and check.kind == "rows" else []
@@ -145,12 +141,6 @@ def _totals(engine: DuckDBEngine, table: str, check: Check, rows: Sequence[Mappi
         f"from ({failing_rows(check, table)}) as failing group by 1 having sum({amount}) is not null order by 1"
     )
     return {row["currency"]: f"{row['total']:f}" for row in summed}
-
-
-def _figures(engine: DuckDBEngine, table: str, check: Check) -> list[dict[str, Any]]:
-    """The first of the figures a check is about."""
-    query = check.shows.format(batch=f'"{table}"')
-    return engine.rows(f"select * from ({query}) as shown limit {FIGURES}")
 
 
 def _differing_columns(engine: DuckDBEngine, table: str, contract: Contract) -> list[dict[str, Any]]:
@@ -166,10 +156,8 @@ def _differing_columns(engine: DuckDBEngine, table: str, contract: Contract) -> 
 
 def _columns_differ(check: Check, differing: list[dict[str, Any]], sample: int) -> CheckResult:
     if check.kind == "columns":
-        observed = f"differing columns: {len(differing)}"
-        return CheckResult(check.name, check.severity, False, observed, len(differing), differing[:sample], check.title)
-    observed = "not checked: the columns differ"
-    return CheckResult(check.name, check.severity, False, observed, 0, [], check.title)
+        return _result(check, len(differing), differing[:sample])
+    return CheckResult(check.name, check.severity, False, "not checked: the columns differ", 0, [], check.title)
 
 
 def _result(

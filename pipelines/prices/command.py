@@ -98,8 +98,7 @@ def _claimed(  # type: ignore[no-untyped-def]
 
     saving, book = parse_saving(claim), reviewed_book()
     options = ("--gpu", "--trainium")
-    before = []
-    now = []
+    before, now = [], []
     for option, instance_type, price in zip(options, types, prices, strict=True):
         if instance_type is None:
             raise UsageError(f"{option} is required: the instance type of the claim.")
@@ -110,17 +109,12 @@ def _claimed(  # type: ignore[no-untyped-def]
             before.append(book.at(instance_type, _day("--then", then), offer, region))
         else:
             raise UsageError(f"--then is required: the price date of the claim; or give {option}-price.")
-    _refuse_sides(book, now)
-    return reprice_claim(saving, (before[0], before[1]), (now[0], now[1]), at, region)
-
-
-def _refuse_sides(book, now) -> None:  # type: ignore[no-untyped-def]
-    for option, price, wanted in zip(("--gpu", "--trainium"), now, ("gpu", "trainium"), strict=True):
-        family = book.family(price.instance_type)
-        if family != wanted:
+    for option, price, wanted in zip(options, now, ("gpu", "trainium"), strict=True):
+        if (family := book.family(price.instance_type)) != wanted:
             raise UsageError(
                 f"{option} {price.instance_type} belongs to family {family}; swap the two or choose another type."
             )
+    return reprice_claim(saving, (before[0], before[1]), (now[0], now[1]), at, region)
 
 
 def _day(option: str, text: str) -> date:

@@ -47,18 +47,11 @@ class DeltaTables:
 
         Raises SourceError for a version that does not exist or cannot be read.
         """
-        from deltalake.exceptions import TableNotFoundError
-
         with self._errors(table, version):
-            try:
-                delta = self._open(table, version)
-            except TableNotFoundError:
-                if version is None:
-                    self._seen[table] = None
-                return -1, []
+            delta = self._open(table, version)
             if version is None:
                 self._seen[table] = delta
-            return _files_of(delta)
+            return _files_of(delta) if delta else (-1, [])
 
     def replace(
         self, table: str, files: list[DataFile], schema: Any, periods: Collection[str] | None
@@ -73,7 +66,7 @@ class DeltaTables:
         from deltalake.transaction import create_table_with_add_actions
 
         with self._errors(table):
-            delta = self._seen.pop(table) if table in self._seen else self._existing(table)
+            delta = self._seen.pop(table) if table in self._seen else self._open(table)
             fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
             partitions = [PERIOD] if periods is not None else []
             adds = [_add(file) for file in files]
@@ -109,18 +102,14 @@ class DeltaTables:
             delta.alter.add_feature(TableFeatures.TimestampWithoutTimezone, allow_protocol_versions_increase=True)
             delta.update_incremental()
 
-    def _existing(self, table: str) -> DeltaTable | None:
+    def _open(self, table: str, version: int | None = None) -> DeltaTable | None:
+        from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         try:
-            return self._open(table)
+            return DeltaTable(self._uri(table), version=version, storage_options=self._store.delta_options())
         except TableNotFoundError:
             return None
-
-    def _open(self, table: str, version: int | None = None) -> DeltaTable:
-        from deltalake import DeltaTable
-
-        return DeltaTable(self._uri(table), version=version, storage_options=self._store.delta_options())
 
     def _uri(self, table: str) -> str:
         return self._store.uri(f"tables/{table}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 from pipelines.base.errors import CheckError, SourceError, UsageError
 from pipelines.base.parse import parse_json
@@ -88,17 +89,12 @@ class Publications:
 
 def moment_of(as_of: str) -> datetime:
     """The moment `--as-of` means: the end of a day in UTC, or a time with its zone. UsageError for anything else."""
-    try:
+    # A time of the first or last day may have none in UTC.
+    with suppress(ValueError, OverflowError):
         if _DAY.fullmatch(as_of):
             return datetime.combine(date.fromisoformat(as_of), time.max, UTC)
-        at = datetime.fromisoformat(as_of)
-        # A time of the first or last day may have none in UTC.
-        return at.astimezone(UTC) if at.tzinfo else _refuse(as_of)
-    except (ValueError, OverflowError):
-        return _refuse(as_of)
-
-
-def _refuse(as_of: str) -> NoReturn:
+        if (at := datetime.fromisoformat(as_of)).tzinfo:
+            return at.astimezone(UTC)
     raise UsageError(
         f"--as-of {as_of} is neither a day nor a time with its zone; write 2026-08-31 or 2026-08-31T12:00:00Z."
     )

@@ -42,7 +42,7 @@ ENGINE = {"pipelines", "pipelines.engine", "pipelines.base", "pipelines.base.err
 }
 BUILDERS = {
     "pipelines.engine.duckdb": set[str](),
-    "pipelines.models.totals": {"pipelines.models", "pipelines.models.totals"},
+    "pipelines.models.written": {"pipelines.models", "pipelines.models.written"},
     "pipelines.models.validate": {f"pipelines.models{name}" for name in ("", ".checks", ".validate")},
 }
 # Of each module in turn, in a process of its own: what is loaded once it is imported.

@@ -170,9 +170,8 @@ def test_a_bucket_that_is_not_there(ledger: Ledger, s3_endpoint: str, place: str
 def test_a_store_that_does_not_answer(ledger: Ledger, s3_endpoint: str) -> None:
     # Port 9 discards what it gets, where anything listens at all.
     ledger.configure('"export"', '"s3://somewhere/export"\nendpoint_url = "http://127.0.0.1:9"')
-    assert re.search(
-        r"s3://somewhere/export.* did not answer .*; check the network, the region and `endpoint_url`", ledger.refused(3)
-    )
+    fix = "check the network, the region and `endpoint_url`"
+    assert re.search(rf"s3://somewhere/export.* did not answer .*; {fix}", ledger.refused(3))
 
 
 def test_an_endpoint_that_is_no_address(ledger: Ledger, s3_endpoint: str) -> None:

@@ -22,7 +22,7 @@ from pipelines.models.build import FailedChecks
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.expressions import expand_calls
-from pipelines.models.totals import added
+from pipelines.models.written import added
 from pipelines.present.charts import ledger_chart
 from pipelines.present.render import queries_of
 from pipelines.present.sums import SUMS

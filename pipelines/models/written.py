@@ -1,8 +1,8 @@
-"""Totals of a table by cost basis and currency; amounts of different currencies are never added."""
+"""What is done with every table: the SELECT that it is written by, and its totals by cost basis and currency."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from pipelines.engine import Engine
@@ -40,3 +40,10 @@ def added(parts: Iterable[Totals]) -> Totals:
 def recorded(record: Mapping[str, Mapping[str, str]]) -> Totals:
     """Totals as they were before they were written as JSON."""
     return {basis: {unit: Decimal(amount) for unit, amount in sums.items()} for basis, sums in record.items()}
+
+
+def written_select(columns: Sequence[tuple[str, str]], key: Sequence[str], source: str) -> str:
+    """The rows of the SELECT `source` as `columns` (name and type), ordered by `key`, or by all columns without one."""
+    casts = ", ".join(f'cast("{name}" as {kind}) as "{name}"' for name, kind in columns)
+    order = ", ".join(f'"{name}"' for name in key or [name for name, _ in columns])
+    return f"select {casts} from ({source}) as made_rows order by {order}"
