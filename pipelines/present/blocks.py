@@ -26,6 +26,10 @@ _CLASSES = ("sub", "note", "stamp", "alarm", "id")
 _BREAK, _ROOM = "\v", "\f"
 # Longest text of a cell in a column of its own width.
 _SHORT = 24
+# Characters of the narrowest and of the widest column of text, for its share of the width.
+_NARROW, _WIDE = 8, 48
+# A longer word, such as an id, may break after its separators.
+_LONG_WORD = re.compile(r"\S{25,}")
 # Columns on the page and in the PDF.
 _COLUMNS = {"answers", "columns"}
 # Drawings that the PDF does not need: those for phones.
@@ -78,6 +82,7 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def _blocks(node: _Node, drawings: list[str]) -> Iterator[Block]:
+    term: list[Run] = []
     for part in node.within:
         if isinstance(part, str) or part.classes & _SKIPPED:
             continue
@@ -87,8 +92,12 @@ def _blocks(node: _Node, drawings: list[str]) -> Iterator[Block]:
             children = [child for child in part.within if isinstance(child, _Node)]
             yield {"kind": "columns", "children": [list(_blocks(child, drawings)) for child in children]}
         elif part.tag in _ALONE:
-            runs = _collapsed(_runs(part, ""))
-            if runs:
+            runs = _collapsed(_runs(part, "strong" if part.tag == "dt" else ""))
+            if part.tag == "dt":
+                # A term stands before its definition, on the same line.
+                term = [*runs, [" ", ""]]
+            elif runs:
+                runs, term = [*term, *runs], []
                 look = next((word for word in (*sorted(part.classes), part.tag)), "p")
                 yield {"kind": part.tag if part.tag.startswith("h") else "p", "look": look, "runs": runs}
         elif part.tag == "table":
@@ -112,12 +121,17 @@ def _table(node: _Node) -> Block:
         rows.append({"cells": cells, "lost": "lost" in row.classes})
     heads = sum(1 for head in _each(node, "thead") for _ in _each(head, "tr"))
     columns = max(sum(cell["span"] for cell in row["cells"]) for row in rows)
-    plain = [row["cells"] for row in rows[heads:] if all(cell["span"] == 1 for cell in row["cells"])]
+    plain = [row["cells"] for row in rows if all(cell["span"] == 1 for cell in row["cells"])]
     contents = [[cells[at]["runs"] for cells in plain if at < len(cells)] for at in range(columns)]
     has_spans = any(1 < cell["span"] < columns for row in rows for cell in row["cells"])
-    # Columns of text, and those that a cell spans, share the width; columns of figures take what they need.
-    wide = [at == 0 or has_spans or max(map(_longest, cells), default=0) > _SHORT for at, cells in enumerate(contents)]
-    return {"kind": "table", "columns": columns, "wide": wide, "heads": heads, "rows": rows}
+    numbers = {at for row in rows[heads:] for at, cell in enumerate(row["cells"]) if cell["number"]}
+    longest = [max(map(_longest, cells), default=0) for cells in contents]
+    texts = set(range(columns)) if has_spans else {at for at in range(columns) if at not in numbers}
+    long_texts = {at for at in texts if longest[at] > _SHORT}
+    # Text shares the width by its longest lines; next to long text, figures and short text take what they need.
+    shared = texts if has_spans else long_texts or texts
+    widths = [min(max(longest[at], _NARROW), _WIDE) if at in shared else 0 for at in range(columns)]
+    return {"kind": "table", "columns": columns, "widths": widths, "heads": heads, "rows": rows}
 
 
 def _longest(runs: list[Run]) -> int:
@@ -155,6 +169,7 @@ def _collapsed(runs: Iterator[Run]) -> list[Run]:
             text = re.sub(r"[ \t\r\n\v\f]+", " ", text)
         ends = not settled or settled[-1][0].endswith((" ", _BREAK, _ROOM))
         text = text.lstrip(" ") if ends else text
+        text = _LONG_WORD.sub(lambda word: re.sub(r"[:/_-]", "\\g<0>\u200b", word[0]), text)
         if text:
             settled.append([text, style])
     while settled and not settled[-1][0].strip():
