@@ -17,10 +17,12 @@ TESTS = Path(__file__).resolve().parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
 # A worker takes whole files, so the longest start first; those that wait for a server before those that compute.
 LONGEST = (
-    *("defs/test_services.py", "golden/test_stories.py", "unit/test_run_mlflow.py", "dashboard/test_pages.py"),
-    *("evidence/test_forged_packs.py", "defs/test_runs.py", "unit/test_privacy.py", "unit/test_doctor_aws.py"),
-    *("unit/demo/test_asked_of_the_demo.py", "real/test_real_bills.py", "unit/test_explain.py"),
-    *("unit/test_focus_export.py", "real/test_real_focus_export.py", "bad_input/test_bad_runs.py"),
+    *("defs/test_services.py", "golden/test_stories.py", "unit/test_run_mlflow.py", "bad_input/test_bad_runs.py"),
+    *("dashboard/test_pages.py", "defs/test_runs.py", "dashboard/test_browser.py", "unit/test_privacy.py"),
+    *("evidence/test_forged_packs.py", "bad_input/test_bad_configuration.py", "real/test_real_bills.py"),
+    *("bad_input/test_bad_reservations.py", "scars/test_currencies.py", "unit/test_report.py"),
+    *("defs/test_notifications.py", "architecture/test_start_up.py", "real/test_real_nise.py"),
+    *("unit/demo/test_asked_of_the_demo.py", "real/test_real_focus_export.py", "bad_input/test_bad_focus.py"),
 )
 
 

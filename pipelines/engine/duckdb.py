@@ -177,7 +177,7 @@ class DuckDBEngine(Engine):
 
 def _in_the_calendar(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame; EngineError for a day outside of Python's calendar, which Polars cannot print."""
-    for name in frame.select(pl.col(pl.Date)).columns:
+    for name in [column for column, kind in frame.schema.items() if kind == pl.Date]:
         days = frame[name].to_physical()
         if not days.is_between(*_CALENDAR).all():
             raise EngineError(f"{name} contains a day outside the years 1 to 9999; cast it to varchar.")

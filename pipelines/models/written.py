@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from pipelines.engine import Engine
+if TYPE_CHECKING:
+    from pipelines.engine.duckdb import DuckDBEngine
 
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 CURRENCIES = ("billing_currency", "currency")
@@ -13,15 +15,13 @@ CURRENCIES = ("billing_currency", "currency")
 Totals = dict[str, dict[str, Decimal]]
 
 
-def totals_of(engine: Engine, table: str, columns: Iterable[str]) -> tuple[int, Totals]:
+def totals_of(engine: DuckDBEngine, table: str, columns: Iterable[str]) -> tuple[int, Totals]:
     """The rows of a table, and the sum of each of its cost bases in each currency; none without a currency."""
     names = list(columns)
     currency = next((name for name in CURRENCIES if name in names), "null")
     bases = [name for name in BASES if name in names and currency in names]
     sums = "".join(f', cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in bases)
-    rows = engine.query(
-        f"select {currency} as unit, count(*) as row_count{sums} from {table} group by 1 order by 1"
-    ).to_dicts()
+    rows = engine.rows(f"select {currency} as unit, count(*) as row_count{sums} from {table} group by 1 order by 1")
     totals = {name: {row["unit"]: row[name] for row in rows if row[name] is not None} for name in bases}
     return sum(row["row_count"] for row in rows), totals
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from support.ledgers import build_warehouse
+from support.ledgers import publish_tables
 from support.small_company import AUGUST, JULY, Company
 
 from pipelines.config.settings import load_settings
@@ -235,9 +235,9 @@ def test_the_schedule_waits_for_the_run_it_asked_for(company: Company, lasting: 
 def test_the_schedule_asks_again_for_what_was_published_before(company: Company, tick) -> None:
     company.deliver(AUGUST, "20.00")
     first = tick(company)
-    build_warehouse(company.config)
+    publish_tables(company.config, ["fct_charge"])
     company.deliver(AUGUST, "21.50")
-    build_warehouse(company.config)
+    publish_tables(company.config, ["fct_charge"])
     company.deliver(AUGUST, "20.00")
     assert tick(company).run_key != first.run_key
 

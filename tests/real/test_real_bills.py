@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.added_up import ZERO, Line, added, by_charge_type, csv_lines, exact, identity, reconciled
 from support.cur_exports import legacy_export
-from support.ledgers import ask, ask_published, build_warehouse
+from support.ledgers import ask, ask_published, build_warehouse, publish_tables
 
 from pipelines.models.build import Builder
 from pipelines.models.catalog import load_catalog
@@ -221,7 +221,8 @@ def test_koku_usage_covered_without_a_negation_is_billed_as_written(billing: Pat
     place = legacy_export(tmp_path, {"day.csv": content}, name="day", month="20230601-20230701")
     text = f'[warehouse]\nlocation = "warehouse"\n\n[[billing]]\nname = "koku"\nlocation = "{place}"\n'
     (tmp_path / "trainledger.toml").write_text(text)
-    builder = build_warehouse(tmp_path / "trainledger.toml")
+    told = ["mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"]
+    builder = publish_tables(tmp_path / "trainledger.toml", told)
     rows = ask_published(
         builder, "select status, billed_cost_usd, effective_cost_usd from mart_invoice_reconciliation_monthly"
     ).rows()

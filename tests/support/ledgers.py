@@ -19,7 +19,9 @@ from pipelines.models.records import RECORDS
 from pipelines.models.refresh import read_bill, refresh
 from pipelines.models.warehouse import Warehouse, published_of
 
-# What two commands read: a test that runs one publishes just these.
+# What some commands read: a test that runs one publishes just these.
+EXPLAIN_TABLES = ("fct_ledger_line", "fct_ledger", "stg_aws__invoice_total", "mart_cost_ledger_daily")
+EXPLAIN_TABLES += ("mart_invoice_reconciliation_monthly", "mart_run_cost")
 FOCUS_TABLES = (*CHARGES, "ref_service")
 REPRICE_TABLES = ("mart_silicon_comparison", "mart_run_cost", "mart_price_book")
 REPRICE_TABLES += ("detail_compared_run", "detail_run_unit_cost")

@@ -15,7 +15,7 @@ from typing import TypeVar
 import polars as pl
 import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
-from support.ledgers import build_warehouse
+from support.ledgers import EXPLAIN_TABLES, build_warehouse, publish_tables
 from support.small_company import AUGUST, JULY, Company
 
 from pipelines.base.errors import CheckError, SourceError, TrainledgerError, UsageError
@@ -72,7 +72,7 @@ def shared_hour(tmp_path_factory: pytest.TempPathFactory) -> Path:
         + one_attempt("b", ["i-0a"], "p5.48xlarge", TEN, 2 * hour)
     ]
     config = write_config(root, billing=export, runs=write_events(root / "runs", told))
-    build_warehouse(config)
+    publish_tables(config, EXPLAIN_TABLES)
     return config
 
 
@@ -184,7 +184,7 @@ def test_a_run_without_bill_lines_says_so(shared_hour: Path, tmp_path: Path) -> 
     export = write_export(tmp_path, {JULY: [instance_hour("2026-07-03T10", "i-0a", "p5.48xlarge", "55.04")]})
     told = one_attempt("paper", ["i-0b"], "p5.48xlarge", TEN, timedelta(hours=1))
     config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", told))
-    build_warehouse(config)
+    publish_tables(config, EXPLAIN_TABLES)
     assert explained(config, lambda marts: for_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
     assert "No bill lines found." in told_by(["run", "paper", "--config", str(config)])
 
