@@ -1,4 +1,5 @@
--- One row per payer × billing month × currency × identity of a bill (facts aws-billing 2.4): its two sides and whether they are one.
+-- One row per payer × billing month × currency × identity of a bill (facts aws-billing 2.4): its sides, and whether
+-- they agree.
 with amortized as (
     select payer_account_id, billing_month, billing_currency, sum(amortized_cost_usd) as amortized_cost_usd
     from fct_charge_sum_monthly
@@ -8,7 +9,8 @@ with amortized as (
 bill as (
     select
         total.*, amortized.amortized_cost_usd,
-        greatest(policy.identity_tolerance_usd, total.line_count * cast(0.000000001 as decimal(10, 9))) as tolerance_usd,
+        greatest(policy.identity_tolerance_usd, total.line_count * cast(0.000000001 as decimal(10, 9)))
+            as tolerance_usd,
         -- Discounts stand in rows of their own, in the line they are on, or both (identity 4 shows which).
         case
             when abs(net_billed_cost_usd - billed_cost_usd) <= policy.identity_tolerance_usd then 'rows'
@@ -18,16 +20,15 @@ bill as (
             else 'rows'
         end as convention
     from fct_bill_total_monthly as total
-    join amortized
-        on amortized.payer_account_id = total.payer_account_id and amortized.billing_month = total.billing_month
-        and amortized.billing_currency = total.billing_currency
+    join amortized using (payer_account_id, billing_month, billing_currency)
     cross join policy
 ),
 
 plan_hour as (
     select payer_account_id, billing_month, billing_currency, commitment_discount_id, usage_started_at,
         sum(covered_cost_usd) as left_usd, sum(used_commitment_usd) as right_usd,
-        sum(total_commitment_usd) <> 0 as is_comparable, sum(used_commitment_usd) - sum(total_commitment_usd) as excess_usd
+        sum(total_commitment_usd) <> 0 as is_comparable,
+        sum(used_commitment_usd) - sum(total_commitment_usd) as excess_usd
     from stg_aws__savings_plan_hourly
     group by payer_account_id, billing_month, billing_currency, commitment_discount_id, usage_started_at
 ),
@@ -42,10 +43,11 @@ machine_hour as (
 ),
 
 part as (
-    select payer_account_id, billing_month, billing_currency, 2 as identity, left_usd, right_usd, is_comparable, excess_usd
+    select
+        2 as identity, payer_account_id, billing_month, billing_currency, left_usd, right_usd, is_comparable, excess_usd
     from plan_hour
     union all
-    select payer_account_id, billing_month, billing_currency, 6, left_usd, right_usd, is_comparable, 0 from machine_hour
+    select 6, payer_account_id, billing_month, billing_currency, left_usd, right_usd, is_comparable, 0 from machine_hour
 ),
 
 parted as (
@@ -81,20 +83,20 @@ side as (
             else coalesce(parted.left_usd, 0) end as left_usd,
         case known.identity when 1 then bill.amortized_cost_usd + bill.amortized_upfront_usd + bill.upfront_fee_usd
             when 3 then 0 when 5 then bill.billed_cost_usd
-            when 4 then bill.billed_cost_usd + case when bill.convention = 'rows' then 0 else bill.in_line_discount_usd end
+            when 4 then bill.billed_cost_usd
+                + case when bill.convention = 'rows' then 0 else bill.in_line_discount_usd end
             else coalesce(parted.right_usd, 0) end as right_usd,
-        case known.identity when 1 then bill.has_commitment or bill.has_upfront_fee when 3 then bill.has_savings_plan_usage
-            when 4 then bill.has_net_costs when 5 then bill.has_commitment and not bill.has_upfront_fee
-            else parted.identity is not null end as is_applicable,
+        case known.identity when 1 then bill.has_commitment or bill.has_upfront_fee
+            when 3 then bill.has_savings_plan_usage when 4 then bill.has_net_costs
+            when 5 then bill.has_commitment and not bill.has_upfront_fee
+            else parted.part_count is not null end as is_applicable,
         case known.identity when 3 then bill.lacks_negation
             when 4 then bill.convention = 'in line' and bill.in_line_discount_usd = 0
             when 1 then bill.lacks_commitment_fee when 5 then bill.lacks_commitment_fee
             else coalesce(parted.comparable_count, 0) = 0 end as is_incomplete
     from bill
     cross join known
-    left join parted
-        on parted.payer_account_id = bill.payer_account_id and parted.billing_month = bill.billing_month
-        and parted.billing_currency = bill.billing_currency and parted.identity = known.identity
+    left join parted using (payer_account_id, billing_month, billing_currency, identity)
 )
 
 select
@@ -110,7 +112,8 @@ select
     end as status,
     part_count, differing_count as differing_part_count,
     case when identity = 4 and has_net_costs then convention end as discount_convention,
-    -- Without 3 and 4 a bill is not what was invoiced, or a discount counts twice or not at all; without 1, once the month
-    -- is over, a fee is lost. AWS rounds the hours of 2 and 6, 5 is 1 again, and discounts in line have no row to meet.
+    -- Without 3 and 4 a bill is not what was invoiced, or a discount counts twice or not at all; without 1, once the
+    -- month is over, a fee is lost. AWS rounds the hours of 2 and 6, 5 is 1 again, and discounts in line have no row to
+    -- meet.
     case identity when 1 then is_over when 3 then true when 4 then convention <> 'in line' else false end as is_blocking
 from side

@@ -1,4 +1,5 @@
--- One row per billing month, payer and currency: whether the ledger equals the bill, and commitment fees without known use.
+-- One row per billing month, payer and currency: whether the ledger equals the bill, and commitment fees without known
+-- use.
 with payer as (
     select
         billing_month, payer_account_id, currency,
@@ -18,7 +19,8 @@ with payer as (
 )
 
 select
-    billing_month, payer_account_id, currency, invoice_count, billed_cost_usd, ledger_cost_usd, difference_usd, newest_usage_at, status,
+    billing_month, payer_account_id, currency, invoice_count, billed_cost_usd, ledger_cost_usd, difference_usd,
+    newest_usage_at, status,
     -- Up to a cent is rounding.
     case when timing_usd > 0.01 then timing_usd when timing_usd is not null then 0 end as unallocated_fee_usd,
     case

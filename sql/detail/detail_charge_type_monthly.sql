@@ -1,4 +1,5 @@
--- One row per payer × billing month × currency × entity × charge category × charge type × description of a credit, discount or refund.
+-- One row per payer × billing month × currency × entity × charge category × charge type × description of a credit,
+-- discount or refund.
 -- Credits are distinguished by their description: it names the program they come from (facts 2.5).
 select
     payer_account_id, billing_month, billing_currency as currency, billing_entity, charge_category,

@@ -1,4 +1,5 @@
--- One row per billing month × payer × currency × commitment × accelerator family: the part of its cost that the family used.
+-- One row per billing month × payer × currency × commitment × accelerator family: the part of its cost that the family
+-- used.
 -- Three rows per commitment, also where nothing used it; the rest of the cost was unused.
 with cost as (
     select billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind,

@@ -1,6 +1,8 @@
--- One row per commitment that GPUs use: what a move away from GPUs would leave unused of it until it ends, projected from its last 28 days.
--- A plan or reservation bound to a GPU family is stranded whole. A Compute plan covers other on-demand usage instead, at the discount it has
--- now: `stranded_after_other_usage_usd`. What the moved work itself adds on Trainium is unknown here; it would use more of the plan.
+-- One row per commitment that GPUs use: what a move away from GPUs would leave unused of it until it ends, projected
+-- from its last 28 days.
+-- A plan or reservation bound to a GPU family is stranded whole. A Compute plan covers other on-demand usage instead,
+-- at the discount it has now: `stranded_after_other_usage_usd`. What the moved work itself adds on Trainium is unknown
+-- here; it would use more of the plan.
 with newest as (
     select payer_account_id, billing_currency, max(usage_date) as newest_date
     from detail_commitment_utilization_daily
@@ -25,15 +27,16 @@ gpu as (
 elsewhere as (
     select usage_date, payer_account_id, billing_currency, sum(eligible_list_cost_usd) as on_demand_list_cost_usd
     from detail_commitment_use_daily
-    where commitment_kind = 'none' and accelerator_family <> 'gpu' and commitment_eligibility in ('ec2_instance', 'fargate', 'lambda')
+    where commitment_kind = 'none' and accelerator_family <> 'gpu'
+        and commitment_eligibility in ('ec2_instance', 'fargate', 'lambda')
     group by usage_date, payer_account_id, billing_currency
 ),
 
 day as (
     select
         recent.*, coalesce(gpu.gpu_used_cost_usd, 0) as gpu_used_cost_usd,
-        case when recent.commitment_kind = 'compute_savings_plan' then coalesce(elsewhere.on_demand_list_cost_usd, 0) else 0 end
-            as on_demand_list_cost_usd
+        case when recent.commitment_kind = 'compute_savings_plan'
+            then coalesce(elsewhere.on_demand_list_cost_usd, 0) else 0 end as on_demand_list_cost_usd
     from recent
     left join gpu
         on gpu.usage_date = recent.usage_date and gpu.payer_account_id = recent.payer_account_id
@@ -62,7 +65,8 @@ summed as (
 taken as (
     select *,
         cast(least(greatest(cast(on_demand_list_cost_usd as double) * cast(coalesce(paid_ratio, 1) as double)
-            - greatest(cast(unused_cost_usd as double), 0), 0), cast(gpu_used_cost_usd as double)) as decimal(20, 6)) as taken_cost_usd
+            - greatest(cast(unused_cost_usd as double), 0), 0), cast(gpu_used_cost_usd as double)) as decimal(20, 6))
+            as taken_cost_usd
     from summed
 )
 
@@ -72,6 +76,8 @@ select
     projected_usd(commitment_cost_usd, basis_day_count, days_to_expiry) as committed_to_expiry_usd,
     projected_usd(unused_cost_usd, basis_day_count, days_to_expiry) as unused_to_expiry_usd,
     projected_usd(gpu_used_cost_usd, basis_day_count, days_to_expiry) as stranded_cost_usd,
-    projected_usd(gpu_used_cost_usd - taken_cost_usd, basis_day_count, days_to_expiry) as stranded_after_other_usage_usd,
-    case when ended_at is null then 'no end date on any bill' when days_to_expiry = 0 then 'it has ended' end as missing_evidence
+    projected_usd(gpu_used_cost_usd - taken_cost_usd, basis_day_count, days_to_expiry)
+        as stranded_after_other_usage_usd,
+    case when ended_at is null then 'no end date on any bill' when days_to_expiry = 0 then 'it has ended' end
+        as missing_evidence
 from taken

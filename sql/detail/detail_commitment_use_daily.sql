@@ -1,7 +1,9 @@
--- One row per day × payer × account × region × currency × family × eligibility × commitment: usage, and what commitments cover of it.
+-- One row per day × payer × account × region × currency × family × eligibility × commitment: usage, and what
+-- commitments cover of it.
 -- partition: billing_period
--- Each line of usage is in one row, so rows add up, and what can be covered adds up to the same as the hours. Where no commitment covered
--- it the kind is `none`; where none can, `reason` says why, and the sums of eligible and covered usage are zero.
+-- Each line of usage is in one row, so rows add up, and what can be covered adds up to the same as the hours. Where no
+-- commitment covered it the kind is `none`; where none can, `reason` says why, and the sums of eligible and covered
+-- usage are zero.
 with fee as (
     select distinct payer_account_id, billing_currency, commitment_discount_id, commitment_kind
     from stg_aws__commitment_fee
@@ -12,7 +14,8 @@ use as (
         charge.*, coalesce(rule.reason, '') as reason,
         can_be_covered(charge.commitment_eligibility) as is_eligible,
         case when can_be_covered(charge.commitment_eligibility)
-            then covering_kind(charge.effective_rule, fee.commitment_kind, charge.commitment_eligibility) end as covering_kind
+            then covering_kind(charge.effective_rule, fee.commitment_kind, charge.commitment_eligibility) end
+            as covering_kind
     from fct_charge as charge
     left join fee
         on fee.payer_account_id = charge.payer_account_id and fee.billing_currency = charge.billing_currency

@@ -1,6 +1,6 @@
 -- One row per day × payer × currency × commitment: what it cost, what used it, and what that saved.
--- The terms are those of its fees on any bill; where the bill has none, those of AWS's own answer. Fees of an open month
--- for hours to come are cut off, as in fct_invoice_monthly.
+-- The terms are those of its fees on any bill; where the bill has none, those of AWS's own answer. Fees of an open
+-- month for hours to come are cut off, as in fct_invoice_monthly.
 with terms as (
     select
         fee.payer_account_id, fee.billing_currency, fee.commitment_discount_id, fee.commitment_kind,
@@ -48,12 +48,15 @@ part as (
     from fee_day
 ),
 
--- The fee of a plan has what used it in the hour. The fee of a reservation is monthly: the lines it covers have what used it.
+-- The fee of a plan has what used it in the hour. The fee of a reservation is monthly: the lines it covers have what
+-- used it.
 entry as (
     select
-        billing_month, cast(day_at as date) as usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
+        billing_month, cast(day_at as date) as usage_date, payer_account_id, billing_currency, commitment_discount_id,
+        commitment_kind,
         piece_usd(commitment_cost_usd, lower_ms, upper_ms, whole_ms) as commitment_cost_usd,
-        case when used_cost_usd is not null then piece_usd(used_cost_usd, lower_ms, upper_ms, whole_ms) end as fee_used_cost_usd,
+        case when used_cost_usd is not null then piece_usd(used_cost_usd, lower_ms, upper_ms, whole_ms) end
+            as fee_used_cost_usd,
         cast(0 as decimal(38, 10)) as covered_list_cost_usd, cast(0 as decimal(38, 10)) as covered_cost_usd,
         cast(0 as decimal(38, 10)) as covered_hours
     from part
@@ -64,7 +67,8 @@ entry as (
     select
         charge.billing_month, charge.usage_date, charge.payer_account_id, charge.billing_currency,
         coalesce(charge.commitment_discount_id, ''),
-        coalesce(terms.commitment_kind, case charge.effective_rule when 'reservation' then 'reserved_instance' else 'savings_plan' end),
+        coalesce(terms.commitment_kind,
+            case charge.effective_rule when 'reservation' then 'reserved_instance' else 'savings_plan' end),
         null, null, charge.list_cost_usd, charge.amortized_cost_usd, charge.instance_hours
     from fct_charge as charge
     left join terms
@@ -87,9 +91,9 @@ day as (
 )
 
 select
-    day.billing_month, day.usage_date, day.payer_account_id, day.billing_currency, day.commitment_discount_id as commitment_id,
-    day.commitment_kind, terms.account_id, terms.region_id, terms.instance_family, terms.payment_option, terms.purchase_term,
-    terms.started_at, terms.ended_at,
+    day.billing_month, day.usage_date, day.payer_account_id, day.billing_currency,
+    day.commitment_discount_id as commitment_id, day.commitment_kind, terms.account_id, terms.region_id,
+    terms.instance_family, terms.payment_option, terms.purchase_term, terms.started_at, terms.ended_at,
     day.commitment_cost_usd, day.used_cost_usd, day.commitment_cost_usd - day.used_cost_usd as unused_cost_usd,
     ratio(day.used_cost_usd, day.commitment_cost_usd) as utilization_ratio,
     day.covered_hours, day.covered_cost_usd, day.covered_list_cost_usd,

@@ -1,4 +1,5 @@
--- One row per day × pod (or task) × machine it ran on: AWS's split of the machine's cost, and the pod's share of the whole machine.
+-- One row per day × pod (or task) × machine it ran on: AWS's split of the machine's cost, and the pod's share of the
+-- whole machine.
 select
     cast(hour_started_at as date) as usage_date,
     payer_account_id, account_id, billing_currency,

@@ -1,15 +1,19 @@
 -- One row per month × currency: what was paid for GPU commitments and GPU capacity that no GPU used.
--- Reservations, blocks and reserved capacity name their chip. A Savings Plan names none: its unused cost counts up to what GPUs used of it
--- in their busiest earlier month and use no longer. detail_commitment_stranding has the cost still to come.
+-- Reservations, blocks and reserved capacity name their chip. A Savings Plan names none: its unused cost counts up to
+-- what GPUs used of it in their busiest earlier month and use no longer. detail_commitment_stranding has the cost still
+-- to come.
 with named as (
-    select cast(date_trunc('month', usage_date) as date) as month_date, billing_currency, sum(effective_cost_usd) as stranded_cost_usd
+    select
+        cast(date_trunc('month', usage_date) as date) as month_date, billing_currency,
+        sum(effective_cost_usd) as stranded_cost_usd
     from fct_ledger
     where bucket in ('commitment_unused', 'capacity_unused') and accelerator_family = 'gpu'
     group by 1, 2
 ),
 
 used as (
-    select cast(date_trunc('month', usage_date) as date) as month_date, payer_account_id, billing_currency, commitment_id,
+    select
+        cast(date_trunc('month', usage_date) as date) as month_date, payer_account_id, billing_currency, commitment_id,
         sum(used_cost_usd) as gpu_used_cost_usd
     from detail_commitment_use_daily
     where commitment_kind not in ('none', 'reserved_instance') and accelerator_family = 'gpu'
@@ -17,7 +21,8 @@ used as (
 ),
 
 plan as (
-    select cast(date_trunc('month', usage_date) as date) as month_date, payer_account_id, billing_currency, commitment_id,
+    select
+        cast(date_trunc('month', usage_date) as date) as month_date, payer_account_id, billing_currency, commitment_id,
         greatest(sum(unused_cost_usd), 0) as unused_cost_usd
     from detail_commitment_utilization_daily
     where commitment_kind <> 'reserved_instance' and unused_cost_usd is not null
@@ -26,7 +31,8 @@ plan as (
 
 month as (
     select plan.*, coalesce(used.gpu_used_cost_usd, 0) as gpu_used_cost_usd,
-        max(coalesce(used.gpu_used_cost_usd, 0)) over (partition by plan.payer_account_id, plan.billing_currency, plan.commitment_id
+        max(coalesce(used.gpu_used_cost_usd, 0)) over (
+            partition by plan.payer_account_id, plan.billing_currency, plan.commitment_id
             order by plan.month_date rows between unbounded preceding and 1 preceding) as busiest_cost_usd
     from plan
     left join used

@@ -1,4 +1,5 @@
--- One row per payer × account × billing month × service × accelerator family × currency × tag: how much of the cost the tag explains.
+-- One row per payer × account × billing month × service × accelerator family × currency × tag: how much of the cost the
+-- tag explains.
 -- Only usage of a named resource can carry a tag (facts aws-billing 2.5); taxes, fees and credits are kept apart.
 with tag as (
     select 'run_id' as tag

@@ -1,4 +1,5 @@
--- What Savings Plans and reservations may cover a bill line of usage, a row of ref_commitment_eligibility; null where the line is
+-- What Savings Plans and reservations may cover a bill line of usage, a row of ref_commitment_eligibility; null where
+-- the line is
 -- no usage of its own: fees, and lines that repeat hours which stand on others.
 -- What facts leave unverified is outside, unless `[policy] assumed_eligible` (`assumed`) names it.
 -- args: charge_category, effective_rule, line_class, market, service, usage_type, instance_type, assumed
@@ -11,16 +12,19 @@ case
     when line_class = 'host' then 'dedicated_host'
     when line_class in ('instance', 'capacity_unused', 'warm_pool') then case
         when service like '%SageMaker%' then case
-            when effective_rule = 'as_billed' and usage_type like '%Cluster:%' and strpos(assumed, 'hyperpod') = 0 then 'hyperpod'
+            when effective_rule = 'as_billed' and usage_type like '%Cluster:%' and strpos(assumed, 'hyperpod') = 0
+                then 'hyperpod'
             else 'sagemaker_instance' end
         when service not like '%EC2%' and service not like '%Elastic Compute%' then 'other_service'
         when effective_rule = 'as_billed' and (instance_type like 'p6-%' or instance_type like 'p6e-%'
-            or instance_type like 'trn2%' or instance_type like 'trn3%') and strpos(assumed, 'rate_unknown') = 0 then 'rate_unknown'
+            or instance_type like 'trn2%' or instance_type like 'trn3%') and strpos(assumed, 'rate_unknown') = 0
+            then 'rate_unknown'
         else 'ec2_instance' end
     when usage_type like '%Fargate%' then 'fargate'
     when service like '%Lambda%' and (usage_type like '%GB-Second%' or usage_type like '%Provisioned%') then 'lambda'
     when service like '%Bedrock%' then 'bedrock'
     when usage_type like '%EBS:%' then 'storage'
-    when usage_type like '%DataXfer%' or usage_type like '%DataTransfer%' or usage_type like '%-Bytes' then 'data_transfer'
+    when usage_type like '%DataXfer%' or usage_type like '%DataTransfer%' or usage_type like '%-Bytes'
+        then 'data_transfer'
     else 'other_service'
 end

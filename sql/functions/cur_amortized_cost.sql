@@ -5,15 +5,19 @@
 -- unit: the line's currency
 case
     -- Most lines, so they are asked for first.
-    when effective_rule = 'as_billed' or line_class = 'block_fee' then net_or_gross(has_net, line_item_net_unblended_cost, line_item_unblended_cost)
-    when effective_rule = 'savings_plan' then net_or_gross(has_net, savings_plan_net_savings_plan_effective_cost, savings_plan_savings_plan_effective_cost)
+    when effective_rule = 'as_billed' or line_class = 'block_fee'
+        then net_or_gross(has_net, line_item_net_unblended_cost, line_item_unblended_cost)
+    when effective_rule = 'savings_plan' then net_or_gross(
+        has_net, savings_plan_net_savings_plan_effective_cost, savings_plan_savings_plan_effective_cost)
     when effective_rule = 'savings_plan_unused' then net_unused_usd(
         coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0),
         -- All Upfront pays nothing by the hour: there the ratio is that of its amortized part.
         case when has_net and is_unused_scaled then case when coalesce(line_item_unblended_cost, 0) <> 0
-            then line_item_net_unblended_cost else savings_plan_net_amortized_upfront_commitment_for_billing_period end end,
+            then line_item_net_unblended_cost
+            else savings_plan_net_amortized_upfront_commitment_for_billing_period end end,
         coalesce(nullif(line_item_unblended_cost, 0), savings_plan_amortized_upfront_commitment_for_billing_period))
-    when effective_rule = 'reservation' then net_or_gross(has_net, reservation_net_effective_cost, reservation_effective_cost)
+    when effective_rule = 'reservation'
+        then net_or_gross(has_net, reservation_net_effective_cost, reservation_effective_cost)
     when effective_rule = 'reservation_unused' then
         net_or_gross(has_net, reservation_net_unused_amortized_upfront_fee_for_billing_period,
             reservation_unused_amortized_upfront_fee_for_billing_period)

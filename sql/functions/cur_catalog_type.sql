@@ -1,10 +1,10 @@
 -- What ref_instance_type calls the instance type of a line that bills instance time; null for any other line,
 -- empty where it names none (a nullif here would run the pattern twice).
--- over: the combinations of stg_aws__cur_line_kind whose usage kind is known
+-- args: kind_class, usage_type, instance_type
 case
     -- A dedicated host is billed by machine family.
-    when kind_class = 'host' then regexp_extract(line_item_usage_type, ':([a-z][a-z0-9-]*)', 1)
+    when kind_class = 'host' then regexp_extract(usage_type, ':([a-z][a-z0-9-]*)', 1)
     -- Some product attributes add what the instance is for: ml.p4d.24xlarge-Training.
-    when kind_class is not null then regexp_extract(named_instance_type,
+    when kind_class is not null then regexp_extract(instance_type,
         '^(?:ml\.)?(u-[a-z0-9-]+|[a-z][a-z0-9-]*\.[a-z0-9]+(?:-[a-z0-9]+)*)', 1)
 end

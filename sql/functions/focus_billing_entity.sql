@@ -1,7 +1,4 @@
--- Who sells what a FOCUS line bills, as a cost and usage report says it: AWS, AWS Marketplace, or another provider by name.
--- over: aws_focus_line_item
-case
-    when not coalesce(provider_name like 'AWS%' or provider_name like 'Amazon%', true) then provider_name
-    when not coalesce(publisher_name like 'AWS%' or publisher_name like 'Amazon%', true) then 'AWS Marketplace'
-    else 'AWS'
-end
+-- Who sells what a FOCUS line bills, as a cost and usage report says it: AWS, AWS Marketplace, or another provider.
+-- args: provider_name, publisher_name
+case when not is_aws_name(provider_name) then provider_name
+    when not is_aws_name(publisher_name) then 'AWS Marketplace' else 'AWS' end

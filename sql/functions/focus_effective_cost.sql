@@ -1,5 +1,5 @@
 -- What a FOCUS line costs amortized and after discounts, before credits (docs/decisions/0006).
--- over: the ruled lines of stg_aws__focus_line_item
+-- args: effective_rule, line_class, billed_cost, effective_cost
 -- unit: the line's currency
 -- A Capacity Block's fee is its whole cost: amortized like a reservation's it would vanish (facts aws-billing 3.5).
 case

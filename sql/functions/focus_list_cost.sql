@@ -1,7 +1,8 @@
 -- What a FOCUS line would cost at the public on-demand price; null where AWS gives none.
--- over: the ruled lines of stg_aws__focus_line_item
+-- args: effective_rule, line_class, is_usage, operation, pricing_category, list_cost
 -- unit: the line's currency
--- ListCost stands on a commitment's purchase and again on the usage it covers, so only usage counts (facts aws-billing 1.4).
+-- ListCost stands on a commitment's purchase and again on the usage it covers, so only usage counts (facts aws-billing
+-- 1.4).
 case
     when effective_rule in ('zero', 'savings_plan_unused', 'reservation_unused') then 0
     when not is_usage or line_class = 'block_fee' or operation like '%:CB' then null

@@ -1,4 +1,5 @@
--- Tokens of the whole job, where a run counts those of one device or core; null where it does not record how many there are.
+-- Tokens of the whole job, where a run counts those of one device or core; null where it does not record how many there
+-- are.
 -- args: tokens, tokens_unit, tokens_unit_count
 -- unit: tokens
 tokens * case when coalesce(tokens_unit, 'job') = 'job' then 1 else tokens_unit_count end

@@ -1,4 +1,5 @@
--- The bucket of a bill line that falls whole into one; lines that are shared out over time have the buckets of their pieces.
+-- The bucket of a bill line that falls whole into one; lines that are shared out over time have the buckets of their
+-- pieces.
 -- args: line_class, effective_rule, charge_category, accelerator_family, is_shared_usage, named_run_id
 case
     -- An unused hour of a Capacity Block takes its part of the fee, and keeps what it costs itself.

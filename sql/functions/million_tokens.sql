@@ -5,5 +5,6 @@
 case
     when lower(pricing_unit) = '1k tokens' then cast(quantity * cast(0.001 as decimal(4, 3)) as decimal(30, 13))
     when lower(pricing_unit) = '1m tokens' then cast(quantity as decimal(30, 13))
-    when lower(pricing_unit) = 'units' and split_part(description, '|', 3) like '%Million%' then cast(quantity as decimal(30, 13))
+    when lower(pricing_unit) = 'units' and split_part(description, '|', 3) like '%Million%'
+        then cast(quantity as decimal(30, 13))
 end

@@ -1,4 +1,5 @@
--- Which kind of Savings Plan it is, by the words its fee stands under: offering type, usage type such as `ComputeSP:1yrNoUpfront`, product.
+-- Which kind of Savings Plan it is, by the words its fee stands under: offering type, usage type such as
+-- `ComputeSP:1yrNoUpfront`, product.
 -- args: offering
 case
     when offering like '%EC2Instance%' or offering like '%EC2 Instance%' then 'ec2_instance_savings_plan'

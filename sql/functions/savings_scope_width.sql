@@ -1,4 +1,5 @@
--- The narrowest scope of the effective savings rate that contains a line: 1 classic, 2 with SageMaker, 3 with Spot, 4 all usage.
+-- The narrowest scope of the effective savings rate that contains a line: 1 classic, 2 with SageMaker, 3 with Spot, 4
+-- all usage.
 -- args: effective_rule, service, eligibility
 case
     when effective_rule = 'savings_plan_unused' then

@@ -1,4 +1,5 @@
--- What a usage type of Bedrock bills: which tokens, or provisioned throughput; null for any other service. Cached tokens are kinds of
+-- What a usage type of Bedrock bills: which tokens, or provisioned throughput; null for any other service. Cached
+-- tokens are kinds of
 -- their own: leaving them out is the commonest gap to the bill (facts aws-billing 4.6).
 -- args: token_usage_type
 case

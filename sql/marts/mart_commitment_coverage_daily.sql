@@ -1,6 +1,8 @@
--- One row per day × payer × currency × kind of commitment × accelerator family: how much of what it can cover it covered, at list price.
+-- One row per day × payer × currency × kind of commitment × accelerator family: how much of what it can cover it
+-- covered, at list price.
 -- partition: billing_period
--- Kinds overlap: what is on demand is eligible for each kind that could cover it. Families do not: all_families_coverage_ratio sums them.
+-- Kinds overlap: what is on demand is eligible for each kind that could cover it. Families do not:
+-- all_families_coverage_ratio sums them.
 with day as (
     select
         billing_period, usage_date, payer_account_id, billing_currency, commitment_kind, accelerator_family,
@@ -28,10 +30,12 @@ together as (
 )
 
 select
-    day.billing_period, day.usage_date, day.payer_account_id, day.billing_currency, day.commitment_kind, day.accelerator_family,
-    day.eligible_list_cost_usd, day.covered_list_cost_usd, day.coverage_ratio, together.all_families_coverage_ratio,
+    day.billing_period, day.usage_date, day.payer_account_id, day.billing_currency, day.commitment_kind,
+    day.accelerator_family, day.eligible_list_cost_usd, day.covered_list_cost_usd, day.coverage_ratio,
+    together.all_families_coverage_ratio,
     day.other_covered_list_cost_usd,
-    ratio(day.covered_list_cost_usd, day.eligible_list_cost_usd + day.other_covered_list_cost_usd) as coverage_with_other_kinds_ratio,
+    ratio(day.covered_list_cost_usd, day.eligible_list_cost_usd + day.other_covered_list_cost_usd)
+        as coverage_with_other_kinds_ratio,
     day.on_demand_cost_usd, day.eligible_hours, day.covered_hours, day.other_covered_hours,
     ratio(day.covered_hours, day.eligible_hours) as hours_coverage_ratio,
     ratio(day.covered_hours, day.eligible_hours + day.other_covered_hours) as hours_coverage_with_other_kinds_ratio,

@@ -1,8 +1,9 @@
--- One row per billing month × payer × currency × commitment: what it cost, what used it, what that saved, and why where it saved nothing.
+-- One row per billing month × payer × currency × commitment: what it cost, what used it, what that saved, and why where
+-- it saved nothing.
 with month as (
     select
-        billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id, instance_family,
-        payment_option, purchase_term, started_at, ended_at,
+        billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
+        instance_family, payment_option, purchase_term, started_at, ended_at,
         cast(max(usage_date) + interval '1' day as timestamp) as newest_day_ended_at,
         sum(commitment_cost_usd) as commitment_cost_usd,
         sum(used_cost_usd) as used_cost_usd,
@@ -12,17 +13,19 @@ with month as (
         sum(covered_cost_usd) as covered_cost_usd,
         known_sum(covered_list_cost_usd) as covered_list_cost_usd
     from detail_commitment_utilization_daily
-    group by billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id, instance_family,
-        payment_option, purchase_term, started_at, ended_at
+    group by billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
+        instance_family, payment_option, purchase_term, started_at, ended_at
 )
 
 select
-    billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id, instance_family,
-    payment_option, purchase_term, started_at, ended_at, commitment_cost_usd, used_cost_usd, unused_cost_usd, utilization_ratio,
+    billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
+    instance_family, payment_option, purchase_term, started_at, ended_at, commitment_cost_usd, used_cost_usd,
+    unused_cost_usd, utilization_ratio,
     covered_hours, covered_list_cost_usd, covered_list_cost_usd - commitment_cost_usd as net_savings_usd,
     ratio(covered_cost_usd, covered_list_cost_usd) as break_even_utilization_ratio,
     ratio(commitment_cost_usd, covered_list_cost_usd) as effective_rate_ratio,
-    lost_savings_reason(commitment_cost_usd, used_cost_usd, covered_cost_usd, covered_list_cost_usd) as lost_savings_reason,
+    lost_savings_reason(commitment_cost_usd, used_cost_usd, covered_cost_usd, covered_list_cost_usd)
+        as lost_savings_reason,
     days_left(newest_day_ended_at, ended_at) as days_to_expiry,
     coalesce(ended_at <= newest_day_ended_at, false) as is_expired
 from month

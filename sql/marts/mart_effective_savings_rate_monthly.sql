@@ -1,7 +1,9 @@
--- One row per payer × billing month × currency × scope: the effective savings rate, its parts, and the reason where it is negative.
+-- One row per payer × billing month × currency × scope: the effective savings rate, its parts, and the reason where it
+-- is negative.
 -- partition: billing_period
--- Each scope contains the one before: classic is EC2, Fargate and Lambda under plans and reservations, before discounts and without Spot
--- (facts aws-billing 3.1). Usage without a public price is in no rate but in `unpriced_cost_usd`. Fees for hours to come are cut off.
+-- Each scope contains the one before: classic is EC2, Fargate and Lambda under plans and reservations, before discounts
+-- and without Spot (facts aws-billing 3.1). Usage without a public price is in no rate but in `unpriced_cost_usd`. Fees
+-- for hours to come are cut off.
 with cut as (
     select billing_month, payer_account_id, billing_currency, max(cut_at) as cut_at
     from fct_invoice_monthly
@@ -14,22 +16,25 @@ charge as (
         charge.effective_rule in ('savings_plan_unused', 'reservation_unused') as is_unused,
         savings_scope_width(charge.effective_rule, charge.service, charge.commitment_eligibility) as width,
         charge.list_cost_usd,
-        case when charge.usage_ended_at > cut.cut_at and charge.line_class is null then part_before_usd(charge.amortized_cost_usd,
-            charge.usage_started_at, charge.usage_ended_at, cut.cut_at) else charge.amortized_cost_usd end as amortized_cost_usd,
-        case when charge.usage_ended_at > cut.cut_at and charge.line_class is null then part_before_usd(charge.effective_cost_usd,
-            charge.usage_started_at, charge.usage_ended_at, cut.cut_at) else charge.effective_cost_usd end as effective_cost_usd
+        part_before_usd(charge.amortized_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
+            cut.cut_at) as amortized_cost_usd,
+        part_before_usd(charge.effective_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
+            cut.cut_at) as effective_cost_usd
     from fct_charge as charge
     left join cut
         on cut.billing_month = charge.billing_month and cut.payer_account_id = charge.payer_account_id
         and cut.billing_currency = charge.billing_currency
-    where charge.commitment_eligibility is not null or charge.effective_rule in ('savings_plan_unused', 'reservation_unused')
+    where charge.commitment_eligibility is not null
+        or charge.effective_rule in ('savings_plan_unused', 'reservation_unused')
 ),
 
 summed as (
     select billing_period, billing_month, payer_account_id, billing_currency, width,
         sum(case when not is_unused then list_cost_usd end) as list_cost_usd,
-        sum(case when not is_unused and list_cost_usd is not null then amortized_cost_usd else 0 end) as amortized_cost_usd,
-        sum(case when not is_unused and list_cost_usd is not null then effective_cost_usd else 0 end) as effective_cost_usd,
+        sum(case when not is_unused and list_cost_usd is not null then amortized_cost_usd else 0 end)
+            as amortized_cost_usd,
+        sum(case when not is_unused and list_cost_usd is not null then effective_cost_usd else 0 end)
+            as effective_cost_usd,
         sum(case when is_unused then amortized_cost_usd else 0 end) as amortized_unused_usd,
         sum(case when is_unused then effective_cost_usd else 0 end) as effective_unused_usd,
         sum(case when not is_unused and list_cost_usd is null then effective_cost_usd else 0 end) as unpriced_cost_usd
@@ -42,16 +47,20 @@ scope as (
         (1, 'classic', 'EC2, Fargate and Lambda, no Spot, before discounts', false),
         (2, 'with_sagemaker', 'classic and SageMaker, before discounts', false),
         (3, 'with_spot', 'classic, SageMaker and Spot where its list price is known, before discounts', false),
-        (4, 'all_usage_after_discounts', 'all usage with a public price, after negotiated discounts, before credits', true)
+        (4, 'all_usage_after_discounts', 'all usage with a public price, after negotiated discounts, before credits',
+            true)
     ) as listed(scope_width, savings_scope, scope_label, is_after_discounts)
 ),
 
 scoped as (
     select
-        summed.billing_period, summed.billing_month, summed.payer_account_id, summed.billing_currency, scope.savings_scope, scope.scope_label,
+        summed.billing_period, summed.billing_month, summed.payer_account_id, summed.billing_currency,
+        scope.savings_scope, scope.scope_label,
         coalesce(summed.list_cost_usd, 0) as list_cost_usd,
-        case when scope.is_after_discounts then summed.effective_cost_usd else summed.amortized_cost_usd end as usage_cost_usd,
-        case when scope.is_after_discounts then summed.effective_unused_usd else summed.amortized_unused_usd end as unused_cost_usd,
+        case when scope.is_after_discounts then summed.effective_cost_usd else summed.amortized_cost_usd end
+            as usage_cost_usd,
+        case when scope.is_after_discounts then summed.effective_unused_usd else summed.amortized_unused_usd end
+            as unused_cost_usd,
         summed.unpriced_cost_usd
     from summed
     join scope on scope.scope_width >= summed.width
@@ -70,13 +79,15 @@ rate as (
 )
 
 select
-    billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label, list_cost_usd, usage_cost_usd,
+    billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label, list_cost_usd,
+    usage_cost_usd,
     unused_cost_usd, list_cost_usd - usage_cost_usd - unused_cost_usd as net_savings_usd,
     effective_savings_rate_ratio,
     case
         when usage_cost_usd + unused_cost_usd <= list_cost_usd then null
         when list_cost_usd = 0 then 'commitments without any use in the scope'
-        when usage_cost_usd > list_cost_usd then 'usage costs more than its list price: prices fell below the rates that were bought'
+        when usage_cost_usd > list_cost_usd
+            then 'usage costs more than its list price: prices fell below the rates that were bought'
         else 'unused commitments cost more than the rates save'
     end as lost_savings_reason,
     unpriced_cost_usd

@@ -1,4 +1,5 @@
--- One row per payer × billing month × invoice × currency × entity × issuer: the bill as delivered compared with the ledger made from it.
+-- One row per payer × billing month × invoice × currency × entity × issuer: the bill as delivered compared with the
+-- ledger made from it.
 -- From effective to billed cost leads one column for each reason they differ by; the sum of them is exact.
 with invoice as (
     select payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,

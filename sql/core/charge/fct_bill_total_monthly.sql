@@ -27,8 +27,8 @@ spread as (
         payer_account_id, billing_month, billing_currency,
         sum(amortized_upfront_usd) as amortized_upfront_usd,
         sum(upfront_fee_usd + neutralised_refund_usd) as upfront_fee_usd,
-        sum(case when upfront_fee_usd <> 0 or amortized_upfront_usd <> 0 or neutralised_refund_usd <> 0 then 1 else 0 end) > 0
-            as has_upfront_fee
+        max(case when upfront_fee_usd <> 0 or amortized_upfront_usd <> 0 or neutralised_refund_usd <> 0
+            then 1 else 0 end) = 1 as has_upfront_fee
     from fct_invoice_monthly
     group by payer_account_id, billing_month, billing_currency
 )

@@ -1,7 +1,7 @@
 -- One row per bill line that is shared out over time, and per day and set of attributes of the lines that are not.
 -- partition: billing_period
--- One pass over the bill. A line that is shared out keeps its identity, and its pieces have the buckets; the others are summed, each
--- in its bucket. Lines are grouped by the key of their kind, and only the sums get its words.
+-- One pass over the bill. A line that is shared out keeps its identity, and its pieces have the buckets; the others are
+-- summed, each in its bucket. Lines are grouped by the key of their kind, and only the sums get its words.
 with claimed as (
     -- A job's run may know its ARN or its name alone: both name the same job.
     select distinct coalesce(job_name(resource_id), resource_id) as claim_key
@@ -26,8 +26,8 @@ claimable as (
     from stg_aws__line_item as line
     left join claimed on claimed.claim_key
         = case when line.line_class = 'instance' then coalesce(job_name(line.resource_id), line.resource_id)
-            when line.line_class = 'other' and line.charge_category = 'Usage' and line.usage_ended_at > line.usage_started_at
-                then attached_id(line.resource_id, line.usage_type) end
+            when line.line_class = 'other' and line.charge_category = 'Usage'
+                and line.usage_ended_at > line.usage_started_at then attached_id(line.resource_id, line.usage_type) end
     -- A tag alone is evidence only while the run it names was alive.
     left join known_run
         on known_run.run_id = line.tag_run_id
@@ -38,8 +38,9 @@ claimable as (
 bucketed as (
     select
         *, is_timed or is_attached as is_shared_out,
-        case when not is_attached and (not is_timed or line_class = 'capacity_unused') then line_bucket(line_class, effective_rule,
-            charge_category, accelerator_family, is_shared_usage, named_run_id) end as bucket,
+        case when not is_attached and (not is_timed or line_class = 'capacity_unused')
+            then line_bucket(line_class, effective_rule, charge_category, accelerator_family, is_shared_usage,
+                named_run_id) end as bucket,
         effective_rule in ('savings_plan_unused', 'reservation_unused') as is_commitment_fee,
         capacity_reservation_id is not null and line_class <> 'capacity_marker' as is_reserved,
         charge_category = 'Usage' and resource_id is not null as is_taggable
@@ -48,12 +49,13 @@ bucketed as (
 
 summed as (
     select
-        billing_period, charge_kind_id, usage_date, account_id, bucket, commitment_discount_id, source_name, is_taggable,
+        billing_period, charge_kind_id, usage_date, account_id, bucket, commitment_discount_id,
+        source_name, is_taggable,
         case when bucket = 'run' then named_run_id end as run_id,
         case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
         -- An accelerator that no list has is reported by name.
-        case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' or is_reserved then instance_type end
-            as instance_type,
+        case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' or is_reserved
+            then instance_type end as instance_type,
         case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
         case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_team end as tag_team,
         case when is_shared_out or bucket in ('unattributed', 'idle') then tag_run_id end as tag_run_id,
@@ -71,12 +73,14 @@ summed as (
         is_taggable and tag_run_id is not null as has_run_id_tag,
         is_taggable and tag_owner is not null as has_owner_tag,
         is_taggable and tag_team is not null as has_team_tag,
-        missing_hours(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at, effective_cost_usd) as missing_hours,
+        missing_hours(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at,
+            effective_cost_usd) as missing_hours,
         -- What has a public price is not made unknown by what has none.
         commitment_eligibility is not null and list_cost_usd is null as is_unpriced,
         token_usage_type(service, usage_type, million_tokens) as token_usage_type,
         cast(count(*) as bigint) as line_count,
-        sum(case when storage_bucket_id(resource_id, usage_type) is not null then usage_quantity end) as stored_gib_months,
+        sum(case when storage_bucket_id(resource_id, usage_type) is not null then usage_quantity end)
+            as stored_gib_months,
         sum(case when (can_be_covered(commitment_eligibility) or capacity_reservation_id is not null)
             and line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end) as instance_hours,
         sum(million_tokens) as million_tokens,
@@ -90,14 +94,16 @@ summed as (
 )
 
 select
-    line.billing_period, kind.billing_month, line.usage_date, kind.payer_account_id, line.account_id, kind.invoice_id, kind.billing_entity,
-    kind.invoice_issuer, kind.billing_currency, line.bucket, kind.charge_category, kind.charge_type, kind.is_known_charge_type,
-    kind.effective_rule, kind.service, kind.region_id, kind.accelerator_family, kind.market, kind.kept_description as charge_description,
-    line.run_id, line.resource_id, line.instance_type, line.commitment_discount_id, kind.commitment_eligibility,
-    line.tag_owner, line.tag_team, line.tag_run_id, line.source_name, line.source_file, line.source_row, line.line_class,
-    line.accelerator_count, line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
-    line.storage_bucket_id, line.is_taggable, line.has_run_id_tag, line.has_owner_tag, line.has_team_tag, line.missing_hours,
-    line.is_unpriced, line.token_usage_type, token_kind(line.token_usage_type) as token_kind, line.stored_gib_months, line.line_count, line.instance_hours, line.million_tokens,
-    line.accelerator_hours, line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd
+    line.billing_period, kind.billing_month, line.usage_date, kind.payer_account_id, line.account_id, kind.invoice_id,
+    kind.billing_entity, kind.invoice_issuer, kind.billing_currency, line.bucket, kind.charge_category,
+    kind.charge_type, kind.is_known_charge_type, kind.effective_rule, kind.service, kind.region_id,
+    kind.accelerator_family, kind.market, kind.kept_description as charge_description, line.run_id, line.resource_id,
+    line.instance_type, line.commitment_discount_id, kind.commitment_eligibility, line.tag_owner, line.tag_team,
+    line.tag_run_id, line.source_name, line.source_file, line.source_row, line.line_class, line.accelerator_count,
+    line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
+    line.storage_bucket_id, line.is_taggable, line.has_run_id_tag, line.has_owner_tag, line.has_team_tag,
+    line.missing_hours, line.is_unpriced, line.token_usage_type, token_kind(line.token_usage_type) as token_kind,
+    line.stored_gib_months, line.line_count, line.instance_hours, line.million_tokens, line.accelerator_hours,
+    line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd
 from summed as line
 left join stg_aws__charge_kind as kind on kind.charge_kind_id = line.charge_kind_id

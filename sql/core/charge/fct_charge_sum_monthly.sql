@@ -2,9 +2,10 @@
 -- partition: billing_period
 -- Tables over all months add up these rows; a month delivered again changes its own rows only.
 select
-    billing_period, billing_month, payer_account_id, account_id, billing_currency, billing_entity, charge_category, charge_type,
-    effective_rule, charge_description, service, accelerator_family,
-    case when effective_rule in ('savings_plan', 'reservation') then commitment_discount_id end as commitment_discount_id,
+    billing_period, billing_month, payer_account_id, account_id, billing_currency, billing_entity, charge_category,
+    charge_type, effective_rule, charge_description, service, accelerator_family,
+    case when effective_rule in ('savings_plan', 'reservation') then commitment_discount_id end
+        as commitment_discount_id,
     storage_bucket_id, is_taggable, has_run_id_tag, has_owner_tag, has_team_tag,
     sum(line_count) as line_count,
     sum(stored_gib_months) as stored_gib_months,

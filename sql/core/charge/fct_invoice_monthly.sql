@@ -1,14 +1,17 @@
--- One row per payer, billing month, invoice, entity, issuer and currency: what is billed, and why the effective cost is another.
+-- One row per payer, billing month, invoice, entity, issuer and currency: what is billed and why it costs another.
 -- partition: billing_period
--- Every dollar between the two bases has one reason; on a closed month with the fees of its commitments `commitment_timing_usd` is zero.
+-- Every dollar between the two bases has one reason; on a closed month with the fees of its commitments
+-- `commitment_timing_usd` is zero.
 with bill as (
-    select billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
+    select
+        billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
         sum(line_count) as line_count, sum(billed_cost_usd) as billed_cost_usd,
         sum(amortized_upfront_usd) as amortized_upfront_usd,
         sum(case when is_commitment(effective_rule) then billed_cost_usd else 0 end) as commitment_billed_usd,
         max(newest_usage_at) as newest_usage_at, max(usage_until_at) as usage_until_at
     from stg_aws__invoice_total
-    group by billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency
+    group by billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer,
+        billing_currency
 ),
 
 -- AWS fills the invoice id in when a line is final (facts 2.5); what is open is cut at `as_of`, but no use is cut off.
@@ -21,12 +24,12 @@ dated as (
 
 line as (
     select dated.*,
-        charge.effective_rule, charge.amortized_cost_usd, charge.effective_cost_usd, charge.billed_cost_usd as charge_billed_usd,
-        -- Fees of commitments are billed for time to come as well; only use has a class.
-        case when charge.usage_ended_at > dated.cut_at and charge.line_class is null then part_before_usd(charge.billed_cost_usd,
-            charge.usage_started_at, charge.usage_ended_at, dated.cut_at) else charge.billed_cost_usd end as billed_before_usd,
-        case when charge.usage_ended_at > dated.cut_at and charge.line_class is null then part_before_usd(charge.effective_cost_usd,
-            charge.usage_started_at, charge.usage_ended_at, dated.cut_at) else charge.effective_cost_usd end as effective_before_usd
+        charge.effective_rule, charge.amortized_cost_usd, charge.effective_cost_usd,
+        charge.billed_cost_usd as charge_billed_usd,
+        part_before_usd(charge.billed_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
+            dated.cut_at) as billed_before_usd,
+        part_before_usd(charge.effective_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
+            dated.cut_at) as effective_before_usd
     from dated
     left join fct_charge as charge
         on charge.billing_month = dated.billing_month and charge.payer_account_id = dated.payer_account_id
@@ -38,7 +41,8 @@ select
     billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
     line_count, newest_usage_at, cut_at, as_of_at, billed_cost_usd,
     coalesce(sum(effective_cost_usd), 0) as effective_cost_usd,
-    sum(case when effective_rule in ('upfront_fee', 'fee') then charge_billed_usd - amortized_cost_usd else 0 end) as upfront_fee_usd,
+    sum(case when effective_rule in ('upfront_fee', 'fee') then charge_billed_usd - amortized_cost_usd else 0 end)
+        as upfront_fee_usd,
     - amortized_upfront_usd as amortized_upfront_usd,
     commitment_billed_usd + amortized_upfront_usd
         - sum(case when is_commitment(effective_rule) then amortized_cost_usd else 0 end) as commitment_timing_usd,
@@ -46,7 +50,8 @@ select
         as netted_discount_usd,
     sum(case when effective_rule = 'discount' then charge_billed_usd - effective_cost_usd else 0 end) as discount_usd,
     sum(case when effective_rule = 'credit' then charge_billed_usd - effective_cost_usd else 0 end) as credit_usd,
-    sum(case when effective_rule = 'refund' then charge_billed_usd - amortized_cost_usd else 0 end) as neutralised_refund_usd,
+    sum(case when effective_rule = 'refund' then charge_billed_usd - amortized_cost_usd else 0 end)
+        as neutralised_refund_usd,
     billed_cost_usd - coalesce(sum(charge_billed_usd - billed_before_usd), 0) as billed_to_date_usd,
     coalesce(sum(effective_before_usd), 0) as effective_to_date_usd
 from line

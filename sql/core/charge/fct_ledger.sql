@@ -1,31 +1,34 @@
--- One row per piece of everything on the bill: each dollar once, in one bucket, with the run and the team that it falls to.
+-- One row per piece of everything on the bill: each dollar once, in one bucket, with its run and its team.
 -- stored: no
--- Everything that adds up money reads this table. A piece is a day's sum of whole lines, or a part of one line that is shared out.
+-- Everything that adds up money reads this table. A piece is a day's sum of whole lines, or a part of one line that is
+-- shared out.
 with piece as (
     select
-        billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
-        billing_currency, piece_kind, source_name, source_file, source_row, cast(0 as bigint) as hour_no, piece_no, bucket,
-        charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, evidence, resource_id, instance_type,
-        tag_owner, tag_team, tag_run_id, hour_started_at, started_ms, ended_ms, used_units, billed_units,
-        accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
+        billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
+        invoice_issuer, billing_currency, piece_kind, source_name, source_file, source_row,
+        cast(0 as bigint) as hour_no, piece_no, bucket, charge_category, service, region_id, accelerator_family, market,
+        run_id, attempt_no, evidence, resource_id, instance_type, tag_owner, tag_team, tag_run_id, hour_started_at,
+        started_ms, ended_ms, used_units, billed_units, accelerator_hours, list_cost_usd, effective_cost_usd,
+        billed_cost_usd
     from fct_ledger_piece
 
     union all
 
     select
-        billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
-        billing_currency, 'block_hour', source_name, source_file, source_row, hour_no, piece_no, bucket,
-        charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, evidence, resource_id, instance_type,
-        null, null, null, hour_started_at, started_ms, ended_ms, null, null,
+        billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
+        invoice_issuer, billing_currency, 'block_hour', source_name, source_file, source_row, hour_no, piece_no, bucket,
+        charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, evidence, resource_id,
+        instance_type, null, null, null, hour_started_at, started_ms, ended_ms, null, null,
         0, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_capacity_block_piece
 )
 
 select
-    piece.billing_period, piece.billing_month, piece.usage_date, piece.payer_account_id, piece.account_id, piece.invoice_id,
-    piece.billing_entity, piece.invoice_issuer, piece.billing_currency, piece.piece_kind, piece.source_name, piece.source_file,
-    piece.source_row, piece.hour_no, piece.piece_no, piece.bucket, piece.charge_category, piece.service, piece.region_id,
-    piece.accelerator_family, piece.market, piece.run_id, piece.attempt_no, piece.evidence,
+    piece.billing_period, piece.billing_month, piece.usage_date, piece.payer_account_id, piece.account_id,
+    piece.invoice_id, piece.billing_entity, piece.invoice_issuer, piece.billing_currency, piece.piece_kind,
+    piece.source_name, piece.source_file, piece.source_row, piece.hour_no, piece.piece_no, piece.bucket,
+    piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market, piece.run_id,
+    piece.attempt_no, piece.evidence,
     -- A run is its declared team's; else the team is the one the line's tag named on its own day.
     coalesce(run.team, piece.tag_team) as team,
     piece.resource_id, piece.instance_type, piece.tag_owner, piece.tag_team, piece.tag_run_id, piece.hour_started_at,

@@ -15,11 +15,11 @@ shared as (
 -- As fct_charge has it, line by line.
 line as (
     select line.*, known_run.run_id as named_run_id,
-        case when shared.source_row is not null then shared.bucket else line_bucket(line.line_class, line.effective_rule,
-            line.charge_category, line.accelerator_family, line.is_shared_usage, known_run.run_id) end as bucket
+        case when shared.source_row is not null then shared.bucket
+            else line_bucket(line.line_class, line.effective_rule, line.charge_category, line.accelerator_family,
+                line.is_shared_usage, known_run.run_id) end as bucket
     from stg_aws__line_item as line
-    left join shared
-        on shared.source_name = line.source_name and shared.source_file = line.source_file and shared.source_row = line.source_row
+    left join shared using (source_name, source_file, source_row)
     left join known_run
         on known_run.run_id = line.tag_run_id
         and unix_ms(line.usage_started_at) < known_run.ended_ms
@@ -44,8 +44,8 @@ entry as (
     select
         source_name, source_file, source_row, cast(0 as bigint) as hour_no, cast(0 as bigint) as piece_no,
         'whole' as piece_kind, usage_date, usage_started_at as hour_started_at,
-        payer_account_id, account_id, invoice_id, billing_currency, billing_month, bucket, charge_category, service, region_id,
-        accelerator_family, market, resource_id, instance_type,
+        payer_account_id, account_id, invoice_id, billing_currency, billing_month, bucket, charge_category, service,
+        region_id, accelerator_family, market, resource_id, instance_type,
         case when bucket = 'run' then named_run_id end as run_id, cast(null as bigint) as attempt_no,
         case when bucket = 'run' then 'tag' end as evidence,
         cast(null as bigint) as used_units, cast(null as bigint) as billed_units, cast(0 as bigint) as run_count,
@@ -59,9 +59,10 @@ entry as (
     select
         piece.source_name, piece.source_file, piece.source_row, piece.hour_no, piece.piece_no,
         piece.piece_kind, piece.usage_date, piece.hour_started_at,
-        piece.payer_account_id, piece.account_id, piece.invoice_id, piece.billing_currency, piece.billing_month, piece.bucket,
-        piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market, piece.resource_id,
-        piece.instance_type, piece.run_id, piece.attempt_no, piece.evidence, piece.used_units, piece.billed_units,
+        piece.payer_account_id, piece.account_id, piece.invoice_id, piece.billing_currency, piece.billing_month,
+        piece.bucket, piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market,
+        piece.resource_id, piece.instance_type, piece.run_id, piece.attempt_no, piece.evidence, piece.used_units,
+        piece.billed_units,
         coalesce(hour_user.run_count, 0), piece.accelerator_hours,
         piece.list_cost_usd, piece.effective_cost_usd, piece.billed_cost_usd
     from piece
@@ -78,16 +79,18 @@ select
     entry.accelerator_family, entry.market, entry.resource_id, entry.instance_type,
     entry.run_id, entry.attempt_no, entry.evidence,
     -- A FOCUS line says itself what it costs.
-    case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed' then 'the EffectiveCost of the line'
-        else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
+    case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed'
+        then 'the EffectiveCost of the line' else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
             'as billed: no list of ours names the charge type') end as cost_rule_meaning,
     -- What the bucket, and the part of the line, rest on.
     case
-        when entry.piece_kind = 'block_hour' then 'the part of the fee that this hour of the block, and this use of it, takes'
+        when entry.piece_kind = 'block_hour'
+            then 'the part of the fee that this hour of the block, and this use of it, takes'
         when entry.piece_kind = 'whole' then case entry.bucket
             when 'run' then 'whole line: a tag names the run, which was alive then'
             when 'unattributed' then 'whole line: accelerator hours on no resource that could be shared out'
-            when 'commitment_unused' then 'whole line: the fee of a commitment; its effective cost is the part that nothing used'
+            when 'commitment_unused'
+                then 'whole line: the fee of a commitment; its effective cost is the part that nothing used'
             when 'capacity_unused' then 'whole line: reserved capacity that nothing used'
             when 'idle' then 'whole line: kept warm between jobs'
             when 'shared' then 'whole line: serves many runs'
@@ -100,8 +103,8 @@ select
             when entry.piece_kind = 'attached' then 'the run held it:'
             when entry.run_count > 1 then cast(entry.run_count as varchar) || ' runs shared the hour:'
             else 'the run used'
-        end || ' ' || regexp_replace(cast(cast(entry.used_units / 1000 as decimal(20, 3)) as varchar), '[.]?0+$', '')
-            || ' of ' || regexp_replace(cast(cast(entry.billed_units / 1000 as decimal(20, 3)) as varchar), '[.]?0+$', '')
+        end || ' ' || seconds_of_ms(entry.used_units)
+            || ' of ' || seconds_of_ms(entry.billed_units)
             || case when entry.accelerator_family = 'none' then ' seconds' else ' accelerator-seconds' end
     end as share_rule,
     case when entry.piece_kind = 'whole' then 1 else ratio(entry.used_units, entry.billed_units) end as share_ratio,
@@ -110,4 +113,4 @@ select
     line.billed_cost_usd as line_billed_cost_usd
 from entry
 join line
-    on line.source_name = entry.source_name and line.source_file = entry.source_file and line.source_row = entry.source_row
+    using (source_name, source_file, source_row)

@@ -1,8 +1,8 @@
--- One row per piece of a delivered month's charges: a day's sum of whole lines, the share of a run in a line, or the rest of it.
+-- One row per piece of a delivered month's charges: a day's sum of whole lines, a run's share of a line, or its rest.
 -- partition: billing_period
--- The ledger but for the fees of Capacity Blocks: those fall on hours of other months too, and join in fct_ledger. The cost of storage
--- or network that runs had attached flows evenly over the line's time; the time nobody had it stays shared. Runs that had it together,
--- longer in all than the line is, share the line by their time.
+-- The ledger but for the fees of Capacity Blocks: those fall on hours of other months too, and join in fct_ledger. The
+-- cost of storage or network that runs had attached flows evenly over the line's time; the time nobody had it stays
+-- shared. Runs that had it together, longer in all than the line is, share the line by their time.
 with attached as (
     select source_name, source_file, source_row, coalesce(storage_id(resource_id), resource_id) as attached_id,
         unix_ms(usage_started_at) as line_started_ms, unix_ms(usage_ended_at) as line_ended_ms
@@ -13,57 +13,67 @@ with attached as (
 held as (
     select
         line.source_name, line.source_file, line.source_row, stay.run_id, stay.attempt_no, stay.evidence,
-        greatest(stay.started_ms, line.line_started_ms) as started_ms, least(stay.ended_ms, line.line_ended_ms) as ended_ms
+        greatest(stay.started_ms, line.line_started_ms) as started_ms,
+        least(stay.ended_ms, line.line_ended_ms) as ended_ms
     from attached as line
     -- Bytes are the instance's; whose they were, the stays on it say.
     join fct_run_stay_monthly as stay
         on stay.resource_id = line.attached_id and (stay.stay_kind = 'storage' or is_instance_id(stay.resource_id))
-        and stay.started_ms < line.line_ended_ms and stay.ended_ms > line.line_started_ms and stay.started_ms < stay.ended_ms
+        and stay.started_ms < line.line_ended_ms and stay.ended_ms > line.line_started_ms
+        and stay.started_ms < stay.ended_ms
 ),
 
 cut as (
     select
-        *, row_number() over (partition by source_name, source_file, source_row order by run_id, attempt_no, started_ms) as piece_no,
-        sum(ended_ms - started_ms) over (partition by source_name, source_file, source_row
-            order by run_id, attempt_no, started_ms rows between unbounded preceding and current row) as upper_units
+        *, row_number() over stays as piece_no,
+        sum(ended_ms - started_ms) over stays as upper_units
     from held
+    window stays as (partition by source_name, source_file, source_row order by run_id, attempt_no, started_ms
+        rows between unbounded preceding and current row)
 ),
 
 taken as (
-    select source_name, source_file, source_row, max(upper_units) as units from cut group by source_name, source_file, source_row
+    select source_name, source_file, source_row, max(upper_units) as units
+    from cut
+    group by source_name, source_file, source_row
 ),
 
 rest as (
     select line.*, coalesce(taken.units, 0) as taken_units,
         greatest(coalesce(taken.units, 0), line.line_ended_ms - line.line_started_ms) as whole_units
     from attached as line
-    left join taken
-        on taken.source_name = line.source_name and taken.source_file = line.source_file and taken.source_row = line.source_row
+    left join taken using (source_name, source_file, source_row)
 ),
 
 attached_share as (
-    select cut.source_name, cut.source_file, cut.source_row, cut.piece_no, 'run' as bucket, cut.run_id, cut.attempt_no, cut.evidence,
-        cut.started_ms, cut.ended_ms, cut.upper_units - (cut.ended_ms - cut.started_ms) as lower_units, cut.upper_units, rest.whole_units
+    select
+        cut.source_name, cut.source_file, cut.source_row, cut.piece_no, 'run' as bucket, cut.run_id, cut.attempt_no,
+        cut.evidence, cut.started_ms, cut.ended_ms, cut.upper_units - (cut.ended_ms - cut.started_ms) as lower_units,
+        cut.upper_units, rest.whole_units
     from cut
-    join rest on rest.source_name = cut.source_name and rest.source_file = cut.source_file and rest.source_row = cut.source_row
+    join rest using (source_name, source_file, source_row)
 
     union all
 
-    select source_name, source_file, source_row, 1000000, 'shared', null, null, null, line_started_ms, line_ended_ms,
+    select
+        source_name, source_file, source_row, 1000000, 'shared', null, null, null, line_started_ms, line_ended_ms,
         taken_units, whole_units, whole_units
     from rest
     where taken_units < whole_units
 )
 
 select
-    billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
-    'whole' as piece_kind, cast(null as varchar) as source_name, cast(null as varchar) as source_file, cast(null as bigint) as source_row,
-    cast(0 as bigint) as piece_no, bucket, charge_category, service, region_id, accelerator_family, market,
+    billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
+    billing_currency, 'whole' as piece_kind, cast(null as varchar) as source_name, cast(null as varchar) as source_file,
+    cast(null as bigint) as source_row, cast(0 as bigint) as piece_no, bucket, charge_category, service, region_id,
+    accelerator_family, market,
     run_id, cast(null as bigint) as attempt_no, case when bucket = 'run' then 'tag' end as evidence, resource_id,
     -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
-    case when source_row is not null or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end as instance_type,
+    case when source_row is not null or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end
+        as instance_type,
     tag_owner, tag_team, tag_run_id, cast(null as timestamp) as hour_started_at,
-    cast(null as bigint) as started_ms, cast(null as bigint) as ended_ms, cast(null as bigint) as used_units, cast(null as bigint) as billed_units,
+    cast(null as bigint) as started_ms, cast(null as bigint) as ended_ms, cast(null as bigint) as used_units,
+    cast(null as bigint) as billed_units,
     sum(accelerator_hours) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
@@ -75,10 +85,11 @@ group by all
 union all
 
 select
-    line.billing_period, line.billing_month, line.usage_date, line.payer_account_id, line.account_id, line.invoice_id, line.billing_entity,
-    line.invoice_issuer, line.billing_currency, 'instance_hour', line.source_name, line.source_file, line.source_row,
-    share.share_no, share.bucket, line.charge_category, line.service, line.region_id, line.accelerator_family, line.market,
-    share.run_id, share.attempt_no, share.evidence, line.resource_id, line.instance_type, line.tag_owner, line.tag_team, line.tag_run_id,
+    line.billing_period, line.billing_month, line.usage_date, line.payer_account_id, line.account_id, line.invoice_id,
+    line.billing_entity, line.invoice_issuer, line.billing_currency, 'instance_hour', line.source_name,
+    line.source_file, line.source_row, share.share_no, share.bucket, line.charge_category, line.service, line.region_id,
+    line.accelerator_family, line.market, share.run_id, share.attempt_no, share.evidence, line.resource_id,
+    line.instance_type, line.tag_owner, line.tag_team, line.tag_run_id,
     share.hour_started_at, share.started_ms, share.ended_ms, share.upper_units - share.lower_units, share.billed_units,
     piece_usd(line.usage_quantity * line.accelerator_count, share.lower_units, share.upper_units, share.billed_units),
     piece_usd(line.list_cost_usd, share.lower_units, share.upper_units, share.billed_units),
@@ -92,15 +103,17 @@ where line.line_class = 'instance'
 union all
 
 select
-    line.billing_period, line.billing_month, line.usage_date, line.payer_account_id, line.account_id, line.invoice_id, line.billing_entity,
-    line.invoice_issuer, line.billing_currency, 'attached', line.source_name, line.source_file, line.source_row,
-    share.piece_no, share.bucket, line.charge_category, line.service, line.region_id, line.accelerator_family, line.market,
-    share.run_id, share.attempt_no, share.evidence, line.resource_id, null, case when share.bucket = 'shared' then line.tag_owner end,
-    case when share.bucket = 'shared' then line.tag_team end, null,
-    line.usage_started_at, share.started_ms, share.ended_ms, share.upper_units - share.lower_units, share.whole_units, 0,
+    line.billing_period, line.billing_month, line.usage_date, line.payer_account_id, line.account_id, line.invoice_id,
+    line.billing_entity, line.invoice_issuer, line.billing_currency, 'attached', line.source_name, line.source_file,
+    line.source_row, share.piece_no, share.bucket, line.charge_category, line.service, line.region_id,
+    line.accelerator_family,
+    line.market,
+    share.run_id, share.attempt_no, share.evidence, line.resource_id, null,
+    case when share.bucket = 'shared' then line.tag_owner end,
+    case when share.bucket = 'shared' then line.tag_team end, null, line.usage_started_at, share.started_ms,
+    share.ended_ms, share.upper_units - share.lower_units, share.whole_units, 0,
     piece_usd(line.list_cost_usd, share.lower_units, share.upper_units, share.whole_units),
     piece_usd(line.effective_cost_usd, share.lower_units, share.upper_units, share.whole_units),
     piece_usd(line.billed_cost_usd, share.lower_units, share.upper_units, share.whole_units)
 from fct_charge as line
-join attached_share as share
-    on share.source_name = line.source_name and share.source_file = line.source_file and share.source_row = line.source_row
+join attached_share as share using (source_name, source_file, source_row)

@@ -1,13 +1,15 @@
--- One row per payer, billing month, currency, commitment and stretch of time that its bill states: what was committed, and what used it.
+-- One row per payer, billing month, currency, commitment and stretch of time that its bill states: what was committed,
+-- and what used it.
 -- partition: billing_period
--- An hour of a Savings Plan, the month of a reservation (facts aws-billing 2.1, 3.1). Before discounts: a plan is bought, and used, at
--- its own price. FOCUS states each hour's use and rest instead.
+-- An hour of a Savings Plan, the month of a reservation (facts aws-billing 2.1, 3.1). Before discounts: a plan is
+-- bought, and used, at its own price. FOCUS states each hour's use and rest instead.
 with report as (
     select
         *,
         billing_month_of(bill_billing_period_start_date, billing_period) as billing_month,
         line_item_line_item_type = 'RIFee' as is_reservation,
-        coalesce(savings_plan_offering_type, '') || ' ' || coalesce(line_item_usage_type, '') || ' ' || line_item_product_code as offering
+        coalesce(savings_plan_offering_type, '') || ' ' || coalesce(line_item_usage_type, '') || ' '
+            || line_item_product_code as offering
     from aws_cur_line_item
     where line_item_line_item_type in ('SavingsPlanRecurringFee', 'RIFee')
 ),
@@ -16,44 +18,51 @@ focus as (
     select
         *,
         billing_month_of(billing_period_start, billing_period) as billing_month,
-        coalesce(commitment_discount_category, '') = 'Spend' or coalesce(commitment_discount_type, '') like 'Savings%'
-            or commitment_discount_id like '%:savingsplan%' as is_plan,
+        focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_discount_id)
+            as is_plan,
         coalesce(commitment_discount_status, '') = 'Unused' as is_unused,
-        coalesce(commitment_discount_name, '') || ' ' || coalesce(commitment_discount_type, '') || ' ' || coalesce(sku_meter, '') as offering
+        coalesce(commitment_discount_name, '') || ' ' || coalesce(commitment_discount_type, '') || ' '
+            || coalesce(sku_meter, '') as offering
     from aws_focus_line_item
     where charge_category = 'Usage' and focus_is_commitment()
 ),
 
 stated as (
     select
-        billing_period, billing_month, bill_payer_account_id as payer_account_id, line_item_usage_account_id as account_id,
+        billing_period, billing_month, bill_payer_account_id as payer_account_id,
+        line_item_usage_account_id as account_id,
         line_item_currency_code as billing_currency,
-        coalesce(case when is_reservation then reservation_reservation_a_r_n else savings_plan_savings_plan_a_r_n end, '')
-            as commitment_discount_id,
+        coalesce(case when is_reservation then reservation_reservation_a_r_n
+            else savings_plan_savings_plan_a_r_n end, '') as commitment_discount_id,
         case when is_reservation then 'reserved_instance' else savings_plan_kind(offering) end as commitment_kind,
         line_item_usage_start_date as fee_started_at,
         exclusive_end(line_item_usage_end_date, billing_month) as fee_ended_at,
-        case when is_reservation then coalesce(line_item_unblended_cost, 0) + coalesce(reservation_amortized_upfront_fee_for_billing_period, 0)
+        case when is_reservation then coalesce(line_item_unblended_cost, 0)
+                + coalesce(reservation_amortized_upfront_fee_for_billing_period, 0)
             else coalesce(savings_plan_total_commitment_to_date, 0) end as commitment_cost_usd,
         case when not is_reservation then coalesce(savings_plan_used_commitment, 0) end as used_cost_usd,
         case when is_reservation then coalesce(reservation_unused_amortized_upfront_fee_for_billing_period, 0)
                 + coalesce(reservation_unused_recurring_fee, 0)
-            else coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0) end as unused_cost_usd,
-        case when is_reservation then try_cast(reservation_total_reserved_units as decimal(20, 10)) end as reserved_units,
+            else coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0) end
+            as unused_cost_usd,
+        case when is_reservation then try_cast(reservation_total_reserved_units as decimal(20, 10)) end
+            as reserved_units,
         case when is_reservation then reservation_unused_quantity end as unused_units,
         coalesce(savings_plan_payment_option, pricing_purchase_option) as payment_option,
         coalesce(savings_plan_purchase_term, pricing_lease_contract_length) as purchase_term,
         coalesce(savings_plan_region, product_region_code) as region_id,
-        coalesce(savings_plan_instance_type_family, nullif(split_part(replace(product_instance_type, 'ml.', ''), '.', 1), '')) as instance_family,
-        try_cast(replace(substr(coalesce(savings_plan_start_time, reservation_start_time), 1, 19), 'T', ' ') as timestamp) as started_at,
-        try_cast(replace(substr(coalesce(savings_plan_end_time, reservation_end_time), 1, 19), 'T', ' ') as timestamp) as ended_at
+        coalesce(savings_plan_instance_type_family,
+            nullif(split_part(replace(product_instance_type, 'ml.', ''), '.', 1), '')) as instance_family,
+        moment_of(coalesce(savings_plan_start_time, reservation_start_time)) as started_at,
+        moment_of(coalesce(savings_plan_end_time, reservation_end_time))
+            as ended_at
     from report
 
     union all
 
     select
-        billing_period, billing_month, billing_account_id, coalesce(sub_account_id, billing_account_id), billing_currency,
-        commitment_discount_id,
+        billing_period, billing_month, billing_account_id, coalesce(sub_account_id, billing_account_id),
+        billing_currency, commitment_discount_id,
         case when is_plan then savings_plan_kind(offering) else 'reserved_instance' end,
         charge_period_start, charge_period_end,
         coalesce(effective_cost, 0), case when is_unused then 0 else coalesce(effective_cost, 0) end,
@@ -63,7 +72,8 @@ stated as (
 )
 
 select
-    billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind, fee_started_at, fee_ended_at,
+    billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
+    fee_started_at, fee_ended_at,
     max(account_id) as account_id,
     sum(commitment_cost_usd) as commitment_cost_usd,
     sum(used_cost_usd) as used_cost_usd,
@@ -73,4 +83,5 @@ select
     max(payment_option) as payment_option, max(purchase_term) as purchase_term, max(region_id) as region_id,
     max(instance_family) as instance_family, max(started_at) as started_at, max(ended_at) as ended_at
 from stated
-group by billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind, fee_started_at, fee_ended_at
+group by billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
+    fee_started_at, fee_ended_at

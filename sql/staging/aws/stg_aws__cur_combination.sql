@@ -1,14 +1,16 @@
--- One row per combination of what lines of a delivered report bill, without who used when how much: how many, and their sums.
+-- One row per combination of what lines of a delivered report bill, without who used when how much: their sums.
 -- partition: billing_period
--- Millions of lines share some thousand combinations. Read off the lines once, they say what each is (stg_aws__cur_line_kind) and what
--- the invoices come to (stg_aws__invoice_total).
+-- Millions of lines share some thousand combinations. Read off the lines once, they say what each is
+-- (stg_aws__cur_line_kind) and what the invoices come to (stg_aws__invoice_total).
 select
-    billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity, bill_invoicing_entity,
-    line_item_currency_code as billing_currency, line_item_line_item_type, line_item_line_item_description, line_item_product_code,
-    line_item_usage_type, line_item_operation, pricing_term, product_instance_type, product_region_code,
-    reservation_reservation_a_r_n, capacity_reservation_capacity_reservation_arn,
-    capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type,
-    cur_is_free() as is_free, cur_is_of_training_plan() as is_of_training_plan,
+    billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity,
+    bill_invoicing_entity, line_item_currency_code as billing_currency, line_item_line_item_type,
+    line_item_line_item_description, line_item_product_code, line_item_usage_type, line_item_operation, pricing_term,
+    product_instance_type, product_region_code, reservation_reservation_a_r_n,
+    capacity_reservation_capacity_reservation_arn, capacity_reservation_capacity_reservation_status,
+    capacity_reservation_capacity_reservation_type,
+    cur_is_free(line_item_product_code, line_item_unblended_cost, pricing_public_on_demand_cost) as is_free,
+    cur_is_of_training_plan(line_item_product_code, line_item_resource_id) as is_of_training_plan,
     max(source_name) as source_name,
     max(delivery_id) as delivery_id,
     count(*) as line_count,

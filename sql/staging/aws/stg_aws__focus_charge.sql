@@ -2,14 +2,9 @@
 -- partition: billing_period
 -- stored: no
 -- A line that buys something is two charges: what was paid (Purchase, effective cost 0) and what of it was accrued
--- (Usage, billed cost 0). Sources of the columns: docs/focus-export.md. Lines that come as FOCUS need none of this:
--- they join by `union all` below the last select, as delivered.
+-- (Usage, billed cost 0). Sources: docs/focus-export.md. Lines that come as FOCUS are in stg_aws__focus_delivered.
 with half as (
-    select false as is_purchase, 'charged' as half
-    union all
-    select true, 'paid'
-    union all
-    select true, 'accrued'
+    select * from (values (false, 'charged'), (true, 'paid'), (true, 'accrued')) as listed(is_purchase, half)
 ),
 
 halved as (
@@ -17,7 +12,8 @@ halved as (
         line.*, half.half,
         case when half.half = 'accrued' then 'Usage' else focus_category end as category,
         case when half.half = 'accrued' then 0 else billed_cost_usd end as billed_usd,
-        case when half.half = 'paid' then 0 when focus_category = 'Credit' then billed_cost_usd else effective_cost_usd end as effective_usd,
+        case when half.half = 'paid' then 0 when focus_category = 'Credit' then billed_cost_usd
+            else effective_cost_usd end as effective_usd,
         case
             when half.half = 'accrued' then 0
             when focus_category <> 'Usage' then billed_cost_usd
@@ -27,7 +23,8 @@ halved as (
         end as contracted_usd,
         case when half.half = 'accrued' and commitment_id is not null
             then coalesce(unused_commitment_quantity, effective_cost_usd) else usage_quantity end as quantity,
-        case when commitment_id is not null then case half.half when 'charged' then 'Used' when 'accrued' then 'Unused' end end as commitment_status,
+        case when commitment_id is not null
+            then case half.half when 'charged' then 'Used' when 'accrued' then 'Unused' end end as commitment_status,
         case commitment_category when 'Spend' then billing_currency when 'Usage' then 'Hours' end as commitment_unit
     from stg_aws__focus_line as line
     join half on half.is_purchase = (line.focus_category = 'Purchase')
@@ -43,23 +40,20 @@ halved as (
 listed as (
     select *,
         category in ('Usage', 'Purchase') as is_priced,
-        case
-            when half = 'charged' and category = 'Usage' and list_cost_usd * contracted_usd >= 0 then list_cost_usd
-            else contracted_usd
-        end as list_usd
+        case when half = 'charged' and category = 'Usage' and list_cost_usd * contracted_usd >= 0
+            then list_cost_usd else contracted_usd end as list_usd
     from halved
 ),
 
 -- Unit prices are never negative: money back is a negative quantity. A cost of no quantity is the price of one.
 priced as (
     select *,
-        case when is_priced then cast(case
-            when least(list_usd, contracted_usd) < 0 then -1 else 1 end * case
-            when quantity = 0 and (list_usd <> 0 or contracted_usd <> 0) then 1
-            else abs(quantity)
-        end as decimal(20, 10)) end as pricing_quantity,
+        case when is_priced then cast(case when least(list_usd, contracted_usd) < 0 then -1 else 1 end
+            * case when quantity = 0 and (list_usd <> 0 or contracted_usd <> 0) then 1 else abs(quantity) end
+            as decimal(20, 10)) end as pricing_quantity,
         case when commitment_status = 'Unused' then commitment_unit else unit end as pricing_unit,
-        case when commitment_status = 'Unused' or (half <> 'charged' and commitment_id is not null) then commitment_id else resource_id end as focus_resource_id
+        case when commitment_status = 'Unused' or (half <> 'charged' and commitment_id is not null)
+            then commitment_id else resource_id end as focus_resource_id
     from listed
 )
 
@@ -73,20 +67,26 @@ select
     cast(billing_month + interval '1' month as timestamp) as "BillingPeriodEnd",
     case when category in ('Usage', 'Purchase') then capacity_reservation_id end as "CapacityReservationId",
     case when category = 'Usage' and capacity_reservation_id is not null then
-        case when capacity_reservation_status = 'Unused' or line_class = 'capacity_unused' then 'Unused' else 'Used' end end as "CapacityReservationStatus",
+        case when capacity_reservation_status = 'Unused' or line_class = 'capacity_unused'
+            then 'Unused' else 'Used' end end as "CapacityReservationStatus",
     category as "ChargeCategory",
-    case when effective_rule = 'refund' and cast(usage_started_at as date) < billing_month then 'Correction' end as "ChargeClass",
+    case when effective_rule = 'refund' and cast(usage_started_at as date) < billing_month then 'Correction' end
+        as "ChargeClass",
     coalesce(charge_description, usage_type, charge_type) as "ChargeDescription",
     case when half = 'charged' and category = 'Usage' or commitment_status = 'Unused' then 'Usage-Based'
-        when effective_rule in ('savings_plan_unused', 'reservation_unused') or category = 'Tax' then 'Recurring' else 'One-Time' end as "ChargeFrequency",
+        when effective_rule in ('savings_plan_unused', 'reservation_unused') or category = 'Tax' then 'Recurring'
+        else 'One-Time' end as "ChargeFrequency",
     usage_started_at as "ChargePeriodStart", exclusive_end(usage_ended_at, billing_month) as "ChargePeriodEnd",
     case when commitment_id is not null then commitment_category end as "CommitmentDiscountCategory",
     commitment_id as "CommitmentDiscountId", cast(null as varchar) as "CommitmentDiscountName",
-    case when commitment_id is null then null when half = 'accrued' then quantity else commitment_quantity end as "CommitmentDiscountQuantity",
+    case when commitment_id is null then null when half = 'accrued' then quantity else commitment_quantity end
+        as "CommitmentDiscountQuantity",
     commitment_status as "CommitmentDiscountStatus",
-    case when commitment_id is null then null when commitment_category = 'Spend' then 'Savings Plan' else 'Reserved Instance' end as "CommitmentDiscountType",
+    case when commitment_id is null then null when commitment_category = 'Spend' then 'Savings Plan'
+        else 'Reserved Instance' end as "CommitmentDiscountType",
     case when commitment_id is not null then commitment_unit end as "CommitmentDiscountUnit",
-    case when category = 'Usage' and commitment_status is distinct from 'Unused' then usage_quantity end as "ConsumedQuantity",
+    case when category = 'Usage' and commitment_status is distinct from 'Unused' then usage_quantity end
+        as "ConsumedQuantity",
     case when category = 'Usage' and commitment_status is distinct from 'Unused' then unit end as "ConsumedUnit",
     cast(contracted_usd as decimal(20, 10)) as "ContractedCost",
     focus_unit_price(contracted_usd, pricing_quantity, billed_rate_usd) as "ContractedUnitPrice",
@@ -95,8 +95,9 @@ select
     coalesce(invoice_issuer, 'AWS') as "InvoiceIssuerName",
     cast(list_usd as decimal(20, 10)) as "ListCost",
     focus_unit_price(list_usd, pricing_quantity, list_rate_usd) as "ListUnitPrice",
-    case when not is_priced then null when half = 'paid' then 'Standard' when commitment_category is not null then 'Committed'
-        when market = 'spot' then 'Dynamic' else 'Standard' end as "PricingCategory",
+    case when not is_priced then null when half = 'paid' then 'Standard'
+        when commitment_category is not null then 'Committed' when market = 'spot' then 'Dynamic'
+        else 'Standard' end as "PricingCategory",
     billing_currency as "PricingCurrency",
     focus_unit_price(contracted_usd, pricing_quantity, billed_rate_usd) as "PricingCurrencyContractedUnitPrice",
     cast(effective_usd as decimal(20, 10)) as "PricingCurrencyEffectiveCost",
@@ -112,7 +113,7 @@ select
     service_category as "ServiceCategory", service_name as "ServiceName", service_subcategory as "ServiceSubcategory",
     case when is_priced then sku_id end as "SkuId",
     case when is_priced then usage_type end as "SkuMeter",
-    case when is_priced and regexp_matches(instance_type, '^[A-Za-z0-9.-]+$') then '{"InstanceType": "' || instance_type || '"}' end as "SkuPriceDetails",
+    case when is_priced then focus_sku_details(instance_type) end as "SkuPriceDetails",
     case when is_priced then sku_price_id end as "SkuPriceId",
     account_id as "SubAccountId", coalesce(account_name, account_id) as "SubAccountName", 'Account' as "SubAccountType",
     tag_json as "Tags", operation as "x_Operation", service_code as "x_ServiceCode"

@@ -10,17 +10,14 @@ with line as (
         coalesce(x_service_code, service_name, '') as service,
         coalesce(x_operation, '') as operation,
         -- Elsewhere, and in what runs record, an instance goes by its id alone.
-        coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''), resource_id) as bare_id,
-        -- Other clouds may share the export; AWS leaves its own name out at times.
-        coalesce(provider_name like 'AWS%' or provider_name like 'Amazon%', true) as is_aws,
-        coalesce(publisher_name like 'AWS%' or publisher_name like 'Amazon%', true) as is_aws_published,
+        coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''),
+            resource_id) as bare_id,
+        -- Other clouds may share the export.
+        is_aws_name(provider_name) as is_aws, is_aws_name(publisher_name) as is_aws_published,
         charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
-        case
-            when commitment_discount_id is null then null
-            when coalesce(commitment_discount_category, '') = 'Spend' or coalesce(commitment_discount_type, '') like 'Savings%'
-                or commitment_discount_id like '%:savingsplan%' then 'savings_plan'
-            else 'reservation'
-        end as commitment
+        case when commitment_discount_id is not null then case
+            when focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_discount_id)
+                then 'savings_plan' else 'reservation' end end as commitment
     from aws_focus_line_item
 ),
 
@@ -30,8 +27,8 @@ typed as (
         usage_kind_of(usage_type) as usage_kind,
         coalesce(instance_type_of(usage_type), sku_instance_type,
             -- A description names it: `per On Demand Linux c5.2xlarge Instance Hour`.
-            case when bare_id like 'i-%' then nullif(regexp_extract(charge_description, '([a-z][a-z0-9-]*\.[a-z0-9-]+)[^.]* Instance[ -][Hh]our', 1), '') end
-        ) as instance_type
+            case when bare_id like 'i-%' then nullif(regexp_extract(charge_description,
+                '([a-z][a-z0-9-]*\.[a-z0-9-]+)[^.]* Instance[ -][Hh]our', 1), '') end) as instance_type
     from line
 ),
 
@@ -64,56 +61,59 @@ classed as (
 ruled as (
     select
         *,
-        case
-            when charge_category = 'Credit' then 'credit'
-            when line_class = 'block_fee' then 'fee'
-            when charge_category = 'Tax' then 'as_billed'
-            when charge_class = 'Correction' then 'refund'
-            -- Paid upfront for hours to come: those carry its effective cost.
-            when charge_category = 'Purchase' and commitment is not null and charge_frequency is distinct from 'Recurring' then 'zero'
-            -- The fee is about the commitment itself, and so is what it left unused; FOCUS distinguishes them.
-            when charge_category = 'Purchase' and commitment is not null then commitment || '_unused'
-            when is_usage and commitment is not null and commitment_discount_status = 'Unused' then commitment || '_unused'
-            when is_usage and commitment is not null then commitment
-            when charge_category = 'Purchase' then 'fee'
-            else 'as_billed'
-        end as effective_rule,
+        focus_effective_rule(charge_category, charge_class, charge_frequency, line_class, is_usage, commitment,
+            commitment_discount_status) as effective_rule,
         case
             when service like '%Support%' and is_aws_published then 'Support'
             when charge_category in ('Tax', 'Credit') then charge_category
             when charge_class = 'Correction' and billed_cost < 0 then 'Refund'
-            when charge_class is distinct from 'Correction' and charge_category in ('Usage', 'Purchase') then charge_category
+            when charge_class is distinct from 'Correction' and charge_category in ('Usage', 'Purchase')
+                then charge_category
             -- FOCUS's own catch-all: money in either direction, so neither a refund nor usage.
             else 'Adjustment'
         end as our_category
     from classed
+),
+
+bought as (
+    select
+        *, coalesce(consumed_quantity, pricing_quantity, 0) as quantity,
+        market(operation like '%:CB', pricing_category = 'Dynamic' or usage_kind in ('SpotUsage', 'TrSpt'),
+            effective_rule) as market
+    from ruled
 )
 
 select
     source_name, delivery_id, source_file, source_row, billing_period,
     billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id, coalesce(sub_account_id, billing_account_id) as account_id,
-    coalesce(invoice_id, '') as invoice_id, focus_billing_entity() as billing_entity, coalesce(invoice_issuer_name, '') as invoice_issuer,
-    billing_currency,
-    charge_category as charge_type, coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
+    coalesce(invoice_id, '') as invoice_id, focus_billing_entity(provider_name, publisher_name) as billing_entity,
+    coalesce(invoice_issuer_name, '') as invoice_issuer, billing_currency, charge_category as charge_type,
+    coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
     our_category as charge_category, effective_rule, line_class, charge_description,
     line.service, usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
     family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
-    coalesce(accelerator.accelerator_count, 0) as accelerator_count,
-    focus_market() as market,
-    nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id), '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
-    charge_period_start as usage_started_at, charge_period_end as usage_ended_at, cast(charge_period_start as date) as usage_date,
-    coalesce(consumed_quantity, pricing_quantity, 0) as usage_quantity, cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
-    commitment_eligibility(our_category, effective_rule, line_class, focus_market(), line.service, usage_type, line.instance_type,
-        policy.assumed_eligible) as commitment_eligibility,
+    coalesce(accelerator.accelerator_count, 0) as accelerator_count, market,
+    nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id),
+        '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
+    charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
+    cast(charge_period_start as date) as usage_date,
+    quantity as usage_quantity, cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
+    commitment_eligibility(our_category, effective_rule, line_class, market, line.service, usage_type,
+        line.instance_type, policy.assumed_eligible) as commitment_eligibility,
     case when line.service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
-        then million_tokens(pricing_unit, coalesce(consumed_quantity, pricing_quantity, 0), charge_description) end as million_tokens,
+        then million_tokens(pricing_unit, quantity, charge_description) end as million_tokens,
     is_shared_usage(listed.shared_reason, usage_type) as is_shared_usage,
-    cast(focus_list_cost() as decimal(20, 10)) as list_cost_usd,
-    cast(case when is_commitment(effective_rule) then coalesce(effective_cost, 0) else coalesce(billed_cost, 0) end as decimal(20, 10)) as amortized_cost_usd, -- else a discount
-    cast(focus_effective_cost() as decimal(20, 10)) as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
+    cast(focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost)
+        as decimal(20, 10)) as list_cost_usd,
+    -- What differs where there is no commitment is a discount.
+    cast(coalesce(case when is_commitment(effective_rule) then effective_cost else billed_cost end, 0)
+        as decimal(20, 10)) as amortized_cost_usd,
+    cast(focus_effective_cost(effective_rule, line_class, billed_cost, effective_cost) as decimal(20, 10))
+        as effective_cost_usd,
+    cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
-from ruled as line
+from bought as line
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalog_type
 left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
 cross join policy

@@ -1,4 +1,5 @@
--- One row per payer, billing month, invoice, entity, issuer, currency and charge type of a delivered month: the bill before any rule of ours.
+-- One row per payer, billing month, invoice, entity, issuer, currency and charge type of a delivered month: the bill
+-- before any rule of ours.
 -- partition: billing_period
 with total as (
     select
@@ -35,14 +36,17 @@ select
     total.source_name, total.delivery_id, total.line_count, total.charged_line_count, total.line_without_cost_count,
     total.billed_cost_usd, total.net_billed_cost_usd, total.in_line_discount_usd,
     -- Only the fee lines of commitments say what of an upfront fee falls on the month (facts 2.4, identity 1).
-    case when rule.effective_rule in ('savings_plan_unused', 'reservation_unused') then total.amortized_upfront_usd else 0 end
-        as amortized_upfront_usd,
+    case when rule.effective_rule in ('savings_plan_unused', 'reservation_unused')
+        then total.amortized_upfront_usd else 0 end as amortized_upfront_usd,
     -- Covered usage and its negation cancel (facts 2.4, identity 3).
-    case when rule.effective_rule in ('savings_plan', 'zero') then total.billed_cost_usd else 0 end as savings_plan_offset_usd,
+    case when rule.effective_rule in ('savings_plan', 'zero') then total.billed_cost_usd else 0 end
+        as savings_plan_offset_usd,
     total.line_priced_in_other_currency_count, total.net_value_count, total.commitment_value_count,
     -- Fees lie in the future too (facts 2.4): only use says how far the bill is.
-    case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.newest_usage_at end as newest_usage_at,
-    case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.usage_until_at end as usage_until_at
+    case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.newest_usage_at end
+        as newest_usage_at,
+    case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.usage_until_at end
+        as usage_until_at
 from total
 left join ref_line_item_type as rule on rule.line_item_type = total.charge_type
 
@@ -54,7 +58,7 @@ select
     billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id,
     coalesce(invoice_id, '') as invoice_id,
-    focus_billing_entity() as billing_entity,
+    focus_billing_entity(provider_name, publisher_name) as billing_entity,
     coalesce(invoice_issuer_name, '') as invoice_issuer,
     billing_currency,
     coalesce(charge_category, '') as charge_type,
@@ -74,6 +78,7 @@ select
     cast(0 as bigint) as commitment_value_count,
     max(charge_period_start) filter (where charge_category = 'Usage') as newest_usage_at,
     max(charge_period_end) filter (
-        where charge_category = 'Usage' and date_diff('hour', charge_period_start, charge_period_end) <= 24) as usage_until_at
+        where charge_category = 'Usage' and date_diff('hour', charge_period_start, charge_period_end) <= 24)
+        as usage_until_at
 from aws_focus_line_item
 group by all

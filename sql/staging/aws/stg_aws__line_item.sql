@@ -1,18 +1,21 @@
 -- One row per bill line of a delivered month, whichever export it came in, with its cost on the three bases.
 -- partition: billing_period
 -- stored: no
--- What a line of a cost and usage report bills stands with its kind; here is what only the line knows: who used when how much, and
--- what it cost. A line of a FOCUS export is classified in stg_aws__focus_line_item.
+-- What a line of a cost and usage report bills stands with its kind; here is what only the line knows: who used when
+-- how much, and what it cost. A line of a FOCUS export is classified in stg_aws__focus_line_item.
 with line as (
-    select *, cur_is_free() as is_free, cur_is_of_training_plan() as is_of_training_plan
+    select
+        *, cur_is_free(line_item_product_code, line_item_unblended_cost, pricing_public_on_demand_cost) as is_free,
+        cur_is_of_training_plan(line_item_product_code, line_item_resource_id) as is_of_training_plan
     from aws_cur_line_item
 ),
 
 classified as (
     select
-        line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete, kind.is_unused_scaled,
-        kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category, kind.usage_kind, kind.line_class,
-        kind.is_block_time, kind.is_shared_usage, kind.is_bedrock, kind.instance_type, kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
+        line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete,
+        kind.is_unused_scaled, kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category,
+        kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.is_bedrock, kind.instance_type,
+        kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
         kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_id
     from line
@@ -34,9 +37,12 @@ classified as (
         and kind.product_instance_type is not distinct from line.product_instance_type
         and kind.product_region_code is not distinct from line.product_region_code
         and kind.reservation_reservation_a_r_n is not distinct from line.reservation_reservation_a_r_n
-        and kind.capacity_reservation_capacity_reservation_arn is not distinct from line.capacity_reservation_capacity_reservation_arn
-        and kind.capacity_reservation_capacity_reservation_status is not distinct from line.capacity_reservation_capacity_reservation_status
-        and kind.capacity_reservation_capacity_reservation_type is not distinct from line.capacity_reservation_capacity_reservation_type
+        and kind.capacity_reservation_capacity_reservation_arn
+            is not distinct from line.capacity_reservation_capacity_reservation_arn
+        and kind.capacity_reservation_capacity_reservation_status
+            is not distinct from line.capacity_reservation_capacity_reservation_status
+        and kind.capacity_reservation_capacity_reservation_type
+            is not distinct from line.capacity_reservation_capacity_reservation_type
         and kind.is_free = line.is_free
         and kind.is_of_training_plan = line.is_of_training_plan
 ),
@@ -47,7 +53,11 @@ amortized as (
 ),
 
 costed as (
-    select *, cur_list_cost() as list_cost, cur_effective_cost() as effective_cost, cur_billed_cost() as billed_cost
+    select
+        *, cur_list_cost(list_rule, line_class, market, pricing_currency, line_item_currency_code,
+            pricing_public_on_demand_cost) as list_cost,
+        cur_effective_cost(effective_rule, has_net_costs, amortized_cost, cur_amortized_cost(true)) as effective_cost,
+        cur_billed_cost(is_negation_complete, line_item_line_item_type, line_item_unblended_cost) as billed_cost
     from amortized
 )
 
@@ -60,21 +70,25 @@ select
     line_item_line_item_description as charge_description,
     line_item_product_code as service, line_item_usage_type as usage_type, region_id,
     -- A HyperPod node is known to its runs by its instance id.
-    coalesce(case when usage_kind in ('Cluster', 'ReservedCluster') then
-        nullif(regexp_extract(line_item_resource_id, '(i-[0-9a-f]+)$', 1), '') end, line_item_resource_id) as resource_id,
+    coalesce(case when usage_kind in ('Cluster', 'ReservedCluster')
+        then nullif(regexp_extract(line_item_resource_id, '(i-[0-9a-f]+)$', 1), '') end, line_item_resource_id)
+        as resource_id,
     instance_type, accelerator_family, accelerator_count, market,
     coalesce(stated_capacity_reservation_id, case when line_class in ('capacity_unused', 'capacity_marker', 'block_fee')
         then capacity_reservation_id(line_item_resource_id) end) as capacity_reservation_id,
-    line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at, cast(line_item_usage_start_date as date) as usage_date,
+    line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at,
+    cast(line_item_usage_start_date as date) as usage_date,
     coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units,
     coalesce(savings_plan_savings_plan_a_r_n, commitment_reservation_id) as commitment_discount_id,
     commitment_eligibility,
-    case when is_bedrock then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end
+    case when is_bedrock
+        then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end
         as million_tokens,
     is_shared_usage, charge_kind_id,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
     cast(amortized_cost as decimal(20, 10)) as amortized_cost_usd,
-    cast(effective_cost as decimal(20, 10)) as effective_cost_usd, cast(billed_cost as decimal(20, 10)) as billed_cost_usd,
+    cast(effective_cost as decimal(20, 10)) as effective_cost_usd,
+    cast(billed_cost as decimal(20, 10)) as billed_cost_usd,
     tag_run_id, tag_owner, tag_team
 from costed
 
@@ -86,6 +100,7 @@ select
     charge_type, is_known_charge_type, charge_category, effective_rule, line_class, charge_description,
     service, usage_type, region_id, resource_id, instance_type, accelerator_family, accelerator_count, market,
     capacity_reservation_id, usage_started_at, usage_ended_at, usage_date, usage_quantity, normalized_units,
-    commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage, focus_charge_kind_id() as charge_kind_id,
-    list_cost_usd, amortized_cost_usd, effective_cost_usd, billed_cost_usd, tag_run_id, tag_owner, tag_team
+    commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage,
+    focus_charge_kind_id() as charge_kind_id, list_cost_usd, amortized_cost_usd, effective_cost_usd, billed_cost_usd,
+    tag_run_id, tag_owner, tag_team
 from stg_aws__focus_line_item

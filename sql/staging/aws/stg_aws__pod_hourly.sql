@@ -1,7 +1,8 @@
 -- One row per pod (or task), machine and hour: AWS's split of the machine's cost, and the machine's whole cost.
 -- partition: billing_period
--- These rows repeat part of the cost of the machine they ran on (facts aws-billing 4.4); no total may add them to it. The
--- lines of a machine are summed before they meet its pods, so nothing fans out. A pod or machine without a name is ''.
+-- These rows repeat part of the cost of the machine they ran on (facts aws-billing 4.4); no total may add them to it.
+-- The lines of a machine are summed before they meet its pods, so nothing fans out. A pod or machine without a name is
+-- ''.
 with payer as (
     select payer_account_id, billing_month, sum(net_value_count) > 0 as has_net_costs
     from stg_aws__invoice_total
@@ -11,10 +12,12 @@ with payer as (
 -- One resource (accelerator, vCPU or memory) that a pod held for an hour.
 line as (
     select
-        line.billing_period, billing_month_of(line.bill_billing_period_start_date, line.billing_period) as billing_month,
+        line.billing_period,
+        billing_month_of(line.bill_billing_period_start_date, line.billing_period) as billing_month,
         line.bill_payer_account_id as payer_account_id, line.line_item_usage_account_id as account_id,
         line.line_item_currency_code as billing_currency, coalesce(line.line_item_resource_id, '') as pod_id,
-        coalesce(line.split_line_item_parent_resource_id, '') as resource_id, line.line_item_usage_start_date as hour_started_at,
+        coalesce(line.split_line_item_parent_resource_id, '') as resource_id,
+        line.line_item_usage_start_date as hour_started_at,
         case
             when line.line_item_usage_type like '%Accelerator-Hours' then 'accelerator'
             when line.line_item_usage_type like '%vCPU-Hours' then 'vcpu'
@@ -28,7 +31,8 @@ line as (
             as decimal(20, 10)) as split_unused_cost_usd,
         cast(case when line.pricing_currency <> line.line_item_currency_code then null
             else line.split_line_item_public_on_demand_split_cost
-                + coalesce(line.split_line_item_public_on_demand_unused_cost, 0) end as decimal(20, 10)) as split_list_cost_usd,
+                + coalesce(line.split_line_item_public_on_demand_unused_cost, 0) end as decimal(20, 10))
+                as split_list_cost_usd,
         line.tag_run_id, line.tag_owner, line.tag_team
     from aws_cur_line_item as line
     left join payer
@@ -39,7 +43,8 @@ line as (
 
 pod_hour as (
     select
-        billing_period, billing_month, payer_account_id, account_id, billing_currency, pod_id, resource_id, hour_started_at,
+        billing_period, billing_month, payer_account_id, account_id, billing_currency, pod_id, resource_id,
+        hour_started_at,
         case when pod_id like '%:pod/%' then split_part(pod_id, '/', 2) end as cluster_name,
         case when pod_id like '%:pod/%' then split_part(pod_id, '/', 3) end as namespace_name,
         max(tag_run_id) as tag_run_id, max(tag_owner) as tag_owner, max(tag_team) as tag_team,
@@ -80,7 +85,8 @@ select
     split_unit_usd(machine.machine_effective_cost_usd, machine.machine_hours, machine.accelerator_count,
         size.vcpu_count, size.memory_gib) as split_unit_usd,
     ratio(9 * machine.accelerator_count, case when machine.accelerator_count > 0
-        then 9 * machine.accelerator_count + 0.9 * size.vcpu_count + 0.1 * size.memory_gib end) as accelerator_weight_ratio,
+        then 9 * machine.accelerator_count + 0.9 * size.vcpu_count + 0.1 * size.memory_gib end)
+        as accelerator_weight_ratio,
     -- A chip is bought with its machine: here its accelerators carry the whole of it, as comparisons of silicon do.
     case when machine.accelerator_count > 0
         then apportioned_usd(machine.machine_effective_cost_usd, coalesce(pod.accelerator_share_ratio, 0), 1)

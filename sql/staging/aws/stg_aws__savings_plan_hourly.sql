@@ -1,4 +1,5 @@
--- One row per payer, billing month, currency, Savings Plan and hour (day, where the report is daily): what was committed and what used it.
+-- One row per payer, billing month, currency, Savings Plan and hour (day, where the report is daily): what was
+-- committed and what used it.
 -- partition: billing_period
 select
     billing_period,
