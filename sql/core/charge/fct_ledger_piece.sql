@@ -26,9 +26,10 @@ held as (
 cut as (
     select
         *, row_number() over stays as piece_no,
-        sum(ended_ms - started_ms) over (stays rows between unbounded preceding and current row) as upper_units
+        sum(ended_ms - started_ms) over stays as upper_units
     from held
-    window stays as (partition by source_name, source_file, source_row order by run_id, attempt_no, started_ms)
+    window stays as (partition by source_name, source_file, source_row order by run_id, attempt_no, started_ms
+        rows between unbounded preceding and current row)
 ),
 
 taken as (
