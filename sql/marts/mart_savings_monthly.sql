@@ -53,9 +53,9 @@ ran as (
     select
         workload_id, month_date, billing_currency, baseline_name, max(baseline_version) as baseline_version,
         count(*) as run_count, sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
-        known_sum(ratio(unit_count * paid_per_hour * hours_per_unit, 1)) as baseline_cost_usd,
-        known_sum(ratio(unit_count * paid_per_hour * hours_low_per_unit, 1)) as baseline_low_cost_usd,
-        known_sum(ratio(unit_count * paid_per_hour * hours_high_per_unit, 1)) as baseline_high_cost_usd,
+        cast(known_sum(ratio(unit_count * paid_per_hour * hours_per_unit, 1)) as decimal(20, 10)) as baseline_cost_usd,
+        cast(known_sum(ratio(unit_count * paid_per_hour * hours_low_per_unit, 1)) as decimal(20, 10)) as baseline_low_cost_usd,
+        cast(known_sum(ratio(unit_count * paid_per_hour * hours_high_per_unit, 1)) as decimal(20, 10)) as baseline_high_cost_usd,
         coalesce(sum(restated_cost_usd), 0) as restated_cost_usd
     from counted
     group by workload_id, month_date, billing_currency, baseline_name
