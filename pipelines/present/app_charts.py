@@ -60,13 +60,6 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
     return figure(draw, label)
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", *, bold: bool = False) -> Markup:
-    weight = Markup(' font-weight="600"') if bold else ""
-    fill = "ink" if anchor == "start" else "quiet"
-    form = Markup('<text x="{}" y="{}" text-anchor="{}" fill="var(--{})"{}>{}</text>')
-    return form.format(x, y, anchor, fill, weight, text)
-
-
 def _both(draw: Callable[[int], Markup]) -> Markup:
     wide, narrow = map(draw, WIDTHS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)

@@ -31,11 +31,6 @@ _OF_A_PAGE = re.compile(f"({'|'.join(_AS_IT_IS)})|{_BELOW_ZERO}", re.DOTALL)
 _LARGE = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
-def minus(sentence: str) -> str:
-    """A sentence of a mart with minus signs for pages: marts and terminals use a hyphen before a negative number."""
-    return re.sub(_BELOW_ZERO, MINUS, sentence)
-
-
 def minuses(page: str) -> str:
     """A page with a minus sign before every negative number."""
     return _OF_A_PAGE.sub(lambda found: found[1] or MINUS, page)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from pipelines.base.console import Console
 from pipelines.base.errors import EngineError, UsageError
@@ -14,21 +12,14 @@ from pipelines.present.render import facts_of, render_report
 from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.storage import fresh_file
 
-Made = TypeVar("Made")
-
 
 def report_page(engine: Engine, published: Publication, kind: str = "training_cost", month: str | None = None) -> str:
     """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
 
-    UsageError for an unknown kind or month, and as `report_filled` does.
+    UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
     """
-    return report_filled(published, lambda: render_report(kind, engine.query, facts_of(published, month)))
-
-
-def report_filled(published: Publication, make: Callable[[], Made]) -> Made:
-    """The result of `make` for a publication; UsageError where marts of another revision do not fill the report."""
     try:
-        return make()
+        return render_report(kind, engine.query, facts_of(published, month))
     except EngineError as error:
         if published.code_revision == code_revision():
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.present.formats import minus, minuses
+from pipelines.present.formats import minuses
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,6 @@ from pipelines.present.formats import minus, minuses
     ],
 )
 def test_a_hyphen_before_a_number_is_a_minus(text: str, said: str) -> None:
-    assert minus(text) == said
     assert minuses(f"<p>{text}</p>") == f"<p>{said}</p>"
 
 

@@ -126,7 +126,7 @@ def test_the_savings_proof_is_the_same_twice_and_asks_nobody(marts: Engine, publ
 
 
 @pytest.mark.parametrize(
-    "mart", ["mart_silicon_comparison", "mart_savings_monthly", "mart_break_even", "mart_run_waste"]
+    "mart", ["mart_silicon_comparison", "mart_savings_monthly", "mart_break_even", "detail_run_summary"]
 )
 def test_a_publication_without_a_mart_says_so(marts: Engine, published: Publication, mart: str) -> None:
     def query(sql: str) -> pl.DataFrame:
