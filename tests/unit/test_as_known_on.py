@@ -112,7 +112,7 @@ def test_marts_that_an_older_version_made_otherwise_are_told_with_both_versions(
     told["code_revision"] = "0.0.9+older"
     try:
         record.write_text(json.dumps(told))
-        with pytest.raises(UsageError, match=r"^Publication 1 was made by revision 0\.0\.9\+older, and this is 0\.1"):
+        with pytest.raises(UsageError, match=r"^Publication 1 was made by revision 0\.0\.9\+older, and this is 0\."):
             write_report(settings, tmp_path / "old.html", Console(), "2026-09-04")
     finally:
         record.write_text(before)

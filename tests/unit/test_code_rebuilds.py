@@ -68,7 +68,7 @@ def test_a_change_of_code_rebuilds_just_what_it_makes(built_company: Company, tm
     assert rebuilt(first, second) == {"marts/mart_commitment_recommendation"}
 
     # The code that reads events, and the code that converts a csv; what they give is the same as before.
-    edit(tree, "ingest/runs/event_span.py", "ingest/billing/values.py")
+    edit(tree, "ingest/runs/events.py", "ingest/billing/values.py")
     assert "Published 3: " in build(tree, company)
     third = made_from(company)
     catalog = load_catalog()

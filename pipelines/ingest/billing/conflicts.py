@@ -9,7 +9,6 @@ import polars as pl
 
 from pipelines.base.errors import SourceError, TrainledgerError
 from pipelines.config.settings import BillingSource
-from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.billing.columns import CUR, FOCUS
 from pipelines.ingest.billing.delivery import Delivery, RawDelivery
 from pipelines.ingest.billing.select import raw_select
@@ -42,6 +41,9 @@ def shared_accounts(stored: Sequence[RawDelivery]) -> pl.DataFrame:
     Columns: payer_account_id, account_id, billing_month, source_names (sorted). Reads three columns of each file.
     """
     billed = []
+    # Most builds find nothing new, and need no engine.
+    from pipelines.engine.duckdb import DuckDBEngine
+
     with DuckDBEngine() as engine:
         for raw in stored:
             payer, account, month = _BILLED[raw.delivery.listed]
