@@ -174,14 +174,22 @@ def run_logs(settings: Settings, publication: Publication) -> Logs:
 
 def recorded_runs(settings: Settings, publication: Publication, logs: Logs) -> list[dict[str, Any]]:
     """Every source of runs; of logs each file, null where they are no logs or have changed since they were read."""
-    return [
-        {
-            **_fields(source),
-            "state": publication.inputs["runs"].get(source.name),
-            "files": _files(source, logs[source.name]) if source.name in logs else None,
-        }
-        for source in settings.runs
-    ]
+    recorded = []
+    for source in settings.runs:
+        files = None
+        if source.name in logs:
+            uri = open_run_store(source).uri
+            files = [
+                {
+                    "key": key,
+                    "uri": redacted(uri(key)),
+                    "bytes": len(content),
+                    "sha256": hashlib.sha256(content).hexdigest(),
+                }
+                for key, content in logs[source.name].items()
+            ]
+        recorded.append({**_fields(source), "state": publication.inputs["runs"].get(source.name), "files": files})
+    return recorded
 
 
 def log_members(logs: Logs) -> dict[str, bytes]:
@@ -210,16 +218,3 @@ def read_again(pack: Pack, inputs: Mapping[str, Any], place: Path) -> dict[str, 
         for file in source["files"]:
             pack.extract(log_member(source["name"], file["key"]), folder, file["key"])
     return read_all(sources).tables
-
-
-def _files(source: RunSource, files: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    store = open_run_store(source)
-    return [
-        {
-            "key": key,
-            "uri": redacted(store.uri(key)),
-            "bytes": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
-        }
-        for key, content in files.items()
-    ]
