@@ -43,9 +43,6 @@ def shared_accounts(stored: Sequence[RawDelivery]) -> pl.DataFrame:
     from pipelines.engine.duckdb import DuckDBEngine
 
     billed = []
-    # Most builds find nothing new, and need no engine.
-    from pipelines.engine.duckdb import DuckDBEngine
-
     with DuckDBEngine() as engine:
         for raw in stored:
             payer, account, month = _BILLED[raw.delivery.listed]
