@@ -71,10 +71,10 @@ def _breaking(check: Check, type_: str) -> list[Any]:
     if check.kind == "not_null":
         return [None]
     extremes = _extremes(type_)
+    read: Any = {"DATE": date.fromisoformat, "TIMESTAMP": datetime.fromisoformat}.get(type_, lambda value: value)
+    bounds: list[Any] = [read(value) for value in (check.values or (0,)) if value is not None]
     if check.kind == "in_set":
-        return [None, *extremes, *check.values]
-    read: Any = {"DATE": date.fromisoformat, "TIMESTAMP": datetime.fromisoformat}.get(type_, lambda bound: bound)
-    bounds: list[Any] = [read(bound) for bound in (check.values or (0,)) if bound is not None]
+        return [None, *extremes, *bounds]
     if type_.startswith("DECIMAL"):
         bounds, step = [Decimal(str(bound)) for bound in bounds], Decimal(1).scaleb(-int(type_[:-1].split(",")[1]))
     else:
