@@ -1,236 +1,406 @@
-"""One GPU side and one Trainium side of a workload on one basis: everything a decision needs of them, by column."""
+"""A baseline and a candidate machine of a workload: everything a decision needs of them, by column and cost basis."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from dataclasses import dataclass, replace
+from datetime import date
 from math import fsum
+from statistics import fmean
 from typing import Any
 
-from pipelines.analysis.estimate import estimate
+from pipelines.analysis.estimate import Estimate, estimate
 from pipelines.analysis.matched import Run, Side, choose
 from pipelines.analysis.quality import Quality, judge_quality
 from pipelines.analysis.registration import Registration
 from pipelines.analysis.sensitivity import claimed, shares_of_evidence, spent
-from pipelines.analysis.verdict import RUN_FLOOR, Evidence, judge
+from pipelines.analysis.verdict import DECIDED, RUN_FLOOR, Evidence, judge
 
-# Prices move within months: P5 fell by 44 % in June 2025 (facts training-runs 6).
-STALE_AFTER = timedelta(days=183)
 SIDES = ("baseline", "candidate")
+BASES = ("effective", "list", "billed")
+# What must be equal before two runs may be compared, as people call it (design 5).
+MATCHED = {
+    "model": "models", "dataset": "datasets", "seq_len": "sequence lengths", "global_batch_samples": "global batches",
+    "precision": "precisions", "target_words": "targets", "origin_checkpoint_id": "base checkpoints",
+    "target_split": "splits of the evaluation that met the target",
+}  # fmt: skip
+TRAIN_SPLITS = ("train", "training")
+# How far tokens per epoch may be from the dataset, and final metrics of both sides from each other.
+_DATASET_TOLERANCE, _QUALITY_TOLERANCE = 0.05, 0.01
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the comparison needs besides the runs: the target and the final metric of each, and spend no run explains.
+    """What the comparison needs besides the runs.
 
-    `final` gives the last value of a metric by run; `residual` the cost of an instance type in a month and currency
-    on a basis that no run explains; `repriced` the first day after a side's last one, up to the last use, on which the
-    reviewed list price of its machine changed.
+    `residual` gives the cost of a run's instance type, month and currency on a basis that no run explains; `price` the
+    on-demand list price of its machine on a day, USD an hour; `rate` the ended and the failed runs of a family between
+    two days, but for some; `alike` runs that record the same work on the same machine under another workload id.
     """
 
-    target: Callable[[str], tuple[str, str, float] | None]
-    final: Callable[[str, Sequence[str]], Mapping[str, float | None]]
-    residual: Callable[[Run], float]
-    repriced: Callable[[str, date, date], date | None] = lambda instance_type, last, newest: None
+    residual: Callable[[Run, date, str], float]
+    price: Callable[[Run, date], float | None]
+    rate: Callable[[str, date, date, frozenset[str]], tuple[int, int]]
+    alike: Callable[[Run], Sequence[Run]]
 
 
 @dataclass(frozen=True)
 class Taken:
-    """Which runs of a pair count, and by which registration: `sides` is None where they share no unit of work."""
+    """Which runs of a pair count, and by which registration: `sides` is None where they share no unit of work.
+
+    `later` runs came after the planned ones; `notes` keep a verdict from standing.
+    """
 
     kept: tuple[Sequence[Run], Sequence[Run]]
-    excluded: Sequence[Run]
     sides: tuple[Side, Side] | None
     registration: Registration | None
+    excluded: Mapping[str, str]
+    later: Sequence[Run]
     notes: Sequence[str]
 
 
 def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Registration | None) -> Taken:
     """The one choice of runs that the comparison, and all that explains or rests on it, is made of."""
     notes: list[str] = []
-    if registration is not None and not registration.precedes(baseline, candidate):
+    excluded: Mapping[str, str] = {}
+    if registration is not None:
+        excluded = registration.in_time(baseline, candidate)
+        notes = list(filter(None, (registration.fault(runs, excluded) for runs in (baseline, candidate))))
+        if notes:
+            registration, excluded = None, {}
+    if registration is not None:
+        ids = {run["run_id"] for run in (*baseline, *candidate)}
         notes = [
-            f"registration {registration.name} of {registration.registered_on} came after runs of both sides "
-            "and counts for nothing"
+            f"the exclusion of run {run_id} of {day} came after the first result of the later side and does not count"
+            for run_id, (day, _) in sorted(registration.excluded.items())
+            if run_id in ids and run_id not in excluded
         ]
-        registration = None
-    left_out = registration.excluded if registration else {}
-    kept = tuple([run for run in runs if run["run_id"] not in left_out] for runs in (baseline, candidate))
-    excluded = [run for run in (*baseline, *candidate) if run["run_id"] in left_out]
-    return Taken((kept[0], kept[1]), excluded, choose(*kept), registration, notes)
+    kept = tuple([run for run in runs if run["run_id"] not in excluded] for runs in (baseline, candidate))
+    sides = choose(*(registration.planned(runs) if registration else runs for runs in kept))
+    if sides is not None and registration is not None:
+        sides = sides[0].first(registration.planned_runs), sides[1].first(registration.planned_runs)
+        for side in sides:
+            begun = side.jobs[-1].runs[0]["started_at"]
+            notes += [f"planned run {run['run_id']} has not ended" for run in side.open if run["started_at"] <= begun]
+        if not all(side.succeeded for side in sides):
+            sides = None
+    counted = {run["run_id"] for side in sides or () for run in (*side.runs, *side.open)}
+    later = [run for runs in kept for run in runs if sides and run["run_id"] not in counted]
+    return Taken((kept[0], kept[1]), sides, registration, excluded, later, notes)
 
 
 def compare(
     baseline: Sequence[Run], candidate: Sequence[Run], context: Context, registration: Registration | None
-) -> dict[str, Any]:
-    """The row of one pair on one basis, by column; `verdict_sensitivity` does not cover other bases yet."""
+) -> list[dict[str, Any]]:
+    """The rows of one pair by column, one per cost basis."""
     runs = [*baseline, *candidate]
-    registered: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     if registration is not None:
-        registered = {
+        named = {
             "registration": registration.name,
             "registered_on": registration.registered_on,
             "registration_seal": registration.seal,
             "registered_cost_basis": registration.cost_basis,
         }
     taken = take(baseline, candidate, registration)
-    registration, sides = taken.registration, taken.sides
-    compared = [run for runs in taken.kept for run in runs]
-    row = registered | {
-        "excluded_run_count": len(taken.excluded),
-        "price_date": max(run["ended_at"].date() for run in compared or runs),
-        **shares_of_evidence(compared),
+    left_out = [run["run_id"] for run in runs if run["run_id"] in taken.excluded]
+    counted = [run for side in taken.sides or () for run in side.runs]
+    shared = named | {
+        "excluded_run_count": len(left_out),
+        "price_date": runs[0]["newest_usage_date"],
+        "unit_measure": "none",
+        "quality_status": "not shown",
+        "verdict": "not comparable",
+        **shares_of_evidence(counted or runs),
     }
-    if sides is None:
-        counts = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
-        return row | {
-            "baseline_run_count": counts[0],
-            "candidate_run_count": counts[1],
-            "unit_measure": "none",
-            "quality_status": "not shown",
-            "verdict": "not comparable",
-            "verdict_reason": _nothing_shared(runs) if all(counts) else "all completed runs of a side are excluded",
-        }
-    quality = _quality(sides, context, registration)
-    evidence = _weighed(sides, context, registration, quality, taken.notes, taken.excluded)
-    verdict, reason = judge(evidence)
-    row |= {
-        "unit_measure": sides[0].measure,
-        "verdict": verdict,
-        "verdict_reason": reason,
-        "quality_status": quality.status,
-        "baseline_final_quality": quality.baseline,
-        "candidate_final_quality": quality.candidate,
-        "worst_quality_loss": quality.worst,
-        "quality_metric": registration.margin.metric if registration else None,
-        "quality_margin": registration.margin.margin if registration else None,
-    }
-    for name, side in zip(SIDES, sides, strict=True):
-        row |= {
-            f"{name}_run_count": len(side.runs),
-            f"{name}_failed_run_count": len(side.failed),
-            f"{name}_failed_cost_usd": side.failed_cost,
-            f"{name}_run_cost_usd": spent(side),
-            f"{name}_unit_cost_usd": None if evidence.estimate is None else side.mean,
-        }
-    unexplained = [_unexplained(side, context) for side in sides]
-    for name, cost in zip(SIDES, unexplained, strict=True):
-        row[f"{name}_residual_cost_usd"] = cost
-    # What is not comparable claims nothing, not even a figure.
-    return row if verdict == "not comparable" else row | claimed(evidence, verdict, sides, unexplained)
+    if taken.sides is None:
+        completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
+        reason = "no unit of work is measured on every run of both sides"
+        return [
+            shared
+            | dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True))
+            | {
+                "cost_basis": basis,
+                "verdict_reason": reason if all(completed) else "all completed runs of a side are excluded",
+            }
+            for basis in BASES
+        ]
+    return _rows(_with_rate(taken, context), context, shared)
 
 
-def _weighed(
-    sides: tuple[Side, Side],
-    context: Context,
-    registration: Registration | None,
-    quality: Quality,
-    notes: Sequence[str],
-    excluded: Sequence[Run],
-) -> Evidence:
-    baseline, candidate = sides
-    ended = [run for side in sides for run in (*side.runs, *side.failed)]
-    costless = [fault for side in sides for fault in side.faults]
-    by_run = [dict(zip((run["run_id"] for run in side.runs), side.costs, strict=True)) for side in sides]
-    pairs = registration.pairs if registration else ()
-    paired = [(by_run[0][g], by_run[1][t]) for g, t in pairs if g in by_run[0] and t in by_run[1]]
-    warnings = [quality.reason] if quality.status == "not shown" else []
-    failed = [quality.reason] if quality.status in ("missed", "missing") else []
-    return Evidence(
-        baseline_runs=len(baseline.runs),
-        candidate_runs=len(candidate.runs),
-        estimate=None if costless else estimate(baseline.costs, candidate.costs, paired),
-        faults=[*costless, *_unlike(sides, context, registration), *_impossible(sides), *failed],
-        warnings=[*warnings, *_unsettled(ended), *_stale(sides, context), *notes],
-        support=[*([quality.reason] if quality.status == "met" else []), *_support(sides, registration, excluded)],
-        floor=max(RUN_FLOOR, registration.planned_runs) if registration else RUN_FLOOR,
+def _with_rate(taken: Taken, context: Context) -> Taken:
+    """With the failure rate of the larger set of runs that the registration names."""
+    registration = taken.registration
+    if registration is None or registration.failure_rate_from is None or taken.sides is None:
+        return taken
+    own = frozenset(run["run_id"] for runs in taken.kept for run in runs)
+    family = (side.runs[0]["accelerator_family"] for side in taken.sides)
+    rates = [context.rate(name, registration.failure_rate_from, registration.registered_on, own) for name in family]
+    sides = tuple(replace(side, rate=rate) for side, rate in zip(taken.sides, rates, strict=True))
+    return replace(taken, sides=(sides[0], sides[1]))
+
+
+def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dict[str, Any]]:
+    sides, registration = taken.sides, taken.registration
+    assert sides is not None
+    today = shared["price_date"]
+    judged_on = max(run["ended_at"] for side in sides for run in side.runs).date() if registration else today
+    found: dict[str, Estimate | None] = {}
+    for basis in BASES:
+        found[basis] = _estimated(sides, basis, registration)
+    at_list = {
+        day: _estimated(
+            (_at_prices(sides[0], day, context), _at_prices(sides[1], day, context)), "repriced", registration
+        )
+        for day in {judged_on, today}
+    }
+    quality = _quality(sides, registration)
+    faults, warnings, support = (
+        _faults(sides, registration),
+        _warnings(taken, context, quality),
+        _support(taken, quality),
     )
-
-
-def _quality(sides: tuple[Side, Side], context: Context, registration: Registration | None) -> Quality:
-    runs = [[run["run_id"] for run in side.runs] for side in sides]
-    if registration is not None:
-        final = context.final(registration.margin.metric, [*runs[0], *runs[1]])
-        baseline, candidate = ({run: final.get(run) for run in side} for side in runs)
-        return judge_quality(baseline, candidate, registration.margin)
-    target = context.target(runs[0][0])
-    if sides[0].measure == "cost_to_target" and target is not None:
-        reached, failed = sum(map(len, runs)), sum(len(side.failed) for side in sides)
-        others = f" and {failed} that did not count with their cost" if failed else ""
-        return Quality("met", f"quality is the target, {_target_words(target)}: {reached} runs reached it{others}")
-    return Quality("not shown", "no quality margin is registered and no target was reached on both sides")
-
-
-def _unlike(sides: tuple[Side, Side], context: Context, registration: Registration | None) -> list[str]:
-    """A declared workload_id does not make unlike targets alike."""
-    declared = sorted({_target_words(context.target(run["run_id"])) for side in sides for run in side.runs})
-    if len(declared) > 1:
-        return [f"runs of the workload declare different targets: {' and '.join(declared)}"]
-    if registration is not None and registration.target_value is not None:
-        margin = registration.margin
-        wanted = _target_words((margin.metric, margin.direction, registration.target_value))
-        if declared != [wanted]:
-            return [f"registration {registration.name} has the target {wanted} and its runs {declared[0]}"]
-    return []
-
-
-def _target_words(target: tuple[str, str, float] | None) -> str:
-    return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
-
-
-def _impossible(sides: tuple[Side, Side]) -> list[str]:
-    return [
-        f"run {run['run_id']} records more tokens than the peak of its chips allows: "
-        "they are counted of a core or device, or twice"
-        for side in sides
-        for run in side.runs
-        if side.measure == "cost_per_million_tokens" and run["is_impossible"]
-    ][:1]
-
-
-def _unsettled(runs: Sequence[Run]) -> list[str]:
-    months = sorted({run["open_billing_month"] for run in runs if run["open_billing_month"] is not None})
-    if not months:
-        return []
-    return [f"{' and '.join(f'{month:%B %Y}' for month in months)} is not reconciled: AWS may still change its lines"]
-
-
-def _stale(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
-    newest = sides[0].runs[0]["newest_usage_date"]
-    for side in sides:
-        name, last = side.runs[0]["instance_type"], _last_date(side)
-        changed = context.repriced(name, last, newest)
-        if changed is not None:
-            yield f"the list price of {name} changed on {changed}, after its last run of {last}"
-        elif newest - last > STALE_AFTER:
-            yield f"the prices of {name} are of {last}, over {STALE_AFTER.days} days before the last use"
-
-
-def _last_date(side: Side) -> date:
-    return max(run["ended_at"].date() for run in side.runs)
-
-
-def _support(sides: tuple[Side, Side], registration: Registration | None, excluded: Sequence[Run]) -> list[str]:
-    support = []
-    if registration is not None:
-        support.append(f"registered as {registration.name} on {registration.registered_on}")
-        support += [f"run {run['run_id']} is excluded: {registration.excluded[run['run_id']]}" for run in excluded]
-    unended = sum(len(side.open) for side in sides)
-    return support + ([f"{unended} without a recorded end left out"] if unended else [])
-
-
-def _nothing_shared(runs: Sequence[Run]) -> str:
-    basis = runs[0]["cost_basis"]
-    unknown = [run["run_id"] for run in runs if run["whole_cost_usd"] is None]
-    if unknown:
-        return f"the {basis} cost of run {unknown[0]} is not known"
-    return f"no unit of work is measured on every run of both sides on the {basis} basis"
-
-
-def _unexplained(side: Side, context: Context) -> float:
-    """In the months of the side's runs, each month once."""
-    months = {run["last_billing_month"]: run for run in side.runs} | {
-        run["first_billing_month"]: run for run in side.runs
+    evidence = {
+        basis: Evidence(
+            baseline_runs=len(sides[0].jobs),
+            candidate_runs=len(sides[1].jobs),
+            estimate=found[basis],
+            others={f"at list prices of {judged_on}": at_list[judged_on]}
+            # AWS gives no list price of a Capacity Block; that of the day then stands alone.
+            | {
+                f"on the {other} basis": found[other]
+                for other in ("effective", "list")
+                if found[other] and other != basis
+            },
+            faults=[*faults, *_costless(sides, basis)],
+            warnings=warnings,
+            support=support,
+            is_registered=registration is not None,
+            ending=" on these machines" if any(side.clusters[1] for side in sides) else "",
+        )
+        for basis in BASES
     }
-    return fsum(context.residual(dict(run) | {"billing_month": month}) for month, run in months.items())
+    verdicts = {basis: judge(held) for basis, held in evidence.items()}
+    for basis, (verdict, reason) in verdicts.items():
+        now, then = at_list[today], found[basis]
+        if verdict in DECIDED and then and (now is None or now.conclusion != then.conclusion):
+            verdicts[basis] = (
+                "indicative",
+                f"{verdict} at list prices of {judged_on}, but not at those of {today}; then {reason}",
+            )
+    rows = []
+    for basis, (verdict, reason) in verdicts.items():
+        unexplained = [_unexplained(side, context, basis) for side in sides]
+        row = dict(shared) | {
+            "cost_basis": basis,
+            "unit_measure": sides[0].measure,
+            "verdict": verdict,
+            "verdict_reason": reason,
+            "quality_status": quality.status,
+            "baseline_final_quality": quality.baseline,
+            "candidate_final_quality": quality.candidate,
+            "worst_quality_loss": quality.worst,
+            "quality_metric": quality.metric,
+            "quality_margin": registration.margin.margin if registration else None,
+        }
+        for name, side, residual in zip(SIDES, sides, unexplained, strict=True):
+            row |= _side_columns(name, side, basis, verdict) | {f"{name}_residual_cost_usd": residual}
+        if verdict != "not comparable":
+            # What is not comparable claims nothing, not even a figure.
+            row |= claimed(evidence[basis], verdict, sides, basis, unexplained)
+            others = [f"{words} on the {other} basis" for other, (words, _) in verdicts.items() if words != verdict]
+            row["verdict_sensitivity"] = "; ".join([*others, *filter(None, [row["verdict_sensitivity"]])]) or None
+        rows.append(row)
+    return rows
+
+
+def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, Any]:
+    sample = side.sample(basis)
+    failed = [job.cost(basis, side.measure) for job in side.failed]
+    hours = [job.runs[-1]["target_duration_ms"] for job in side.succeeded]
+    tokens = [(run["tokens_seen_count"], run["accelerator_hours"]) for job in side.succeeded for run in job.runs]
+    row: dict[str, Any] = {
+        f"{name}_run_count": len(side.succeeded),
+        f"{name}_failed_run_count": len(side.failed),
+        f"{name}_failed_cost_usd": None if None in failed else fsum(filter(None, failed)),
+        f"{name}_run_cost_usd": None if sample is None else spent(side.runs, basis),
+        f"{name}_unit_cost_usd": None if sample is None or verdict == "not comparable" else float(sample.unit_cost),
+        f"{name}_hours_to_target": None if None in hours else fmean(hours) / 3_600_000,
+    }
+    if all(seen is not None for seen, _ in tokens):
+        seconds = fsum(
+            (run["ended_at"] - run["started_at"]).total_seconds() for job in side.succeeded for run in job.runs
+        )
+        row[f"{name}_tokens_per_second"] = fsum(float(seen) for seen, _ in tokens) / seconds if seconds else None
+    return row
+
+
+def _estimated(sides: tuple[Side, Side], basis: str, registration: Registration | None) -> Estimate | None:
+    """None where a cost is unknown or a side cost nothing."""
+    samples = [side.sample(basis) for side in sides]
+    if samples[0] is None or samples[1] is None or min(sample.costs.sum() for sample in samples if sample) <= 0:
+        return None
+    return estimate(samples[0], samples[1], _positions(sides, registration))
+
+
+def _positions(sides: tuple[Side, Side], registration: Registration | None) -> list[tuple[int, int]]:
+    """The registered pairs as positions of jobs, where they cover every job of both sides."""
+    at = [{run["run_id"]: number for number, job in enumerate(side.jobs) for run in job.runs} for side in sides]
+    found = [
+        (at[0][one], at[1][other])
+        for one, other in (registration.pairs if registration else ())
+        if one in at[0] and other in at[1]
+    ]
+    is_whole = all({pair[side] for pair in found} == set(range(len(sides[side].jobs))) for side in (0, 1))
+    return found if is_whole and len(found) == len(sides[0].jobs) == len(sides[1].jobs) else []
+
+
+def _at_prices(side: Side, day: date, context: Context) -> Side:
+    """The side with the cost `repriced`: accelerator hours at the list price of a day, storage and network at list."""
+
+    def priced(run: Run) -> Run:
+        usd, whole, attached = context.price(run, day), run["accelerator_hours"], run["attached_list_cost_usd"]
+        costs: tuple[float | None, float | None] = None, None
+        if usd is not None and whole and attached is not None and run["accelerator_count"]:
+            cost = float(whole) * usd / run["accelerator_count"] + float(attached)
+            part = run["target_accelerator_hours"]
+            costs = cost, None if part is None else cost * float(part) / float(whole)
+        return {**run, "costs": {**run["costs"], "repriced": costs}}
+
+    return replace(side, jobs=tuple(replace(job, runs=tuple(map(priced, job.runs))) for job in side.jobs))
+
+
+def _quality(sides: tuple[Side, Side], registration: Registration | None) -> Quality:
+    """Without a registration the final metrics of one split must agree, whatever target was met."""
+    runs = [[job.runs[-1] for job in side.succeeded] for side in sides]
+    target = runs[0][0]["target"]
+    metric = registration.margin.metric if registration else target[0] if target else None
+    split = _split([*runs[0], *runs[1]], metric, registration)
+    if registration is not None:
+        values = [{run["run_id"]: run["final"].get((metric, split)) for run in side} for side in runs]
+        return judge_quality(values[0], values[1], registration.margin)
+    final = (
+        [[run["final"].get(split) for run in side] for side in runs]
+        if metric is None
+        else [[run["final"].get((metric, split)) for run in side] for side in runs]
+    )
+    known = [[value for value in side if value is not None] for side in final]
+    if not all(known) or any(None in side for side in final):
+        return Quality(
+            "not shown", "no final metric is recorded on the same split of all runs, so equal quality is not shown"
+        )
+    means = fmean(known[0]), fmean(known[1])
+    name = metric or split[0]
+    words = f"final {name} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
+    if abs(means[1] - means[0]) > _QUALITY_TOLERANCE * abs(means[0]):
+        return Quality("not shown", f"{words}, more than {_QUALITY_TOLERANCE:.0%} apart", *means, metric=name)
+    return Quality("met", f"{words}, within {_QUALITY_TOLERANCE:.0%}", *means, metric=name)
+
+
+def _split(runs: Sequence[Run], metric: str | None, registration: Registration | None) -> Any:
+    """The registered split, else the one that most runs record, first by name; of no metric, a metric and split."""
+    if registration is not None and registration.split is not None:
+        return registration.split
+    counts = Counter(
+        split if metric else (name, split) for run in runs for name, split in run["final"] if metric in (None, name)
+    )
+    return min(counts, key=lambda split: (-counts[split], split), default="")
+
+
+def _faults(sides: tuple[Side, Side], registration: Registration | None) -> Iterator[str] | list[str]:
+    """What makes the runs unlike; a declared workload id does not make them alike."""
+    runs = [run for side in sides for run in side.runs]
+    faults = []
+    for name, words in MATCHED.items():
+        values = [{run[name] for run in side.runs if name != "target_split" or run[name] is not None} for side in sides]
+        # A value that only some runs record is unknown of the others, not another value; no checkpoint is a start too.
+        known = set().union(*values) - ({None} if name != "origin_checkpoint_id" else set())
+        if len(known) > 1:
+            shown = sorted(str(value) if value not in (None, "") else "none" for value in known)
+            faults.append(f"runs of the workload have different {words}: {' and '.join(shown)}")
+    if sides[0].measure == "cost_to_target" and any(run["target_split"] in TRAIN_SPLITS for run in runs):
+        faults.append("the target was met on the training split, which shows no quality")
+    odd = [run for run in runs if run["tokens_per_dataset"] and abs(run["tokens_per_dataset"] - 1) > _DATASET_TOLERANCE]
+    if odd:
+        faults.append(
+            f"an epoch of run {odd[0]['run_id']} has {odd[0]['tokens_per_dataset']:.1%} of the dataset's tokens: "
+            "it is no pass over it"
+        )
+    if sides[0].measure == "cost_per_million_tokens":
+        faults += [
+            f"run {run['run_id']} records more tokens than the peak of its chips allows: "
+            "they are counted of a core or device, or twice"
+            for run in runs
+            if run["is_impossible"]
+        ][:1]
+    if registration is not None:
+        margin = registration.margin
+        declared = sorted({run["target_words"] for run in runs})
+        wanted = f"{margin.metric} {'>=' if margin.direction == 'max' else '<='} {registration.target_value or 0:g}"
+        if registration.target_value is not None and declared != [wanted]:
+            faults.append(f"registration {registration.name} has the target {wanted} and its runs {declared[0]}")
+        quality = _quality(sides, registration)
+        faults += [quality.reason] if quality.status in ("missed", "missing") else []
+    return faults
+
+
+def _costless(sides: tuple[Side, Side], basis: str) -> list[str]:
+    """Runs whose cost is unknown, or no cost at all."""
+    costs = [
+        (job.runs[0]["run_id"], job.cost(basis, side.measure), bool(job.units)) for side in sides for job in side.jobs
+    ]
+    unknown = [f"the {basis} cost of run {run_id} is not known" for run_id, cost, _ in costs if cost is None][:1]
+    return unknown or [
+        f"run {run_id} has a {sides[0].measure.replace('_', ' ')} of {cost:.2f} on the {basis} basis, "
+        "and only costs above zero can be compared"
+        for run_id, cost, has_done in costs
+        if cost is not None and (cost < 0 or (has_done and cost == 0))
+    ]
+
+
+def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
+    """What leaves the comparison indicative, whatever its interval."""
+    sides, registration = taken.sides, taken.registration
+    assert sides is not None
+    runs = [run for side in sides for run in side.runs]
+    floor = max(RUN_FLOOR, registration.planned_runs) if registration else RUN_FLOOR
+    counts = [len(side.jobs) for side in sides]
+    warnings = []
+    if min(counts) < floor:
+        planned = "needed" if floor == RUN_FLOOR else "planned"
+        words = [f"{count} run{'s' * (count != 1)}" for count in counts]
+        warnings.append(f"{words[0]} on GPU and {words[1]} on Trainium, where {floor} a side are {planned}")
+    warnings += [quality.reason] if quality.status == "not shown" else []
+    warnings += [warning for run in runs for warning in run["warnings"]]
+    months = sorted({run["open_billing_month"] for run in runs if run["open_billing_month"] is not None})
+    if months:
+        shown = " and ".join(f"{month:%B %Y}" for month in months)
+        warnings.append(f"{shown} is not reconciled: AWS may still change its lines")
+    for side in sides:
+        hidden = context.alike(side.runs[0])
+        if hidden:
+            warnings.append(
+                f"{len(hidden)} run{'s' * (len(hidden) != 1)} of the same work on {hidden[0]['instance_type']} declare "
+                f"the workload {hidden[0]['workload_id']} and are not compared"
+            )
+    return [*warnings, *taken.notes]
+
+
+def _support(taken: Taken, quality: Quality) -> list[str]:
+    support = [quality.reason] if quality.status == "met" else []
+    if taken.registration is not None:
+        support.append(f"registered as {taken.registration.name} on {taken.registration.registered_on}")
+        support += [f"run {run_id} is excluded: {reason}" for run_id, reason in sorted(taken.excluded.items())]
+    assert taken.sides is not None
+    merged = [job for side in taken.sides for job in side.jobs if len(job.runs) > 1]
+    support += [f"runs {' and '.join(run['run_id'] for run in job.runs)} are one run" for job in merged]
+    unended = sum(len(side.open) for side in taken.sides)
+    support += [f"{unended} without a recorded end left out"] if unended else []
+    return support + ([f"later runs are not judged: {len(taken.later)}"] if taken.later else [])
+
+
+def _unexplained(side: Side, context: Context, basis: str) -> float:
+    """In the months of the side's runs, each month once."""
+    months = {run[f"{end}_billing_month"] for run in side.runs for end in ("first", "last")}
+    return fsum(context.residual(side.runs[0], month, basis) for month in months)

@@ -1,210 +1,287 @@
-"""How much cheaper one side's runs are, with its interval: pure functions of positive costs (design 5).
+"""Cost per success of two sides, the saving between them and its interval (design 5): pure functions of arrays.
 
-Costs of training multiply (price × time × work), so they are compared as logarithms: d is the mean difference of
-ln(Trainium) and ln(GPU), the saving 1 - exp(d), and its interval that of d carried through the same function.
+Cost per success is a ratio of sums over all ended runs, R = ΣC/ΣS. Its logarithm has the variance of a ratio (delta
+method) over clusters of runs that share machines. Each end of the interval takes the failure rate that is unfavorable
+to the claim: the upper end of its exact (Clopper and Pearson 1934) bound. Arrays are (..., runs), so that the shipped
+simulation runs through this code.
 """
 
 from __future__ import annotations
 
-import warnings
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from math import exp, log, sinh, sqrt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-Method = Literal["welch", "paired", "bootstrap"]
-LEVEL = 0.95
+Floats = NDArray[np.float64]
+Method = Literal["ratio of sums", "registered pairs"]
+LEVEL = 0.975
 # How often the planned runs shall decide.
 POWER = 0.8
-# Below it a bootstrap interval is too narrow: its tail is made of too few different samples.
-BOOTSTRAP_FLOOR = 20
-# Above it means are normal whatever the costs are, and the work would grow with the square of the runs.
-BOOTSTRAP_CEILING = 200
-RESAMPLES = 4_000
-# The same interval for the same costs, on every machine and day.
-SEED = 20_260_701
+FEWEST_CLUSTERS = 3
 # Half the width of the interval that more runs are counted for, as points of saving.
 WANTED_HALF_WIDTH = 0.05
 MOST_RUNS = 100_000
+# Below it a variance is only the rounding of costs to ten places.
+_NO_VARIANCE = 1e-16
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The ended runs of a side: `costs` USD and `units` of work, 0 for a failed run, both (..., runs).
+
+    `clusters` numbers the cluster of each run. `rate_runs` and `rate_failed_runs` count further ended runs that the
+    failure rate is taken from.
+    """
+
+    costs: Floats
+    units: Floats
+    clusters: Sequence[int]
+    rate_runs: int = 0
+    rate_failed_runs: int = 0
+
+    @property
+    def unit_cost(self) -> Floats:
+        """Cost per unit of work, failed runs included."""
+        return self.costs.sum(-1) / self.units.sum(-1)
+
+    @property
+    def failed(self) -> NDArray[np.bool_]:
+        """Which runs did nothing that is compared."""
+        return self.units == 0
+
+    @property
+    def residuals(self) -> Floats:
+        """C - R·S of each run over the cost of all runs."""
+        return (self.costs - self.unit_cost[..., None] * self.units) / self.costs.sum(-1)[..., None]
+
+
+def sample(costs: Sequence[float], units: Sequence[float] | None = None, clusters: Sequence[int] = ()) -> Sample:
+    """A sample of one side; without `units` every run is a success, without `clusters` each is its own."""
+    return Sample(
+        np.asarray(costs, float),
+        np.ones(len(costs)) if units is None else np.asarray(units, float),
+        clusters or range(len(costs)),
+    )
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A saving as a ratio, with its 95 % interval; no bounds where nothing shows how the costs vary.
-
-    `more_runs` are those each side lacks (GPU, Trainium) for an interval of ±5 points; None where that is unknown.
-    """
+    """A saving as a ratio, with its 95 % interval; `missing` is why there are no bounds."""
 
     method: Method
     saving: float
-    low: float | None
-    high: float | None
-    more_runs: tuple[int | None, int | None] = (None, None)
+    low: float | None = None
+    high: float | None = None
+    missing: str | None = None
+
+    @property
+    def conclusion(self) -> str | None:
+        """Whether the candidate is cheaper, more expensive, or that is undecided; None without an interval."""
+        if self.low is None or self.high is None:
+            return None
+        return "cheaper" if self.low > 0 else "more expensive" if self.high < 0 else "undecided"
 
 
-def estimate(
-    baseline: Sequence[float], candidate: Sequence[float], pairs: Sequence[tuple[float, float]] = ()
-) -> Estimate:
-    """The saving of Trainium over GPU from one cost a run; `pairs` (GPU, Trainium) where runs were paired beforehand.
+def interval(
+    baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int]] = (), power: float = 0.5
+) -> tuple[Floats, Floats, Floats]:
+    """ln of candidate ÷ baseline cost per unit and its low and high end, each (...); NaN ends where there is none.
 
-    Paired Student t when every run is in a pair, else Welch's t with the degrees of freedom of Welch and
-    Satterthwaite (Welch 1947); BCa bootstrap (Efron 1987) from 20 to 200 runs a side. ValueError for a cost of nothing.
+    `pairs` are positions (baseline, candidate) of registered pairs that cover every run. A `power` above one half
+    widens the interval so far that the next one of as many runs excludes what this one excludes with that chance.
     """
-    if not baseline or not candidate or min(*baseline, *candidate) <= 0:
-        raise ValueError("a cost that is not above zero has no logarithm")
-    x, y = np.log(np.asarray(baseline, float)), np.log(np.asarray(candidate, float))
-    if pairs and len(pairs) == len(baseline) == len(candidate):
-        difference = np.log(np.asarray([pair[1] / pair[0] for pair in pairs], float))
-        d, bounds = float(difference.mean()), _paired(difference)
-        more = None
-        if bounds is not None:
-            more = max(0, _runs_wanted(d, [float(difference.var(ddof=1))]) - len(pairs))
-        return _as_saving("paired", d, bounds, (more, more))
-    d = float(y.mean() - x.mean())
-    if min(len(x), len(y)) >= BOOTSTRAP_FLOOR and max(len(x), len(y)) <= BOOTSTRAP_CEILING:
-        return _as_saving("bootstrap", d, _bootstrap(x, y), _more(d, x, y))
-    return _as_saving("welch", d, _welch(x, y), _more(d, x, y))
+    from scipy import special
+
+    with np.errstate(all="ignore"):
+        if pairs:
+            variance, freedom = _variance(
+                _paired(baseline, candidate, pairs), _pair_clusters(baseline, candidate, pairs)
+            )
+        else:
+            (one, own), (other, others) = (_variance(side.residuals, side.clusters) for side in (baseline, candidate))
+            variance = one + other
+            freedom = variance**2 / (one**2 / own + other**2 / others)
+            variance = np.where(np.minimum(one, other) > _NO_VARIANCE, variance, np.nan)
+        t = special.stdtrit(freedom, LEVEL) + (special.stdtrit(freedom, power) if power > 0.5 else 0.0)
+        margin = t * np.sqrt(np.where(variance > _NO_VARIANCE, variance, np.nan))
+        ln_b, ln_c = np.log(baseline.unit_cost), np.log(candidate.unit_cost)
+        failed = _mean_failed_cost(baseline, candidate)
+        low = ln_c - _unfavorable(baseline, failed) - margin
+        high = _unfavorable(candidate, failed) - ln_b + margin
+        return ln_c - ln_b, low, high
 
 
-def runs_wanted(costs: Sequence[float]) -> int | None:
-    """Runs a side for an interval of ±5 points about a saving of nothing, if both sides vary as these costs do.
+def estimate(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int]] = ()) -> Estimate:
+    """The saving of the candidate over the baseline; ValueError where a side cost nothing or did nothing."""
+    for side in (baseline, candidate):
+        if side.costs.sum() <= 0 or side.units.sum() <= 0:
+            raise ValueError("a side without cost or without a success has no cost per success")
+    method: Method = "registered pairs" if pairs else "ratio of sums"
+    ratio, low, high = (float(value) for value in interval(baseline, candidate, pairs))
+    saving = 1 - float(np.exp(ratio))
+    counted = (
+        [len(set(_pair_clusters(baseline, candidate, pairs)))]
+        if pairs
+        else [len(set(side.clusters)) for side in (baseline, candidate)]
+    )
+    if min(counted) < FEWEST_CLUSTERS:
+        words = " and ".join(map(str, counted))
+        what = "pairs" if pairs else "runs a side"
+        return Estimate(method, saving, missing=f"{words} independent {what} show no interval, {FEWEST_CLUSTERS} do")
+    if np.isnan(low):
+        return Estimate(method, saving, missing="all runs of a side cost the same, so nothing shows how costs vary")
+    # A wide interval of few runs has no meaningful upper end.
+    ends = [1 - float(np.exp(min(end, np.log(1e6)))) for end in (high, low)]
+    return Estimate(method, saving, ends[0], ends[1])
 
-    None where they do not show how costs vary. Where Trainium is cheaper fewer suffice.
+
+def runs_needed(baseline: Sample, candidate: Sample, deciding: float | None = None) -> int | None:
+    """Runs a side whose interval is ±5 points wide, or excludes the saving `deciding` in four of five cases.
+
+    Costs and failures go on as in these samples; None where fewer than two successes, or equal costs, show nothing.
     """
-    if len(costs) < 2 or min(costs) <= 0:
+    if any((~side.failed).sum() < 2 or side.costs.sum() <= 0 for side in (baseline, candidate)):
         return None
-    logs = np.log(np.asarray(costs, float))
-    return _runs_wanted(0.0, [float(logs.var(ddof=1))] * 2) if _varies(logs) else None
 
+    def enough(runs: int) -> bool:
+        _, low, high = _ends(baseline, candidate, runs, 0.5)
+        if high < 50 and (np.exp(high) - np.exp(low)) / 2 <= WANTED_HALF_WIDTH:
+            return True
+        if deciding is None or deciding >= 1:
+            return False
+        _, low, high = _ends(baseline, candidate, runs, POWER)
+        return bool(high < np.log1p(-deciding) or low > np.log1p(-deciding))
 
-def runs_to_decide(baseline: Sequence[float], candidate: Sequence[float], saving: float) -> int | None:
-    """Runs a side that show whether more or less than `saving` is saved, or how much to ±5 points, whichever are fewer.
-
-    If the costs go on as they did, their interval then leaves `saving` out in four of five cases; None where they do
-    not show how costs vary.
-    """
-    if min(len(baseline), len(candidate)) < 2 or min(*baseline, *candidate) <= 0:
+    if np.isnan(_ends(baseline, candidate, 2, 0.5)[1]):
         return None
-    x, y = np.log(np.asarray(baseline, float)), np.log(np.asarray(candidate, float))
-    d = float(y.mean() - x.mean())
-    variances = [float(x.var(ddof=1)), float(y.var(ddof=1))]
-    return _runs_wanted(d, variances, abs(log(1 - saving) - d)) if _varies(x, y) else None
+    return 2 + bisect_left(range(2, MOST_RUNS), True, key=enough)
 
 
-def clustered(by_workload: Mapping[str, float]) -> Estimate:
+def _ends(baseline: Sample, candidate: Sample, runs: int, power: float) -> tuple[float, float, float]:
+    """The interval if each side had so many runs like its own."""
+    from scipy import special
+
+    with np.errstate(all="ignore"):
+        parts = [(side.residuals**2).sum() * side.costs.size / (runs - 1) for side in (baseline, candidate)]
+        if min(parts) <= _NO_VARIANCE:
+            return np.nan, np.nan, np.nan
+        freedom = sum(parts) ** 2 / sum(part**2 / (runs - 1) for part in parts)
+        t = special.stdtrit(freedom, LEVEL) + (special.stdtrit(freedom, power) if power > 0.5 else 0.0)
+        margin = float(t * np.sqrt(sum(parts)))
+        failed = _mean_failed_cost(baseline, candidate)
+        more = [
+            replace(
+                side,
+                rate_runs=side.rate_runs + runs - side.costs.size,
+                rate_failed_runs=side.rate_failed_runs + side.failed.sum() * (runs / side.costs.size - 1),
+            )
+            for side in (baseline, candidate)
+        ]
+        ln_b, ln_c = (float(np.log(side.unit_cost)) for side in (baseline, candidate))
+        low = ln_c - float(_unfavorable(more[0], failed)) - margin
+        return ln_c - ln_b, low, float(_unfavorable(more[1], failed)) - ln_b + margin
+
+
+def portfolio(by_workload: Mapping[str, float]) -> Estimate:
     """The saving of a portfolio from the saving of each of its workloads, which count alike.
 
     The workload is the cluster: its runs share a model, a port and mistakes, so only workloads are replicates and a
     one-sample t over their logarithms shows how the saving varies (Cameron and Miller 2015, few clusters).
     """
-    logs = np.log1p(-np.asarray(list(by_workload.values()), float))
-    return _as_saving("paired", float(logs.mean()), _paired(logs), (None, None))
-
-
-def _more(d: float, x: Any, y: Any) -> tuple[int | None, int | None]:
-    if min(len(x), len(y)) < 2:
-        return None, None
-    if not _varies(x, y):
-        return None, None
-    variances = [float(x.var(ddof=1)), float(y.var(ddof=1))]
-    wanted = _runs_wanted(d, variances)
-    return max(0, wanted - len(x)), max(0, wanted - len(y))
-
-
-def _runs_wanted(d: float, variances: Sequence[float], apart: float = 0.0) -> int:
-    """The least runs a side whose t interval of d would be ±5 points wide, if the costs go on varying as they did; or
-    with that power leave out what lies so far `apart` from d."""
-
     from scipy import special
 
-    def is_enough(runs: int) -> bool:
-        parts = [variance / runs for variance in variances]
-        freedom = sum(parts) ** 2 / sum(part**2 / (runs - 1) for part in parts)
-        half = float(special.stdtrit(freedom, (1 + LEVEL) / 2)) * sqrt(sum(parts))
-        if half + float(special.stdtrit(freedom, POWER)) * sqrt(sum(parts)) <= apart:
-            return True
-        # Half of exp(d + half) - exp(d - half); what overflows is too wide anyway.
-        return half < 50 and exp(d) * sinh(half) <= WANTED_HALF_WIDTH
-
-    # More runs never make it wider.
-    return 2 + bisect_left(range(2, MOST_RUNS), True, key=is_enough)
-
-
-@contextmanager
-def _statistics() -> Iterator[Any]:
-    """scipy.stats, which takes a second to import; that a side may not vary is known without its warning."""
-    from scipy import stats
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        yield stats
-
-
-def _varies(*samples: Any) -> bool:
-    """Whether values differ by more than what a cost is rounded by."""
-    return any(float(np.ptp(sample)) > 1e-6 * max(1.0, float(np.abs(sample).max())) for sample in samples)
-
-
-def _welch(x: Any, y: Any) -> tuple[float, float] | None:
-    if min(len(x), len(y)) < 2 or not _varies(x, y):
-        return None
-    with _statistics() as stats:
-        found = stats.ttest_ind(y, x, equal_var=False).confidence_interval(LEVEL)
-    return float(found.low), float(found.high)
-
-
-def _paired(difference: Any) -> tuple[float, float] | None:
-    if len(difference) < 2 or not _varies(difference):
-        return None
-    with _statistics() as stats:
-        found = stats.ttest_1samp(difference, 0).confidence_interval(LEVEL)
-    return float(found.low), float(found.high)
-
-
-def _bootstrap(x: Any, y: Any) -> tuple[float, float] | None:
-    if not _varies(x, y):
-        return None
-
-    def difference(baseline: Any, candidate: Any, axis: int = -1) -> Any:
-        return candidate.mean(axis=axis) - baseline.mean(axis=axis)
-
-    with _statistics() as stats:
-        found = stats.bootstrap(
-            (x, y), difference, n_resamples=RESAMPLES, method="BCa", vectorized=True, rng=np.random.default_rng(SEED)
-        ).confidence_interval
-    return float(found.low), float(found.high)
-
-
-def _as_saving(
-    method: Method, d: float, bounds: tuple[float, float] | None, more: tuple[int | None, int | None]
-) -> Estimate:
-    if bounds is None:
-        return Estimate(method, 1 - exp(d), None, None, more)
-    # A wide interval of few runs has no meaningful upper end.
-    low, high = (1 - exp(min(bound, log(1e6))) for bound in (bounds[1], bounds[0]))
-    return Estimate(method, 1 - exp(d), low, high, more)
+    logs = np.log1p(-np.asarray(list(by_workload.values()), float))
+    saving = 1 - float(np.exp(logs.mean()))
+    if len(logs) < 2 or logs.var() <= _NO_VARIANCE:
+        return Estimate("ratio of sums", saving, missing="nothing shows how workloads vary")
+    half = float(special.stdtrit(len(logs) - 1, LEVEL)) * logs.std(ddof=1) / np.sqrt(len(logs))
+    ends = [1 - float(np.exp(logs.mean() + end)) for end in (half, -half)]
+    return Estimate("ratio of sums", saving, ends[0], ends[1])
 
 
 def not_inferior(
     baseline: Sequence[float], candidate: Sequence[float], margin: float, direction: Literal["min", "max"]
 ) -> tuple[float, bool] | None:
-    """How much worse Trainium's final quality may be (the upper 95 % bound), and whether that is within the margin.
+    """How much worse the candidate's final quality may be (upper 95 % bound), and whether that is within the margin.
 
     One-sided test of non-inferiority (CONSORT 2012; FDA 2016, the fixed-margin method) by Welch's t, in the metric's
     own unit, positive is worse. None with fewer than two runs a side: one value does not show how it varies.
     """
+    from scipy import special
+
     if min(len(baseline), len(candidate)) < 2:
         return None
     sign = 1.0 if direction == "min" else -1.0
     x, y = sign * np.asarray(baseline, float), sign * np.asarray(candidate, float)
-    if _varies(x, y):
-        with _statistics() as stats:
-            found = stats.ttest_ind(y, x, equal_var=False, alternative="less").confidence_interval(LEVEL)
-        worst = float(found.high)
-    else:
-        worst = float(y.mean() - x.mean())
+    parts = [side.var(ddof=1) / len(side) for side in (x, y)]
+    worst = float(y.mean() - x.mean())
+    if sum(parts) > 0:
+        freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (x, y), strict=True))
+        worst += float(special.stdtrit(freedom, 0.95) * np.sqrt(sum(parts)))
     return worst, worst <= margin
+
+
+def _variance(residuals: Floats, clusters: Sequence[int]) -> tuple[Floats, int]:
+    """Variance of ln R and its degrees of freedom; NaN below FEWEST_CLUSTERS clusters.
+
+    A cluster's residuals count over the part of the runs that is not its own (jackknife). Of clusters of one size that
+    is G/(G - 1)·Σe²; a machine with most of the runs draws R to itself, and would else look as if it varied little.
+    """
+    names = sorted(set(clusters))
+    member = np.array([[cluster == name for name in names] for cluster in clusters], float)
+    count = len(names)
+    if count < FEWEST_CLUSTERS:
+        return np.full(residuals.shape[:-1], np.nan), count - 1
+    by_cluster = residuals @ member / (1 - member.mean(0))
+    return (count - 1) / count * (by_cluster**2).sum(-1), count - 1
+
+
+def _paired(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int]]) -> Floats:
+    one, other = zip(*pairs, strict=True)
+    return candidate.residuals[..., list(other)] - baseline.residuals[..., list(one)]
+
+
+def _pair_clusters(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """The cluster of each pair: pairs of which either run shares a cluster are one."""
+    return joined([(("b", baseline.clusters[one]), ("c", candidate.clusters[other])) for one, other in pairs])
+
+
+def joined(keys: Sequence[Sequence[Any]]) -> list[int]:
+    """A number for each element: elements that share a key, directly or through others, have the same."""
+    parent = list(range(len(keys)))
+
+    def root(position: int) -> int:
+        while parent[position] != position:
+            parent[position] = position = parent[parent[position]]
+        return position
+
+    seen: dict[Any, int] = {}
+    for position, own in enumerate(keys):
+        for key in own:
+            parent[root(position)] = root(seen.setdefault(key, position))
+    return [root(position) for position in range(len(keys))]
+
+
+def _mean_failed_cost(baseline: Sample, candidate: Sample) -> Floats:
+    """Mean cost of a failed run of both sides; NaN where none failed."""
+    count = baseline.failed.sum(-1) + candidate.failed.sum(-1)
+    return sum((side.costs * side.failed).sum(-1) for side in (baseline, candidate)) / count
+
+
+def _unfavorable(side: Sample, mean_failed_cost: Floats) -> Floats:
+    """ln of the cost per unit at the upper end of the side's failure rate; never below the measured one."""
+    from scipy import special
+
+    failed = side.failed.sum(-1)
+    successes = side.costs.shape[-1] - failed
+    p = special.betaincinv(
+        failed + side.rate_failed_runs + 1, successes + side.rate_runs - side.rate_failed_runs, LEVEL
+    )
+    spent = (side.costs * ~side.failed).sum(-1)
+    mean_failed = np.where(np.isnan(mean_failed_cost), 0.5 * spent / successes, mean_failed_cost)
+    with_rate = (spent + successes * p / (1 - p) * mean_failed) / side.units.sum(-1)
+    return np.maximum(np.log(with_rate), np.log(side.unit_cost))

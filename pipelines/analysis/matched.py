@@ -1,109 +1,128 @@
-"""The runs of one side of a comparison, and the unit of work both sides are compared by (facts training-runs 4 and 6).
+"""The runs of one side of a comparison, and the unit of work both sides are compared by (facts training-runs 4).
 
-A run that ended without what is compared keeps its cost: it is counted onto those that reached it, in proportion.
+A run is a row of fct_run_unit_cost with `costs`, (whole, to target) USD or None by basis, and what run_match.py adds.
+Several run ids of one job are one replicate: their costs add, its success counts once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import exp, fsum, log
+from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any
+
+from pipelines.analysis.estimate import Sample, joined, sample
 
 Run = Mapping[str, Any]
 
-# From the strongest to the weakest, with the column of a run's cost by it.
+# From the strongest to the weakest; with the column of the work a run did, but for the target.
 MEASURES = {
-    "cost_to_target": "unit_cost_to_target_usd",
-    "cost_per_epoch": "unit_cost_per_epoch_usd",
-    "cost_per_million_tokens": "unit_cost_per_million_tokens_usd",
+    "cost_to_target": None,
+    "cost_per_epoch": "epoch_completed_count",
+    "cost_per_million_tokens": "million_token_count",
 }
-FAILED = ("failed", "killed", "abandoned")
-UNENDED = ("running", "unknown")
+FAILED = ("failed", "killed", "abandoned", "unknown")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One replicate: its runs in order of start, and the units of work it did by the measure; 0 if it failed."""
+
+    runs: tuple[Run, ...]
+    units: float
+
+    def cost(self, basis: str, measure: str) -> float | None:
+        """USD up to the target for a run that reached it, else of the whole run; None where that is unknown."""
+        to_target = measure == "cost_to_target"
+        parts = [run["costs"][basis] for run in self.runs]
+        used = [whole if target is None or not to_target else target for whole, target in parts]
+        return None if None in used else fsum(map(float, used))
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side by one measure: `runs` are compared, `failed` ended without a unit, `open` have no recorded end."""
+    """The ended jobs of one side by one measure, in order of start; `open` runs have not ended."""
 
     measure: str
-    runs: tuple[Run, ...]
-    failed: tuple[Run, ...]
-    open: tuple[Run, ...]
+    jobs: tuple[Job, ...]
+    open: tuple[Run, ...] = ()
+    rate: tuple[int, int] = (0, 0)
 
     @property
-    def failed_cost(self) -> float:
-        """What the failed runs cost, on the basis of the side."""
-        return fsum(_cost(run, "whole_cost_usd") for run in self.failed)
-
-    @cached_property
-    def loading(self) -> float:
-        """What each compared run bears, itself included: all cost over that of the compared runs."""
-        borne = fsum(_cost(run, self._spent) for run in self.runs)
-        return (borne + self.failed_cost) / borne if borne else 1.0
-
-    @cached_property
-    def costs(self) -> list[float]:
-        """Cost by the measure of each compared run, failed ones counted in."""
-        return [_cost(run, MEASURES[self.measure]) * self.loading for run in self.runs]
+    def runs(self) -> list[Run]:
+        """All ended runs."""
+        return [run for job in self.jobs for run in job.runs]
 
     @property
-    def mean(self) -> float:
-        """The geometric mean of `costs`."""
-        return exp(fsum(map(log, self.costs)) / len(self.runs))
+    def succeeded(self) -> list[Job]:
+        """Jobs that did a unit of work."""
+        return [job for job in self.jobs if job.units]
 
     @property
-    def faults(self) -> list[str]:
-        """Runs whose cost has no logarithm."""
-        faults = [
-            f"run {run['run_id']} has a {self.measure.replace('_', ' ')} of {_cost(run, MEASURES[self.measure]):.2f} "
-            f"on the {run['cost_basis']} basis, and only costs above zero can be compared"
-            for run in self.runs
-            if _cost(run, MEASURES[self.measure]) <= 0
+    def failed(self) -> list[Job]:
+        """Jobs that did none."""
+        return [job for job in self.jobs if not job.units]
+
+    @property
+    def clusters(self) -> tuple[list[int], bool]:
+        """A number for each job, the same for those that share a machine; whether all ran on one fleet.
+
+        Where all jobs share machines, a cluster is a day of start.
+        """
+        machines = [
+            [name for run in job.runs for name in run["machines"]] or [job.runs[0]["run_id"]] for job in self.jobs
         ]
-        if not faults and self.loading <= 0:
-            faults = [
-                f"the failed runs on {self.runs[0]['instance_type']} cost {self.failed_cost:.2f}, less than nothing"
-            ]
-        return faults
+        numbers = joined(machines)
+        if len(numbers) < 2 or len(set(numbers)) > 1:
+            return numbers, False
+        return joined([[job.runs[0]["started_at"].date()] for job in self.jobs]), True
 
-    @property
-    def _spent(self) -> str:
-        # What a run spent after its target is no cost of reaching it.
-        return MEASURES[self.measure] if self.measure == "cost_to_target" else "whole_cost_usd"
+    def sample(self, basis: str) -> Sample | None:
+        """Costs on a basis and units of work; None where a cost is unknown."""
+        costs = [job.cost(basis, self.measure) for job in self.jobs]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            return None
+        made = sample(known, [job.units for job in self.jobs], self.clusters[0])
+        return replace(made, rate_runs=self.rate[0], rate_failed_runs=self.rate[1])
+
+    def first(self, count: int) -> Side:
+        """The side as of its first so many jobs."""
+        return replace(self, jobs=self.jobs[:count])
 
 
 def choose(baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[Side, Side] | None:
-    """Both sides by the strongest measure that each of them has; None where they share none."""
+    """Both sides by the strongest measure by which each of them succeeded; None where they share none."""
     for measure in MEASURES:
-        sides = _side(baseline, measure), _side(candidate, measure)
+        sides = one_side(baseline, measure), one_side(candidate, measure)
         if sides[0] and sides[1]:
             return sides[0], sides[1]
     return None
 
 
-def one_side(runs: Sequence[Run]) -> Side | None:
-    """A side for itself, by the strongest measure it has."""
-    return next((side for measure in MEASURES if (side := _side(runs, measure))), None)
-
-
-def _side(runs: Sequence[Run], measure: str) -> Side | None:
-    column = MEASURES[measure]
-    ended = [run for run in runs if run["status"] not in UNENDED]
-    if measure == "cost_to_target":
-        # Reached is reached, however the run ended afterwards; one that completed without is as good as failed.
-        failed = [run for run in ended if run[column] is None]
-        compared = [run for run in ended if run[column] is not None]
-    else:
-        failed = [run for run in ended if run["status"] in FAILED]
-        compared = [run for run in ended if run["status"] not in FAILED]
-        if any(run[column] is None for run in compared):
-            return None
-    if not compared or any(run["whole_cost_usd"] is None for run in ended):
+def one_side(runs: Sequence[Run], measure: str | None = None) -> Side | None:
+    """A side by a measure, or by the strongest it has; None where no run did such work, or one that completed did not
+    record how much."""
+    if measure is None:
+        return next((side for name in MEASURES if (side := one_side(runs, name))), None)
+    by_job: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (run["started_at"], run["run_id"])):
+        if run["status"] != "running":
+            by_job.setdefault(run["job_id"], []).append(run)
+    done = {job_id: [_units(run, measure) for run in own] for job_id, own in by_job.items()}
+    if any(None in units for units in done.values()):
         return None
-    return Side(measure, tuple(compared), tuple(failed), tuple(run for run in runs if run["status"] in UNENDED))
+    jobs = tuple(Job(tuple(own), max(filter(None, done[job_id]), default=0.0)) for job_id, own in by_job.items())
+    if not any(job.units for job in jobs):
+        return None
+    return Side(measure, jobs, tuple(run for run in runs if run["status"] == "running"))
 
 
-def _cost(run: Run, column: str) -> float:
-    return float(run[column])
+def _units(run: Run, measure: str) -> float | None:
+    column = MEASURES[measure]
+    if column is None:
+        # Reached is reached, however the run ended afterwards; one that completed without is as good as failed.
+        return float(run["target_duration_ms"] is not None)
+    if run["status"] in FAILED:
+        return 0.0
+    return None if run[column] is None else float(run[column])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.analysis.estimate import runs_to_decide, runs_wanted
+from pipelines.analysis.estimate import Sample, runs_needed
 from pipelines.analysis.verdict import RUN_FLOOR
 
 
@@ -18,26 +17,25 @@ class SideCost:
 
 
 def runs_to_do(
-    baseline: Sequence[float], candidate: Sequence[float], deciding: float | None, again: bool = False
+    baseline: Sample | None, candidate: Sample | None, deciding: float | None, again: bool = False
 ) -> tuple[int, int, str]:
     """Runs GPU and Trainium still lack, three a side at the least, and how that is known: from the costs of the runs
     there are and the saving that decides, which is any where no port is declared; `again` where those of Trainium may
     claim nothing and must be made anew."""
     wanted, basis = _wanted(baseline, candidate, deciding or 0.0)
     wanted = max(RUN_FLOOR, wanted)
-    return max(0, wanted - len(baseline)), max(0, wanted - (0 if again else len(candidate))), basis
+    made = [0 if side is None else side.costs.size for side in (baseline, candidate)]
+    return max(0, wanted - made[0]), max(0, wanted - (0 if again else made[1])), basis
 
 
-def _wanted(baseline: Sequence[float], candidate: Sequence[float], deciding: float) -> tuple[int, str]:
-    found = runs_to_decide(baseline, candidate, deciding) if deciding < 1 else None
-    if found is not None:
+def _wanted(baseline: Sample | None, candidate: Sample | None, deciding: float) -> tuple[int, str]:
+    if baseline and candidate and (found := runs_needed(baseline, candidate, deciding)) is not None:
         return (
             found,
             "enough to decide four times in five, or for ±5 points if those are fewer, costs going on as measured",
         )
-    for name, costs in (("GPU", baseline), ("Trainium", candidate)):
-        found = runs_wanted(costs)
-        if found is not None:
+    for name, side in (("GPU", baseline), ("Trainium", candidate)):
+        if side and (found := runs_needed(side, side)) is not None:
             return found, f"for an interval of ±5 points, both sides varying as the {name} runs do"
     return RUN_FLOOR, f"{RUN_FLOOR} a side are the minimum; they then show how many more are needed"
 

@@ -184,7 +184,9 @@ def arithmetic(measured: Measured | None, inputs: Inputs) -> Finding:
         return _finding(PILOT, False, f"{explanation}: {measured.reason}")
     if measured.verdict == "not comparable":
         return _finding(PILOT, True, f"{explanation}: {measured.reason}")
-    if measured.verdict == "disproven":
+    if measured.verdict == "supported":
+        return _finding(PILOT, True, f"{explanation}: register a pilot before anything moves")
+    if measured.verdict in ("disproven", "contradicted"):
         return _finding("gpu", True, explanation)
     if measured.verdict == "proven":
         return _paid_back(explanation, measured, inputs)

@@ -1,9 +1,9 @@
-"""What was registered of a comparison before its runs: metric, margin, planned runs, basis (the pre-registration)."""
+"""Registrations of comparisons: which runs they name, and whether they came before what they judge (design 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -13,7 +13,11 @@ from pipelines.analysis.quality import Margin
 
 @dataclass(frozen=True)
 class Registration:
-    """The registration in force of a workload; `excluded` runs by id with the reason, `pairs` (GPU, Trainium)."""
+    """The registration in force of a workload: `excluded` runs with day and reason, `pairs` (baseline, candidate).
+
+    `listed` has the closed list of runs of a family; a family without one is its runs that start after the
+    registration. From `failure_rate_from` on, all ended runs of a family before the registration show its failure rate.
+    """
 
     name: str
     registered_on: date
@@ -22,45 +26,82 @@ class Registration:
     planned_runs: int
     cost_basis: str
     margin: Margin
-    excluded: Mapping[str, str]
-    pairs: Sequence[tuple[str, str]]
+    split: str | None = None
+    failure_rate_from: date | None = None
+    excluded: Mapping[str, tuple[date, str]] = field(default_factory=dict)
+    pairs: Sequence[tuple[str, str]] = ()
+    listed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    def precedes(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> bool:
-        """Whether it dates from the day the later side began, or earlier; a later one could fit the runs seen.
+    def in_time(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> Mapping[str, str]:
+        """The exclusions, with their reasons, of before the later side's first result."""
+        first = max(min(run["ended_at"] for run in side).date() for side in (baseline, candidate))
+        return {run_id: reason for run_id, (day, reason) in self.excluded.items() if day < first}
 
-        The runs of the earlier side are often the baseline a port is measured by, and known when it is planned.
-        """
-        return self.registered_on <= max(
-            min(run["started_at"] for run in side).date() for side in (baseline, candidate)
-        )
+    def fault(self, runs: Sequence[Run], excluded: Mapping[str, str]) -> str | None:
+        """Why it does not cover this side: it lists no closed range of runs, or came after they began."""
+        listed = self.listed.get(runs[0]["accelerator_family"])
+        if listed is None:
+            early = [run["run_id"] for run in runs if run["started_at"].date() <= self.registered_on]
+            if not early:
+                return None
+            return (
+                f"registration {self.name} of {self.registered_on} came after run {early[0]} on "
+                f"{runs[0]['instance_type']} began, does not list the runs of that side, and counts for nothing"
+            )
+        own = [run for run in runs if run["run_id"] in listed]
+        if not own:
+            return f"registration {self.name} lists no run on {runs[0]['instance_type']} and counts for nothing"
+        first, last = min(run["started_at"] for run in own), max(run["started_at"] for run in own)
+        left_out = [
+            run["run_id"]
+            for run in runs
+            if run["run_id"] not in listed and first <= run["started_at"] <= last and run["run_id"] not in excluded
+        ]
+        if left_out:
+            return (
+                f"registration {self.name} lists runs of {first:%Y-%m-%d} to {last:%Y-%m-%d} without run {left_out[0]} "
+                "of those days and counts for nothing"
+            )
+        return None
+
+    def planned(self, runs: Sequence[Run]) -> list[Run]:
+        """The runs of a side that are judged if they are among the first planned."""
+        listed = self.listed.get(runs[0]["accelerator_family"]) if runs else None
+        return [run for run in runs if listed is None or run["run_id"] in listed]
 
 
 def registrations_by_workload(
     registrations: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+) -> dict[str, Registration]:
     """The Registration in force of each workload, from the rows of stg_proof__registration and stg_proof__run."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
         by_name.setdefault(run["registration"], []).append(run)
-    return {
-        row["workload_id"]: Registration(
-            name=row["registration"],
-            registered_on=row["registered_on"],
-            seal=row["registration_seal"],
-            target_value=row["target_value"],
-            planned_runs=row["planned_run_count"],
-            cost_basis=row["cost_basis"],
-            margin=Margin(row["target_metric"], row["target_direction"], row["quality_margin"]),
-            excluded={
-                run["run_id"]: run["exclusion_reason"]
-                for run in by_name.get(row["registration"], ())
-                if run["exclusion_reason"]
-            },
-            pairs=_pairs([run for run in by_name.get(row["registration"], ()) if run["pair_no"] is not None]),
-        )
-        for row in registrations
-        if row["is_in_force"]
-    }
+    found = {}
+    for row in registrations:
+        named = by_name.get(row["registration"], [])
+        listed: dict[str, set[str]] = {}
+        for run in named:
+            if run["is_listed"]:
+                listed.setdefault(run["accelerator_family"], set()).add(run["run_id"])
+        if row["is_in_force"]:
+            found[row["workload_id"]] = Registration(
+                name=row["registration"],
+                registered_on=row["registered_on"],
+                seal=row["registration_seal"],
+                target_value=row["target_value"],
+                planned_runs=row["planned_run_count"],
+                cost_basis=row["cost_basis"],
+                margin=Margin(row["target_metric"], row["target_direction"], row["quality_margin"]),
+                split=row["evaluation_split"],
+                failure_rate_from=row["failure_rate_from_date"],
+                excluded={
+                    run["run_id"]: (run["excluded_on"], run["exclusion_reason"]) for run in named if run["excluded_on"]
+                },
+                pairs=_pairs([run for run in named if run["pair_no"] is not None]),
+                listed={family: frozenset(own) for family, own in listed.items()},
+            )
+    return found
 
 
 def _pairs(runs: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

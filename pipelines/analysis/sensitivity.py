@@ -7,8 +7,9 @@ from dataclasses import replace
 from math import fsum
 from typing import Any
 
+from pipelines.analysis.estimate import estimate, runs_needed
 from pipelines.analysis.matched import Run, Side
-from pipelines.analysis.verdict import Evidence, Verdict, judge, price_change_to_flip, scaled, with_residual
+from pipelines.analysis.verdict import DECIDED, Evidence, Verdict, judge, price_change_to_flip, scaled
 
 EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
 ESTIMATED = ("tag", "type_match")
@@ -26,51 +27,48 @@ def shares_of_evidence(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def spent(side: Side) -> float:
-    """All that the runs of a side cost, failed ones and what was spent after a target included."""
-    return fsum(float(run["whole_cost_usd"]) for run in (*side.runs, *side.failed))
+def spent(runs: Sequence[Run], basis: str) -> float:
+    """All that runs cost, what was spent after a target included."""
+    return fsum(float(run["costs"][basis][0]) for run in runs)
 
 
 def claimed(
-    evidence: Evidence, verdict: Verdict, sides: tuple[Side, Side], unexplained: Sequence[float]
+    evidence: Evidence, verdict: Verdict, sides: tuple[Side, Side], basis: str, unexplained: Sequence[float]
 ) -> dict[str, Any]:
     """The saving by column, and what would make its verdict another; `unexplained` is spend no run explains, a side."""
     found = evidence.estimate
-    assert found is not None
-    costs = map(spent, sides)
-    ratios = [held / cost if held > 0 and cost > 0 else 0.0 for held, cost in zip(unexplained, costs, strict=True)]
-    worst = with_residual(found, *ratios)
-    flipped, _ = judge(replace(evidence, estimate=worst))
+    samples = [side.sample(basis) for side in sides]
+    assert found is not None and samples[0] is not None and samples[1] is not None
+    ratios = [
+        held / cost if held > 0 and cost > 0 else 0.0
+        for held, cost in zip(unexplained, (spent(side.runs, basis) for side in sides), strict=True)
+    ]
+    # What no run explains may be the runs' of the side that looks cheaper.
+    worst = scaled(evidence, 1 + ratios[1] if found.saving > 0 else 1 / (1 + ratios[0]))
+    flipped, _ = judge(worst)
     change = price_change_to_flip(found, verdict)
-    on = sides[1 if found.saving > 0 else 0].runs[0]["instance_type"]
-    without = [f"{bare} if failed runs' cost were left out" for bare in _without_failed(evidence, verdict, sides)]
+    on = sides[1 if found.saving > 0 else 0].jobs[0].runs[0]["instance_type"]
     changes = [f"{flipped} if all {on} time that no run explains were these runs'"] if flipped != verdict else []
-    changes = [*without, *changes]
-    held = "both cost the same" if verdict not in ("proven", "disproven") else f"no longer {verdict}"
+    if any(side.failed for side in sides):
+        bare = [replace(side, jobs=tuple(side.succeeded), rate=(0, 0)).sample(basis) for side in sides]
+        assert bare[0] is not None and bare[1] is not None
+        without, _ = judge(replace(evidence, estimate=estimate(bare[0], bare[1]), others={}))
+        changes = [*([f"{without} if failed runs were left out"] if without != verdict else []), *changes]
+    held = f"no longer {verdict}" if verdict in DECIDED else "both cost the same"
     if round(change, 3):
         changes.append(f"{held} if GPU prices were {abs(change):.1%} {'lower' if change < 0 else 'higher'}")
+    wanted = runs_needed(samples[0], samples[1])
+    assert worst.estimate is not None
     return {
         "saving_ratio": found.saving,
         "saving_low_ratio": found.low,
         "saving_high_ratio": found.high,
         "interval_method": found.method if found.low is not None else None,
-        "more_baseline_run_count": found.more_runs[0],
-        "more_candidate_run_count": found.more_runs[1],
-        "worst_case_saving_ratio": worst.saving,
+        **{
+            f"more_{name}_run_count": None if wanted is None else max(0, wanted - len(side.jobs))
+            for name, side in zip(("baseline", "candidate"), sides, strict=True)
+        },
+        "worst_case_saving_ratio": worst.estimate.saving,
         "baseline_price_change_ratio": change,
         "verdict_sensitivity": "; ".join(changes) or None,
     }
-
-
-def _without_failed(evidence: Evidence, verdict: Verdict, sides: tuple[Side, Side]) -> list[Verdict]:
-    """The verdict if failed runs had cost nothing, where it is another.
-
-    Each run that counts bears the same share of them, so their cost moves the interval and does not widen it: how many
-    fail is a chance of its own that the interval does not hold, and this is the other end of it.
-    """
-    found = evidence.estimate
-    if found is None or not any(side.failed for side in sides):
-        return []
-    factor = sides[0].loading / sides[1].loading
-    bare, _ = judge(replace(evidence, estimate=scaled(found, factor)))
-    return [bare] if bare != verdict else []

@@ -1,21 +1,25 @@
-"""The verdict of a comparison: one of five, its reason in words, and what would change it (design 5)."""
+"""The verdict of a comparison: one of seven, its reason in words, and what would change it (design 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pipelines.analysis.estimate import Estimate, Method
+from pipelines.analysis.estimate import Estimate
 
-Verdict = Literal["proven", "disproven", "inconclusive", "indicative", "not comparable"]
+Verdict = Literal["proven", "disproven", "supported", "contradicted", "inconclusive", "indicative", "not comparable"]
+# Registered or not, and the candidate is cheaper or more expensive.
+_DECIDED: dict[tuple[bool, str], Verdict] = {
+    (True, "cheaper"): "proven",
+    (True, "more expensive"): "disproven",
+    (False, "cheaper"): "supported",
+    (False, "more expensive"): "contradicted",
+}
+DECIDED = tuple(_DECIDED.values())
+CHEAPER, MORE_EXPENSIVE = ("proven", "supported"), ("disproven", "contradicted")
 # Two runs may agree by luck; below three a side nothing is proven.
 RUN_FLOOR = 3
-_METHODS: dict[Method, str] = {
-    "welch": "Welch's t on log cost",
-    "paired": "paired t on log cost",
-    "bootstrap": "BCa bootstrap of log cost",
-}
 
 
 @dataclass(frozen=True)
@@ -23,16 +27,18 @@ class Evidence:
     """What one pair has for a verdict, on one basis.
 
     `faults` make it not comparable, `warnings` leave it indicative, `support` is added to a verdict that stands; each
-    one a clause. `floor` is how many runs a side were planned, or the least that can prove anything.
+    one a clause. `others` are the estimates that must conclude the same, by what they are of; None where unknown.
     """
 
     baseline_runs: int
     candidate_runs: int
     estimate: Estimate | None = None
+    others: Mapping[str, Estimate | None] = field(default_factory=dict)
     faults: Sequence[str] = ()
     warnings: Sequence[str] = ()
     support: Sequence[str] = ()
-    floor: int = RUN_FLOOR
+    is_registered: bool = False
+    ending: str = ""
 
 
 def judge(evidence: Evidence) -> tuple[Verdict, str]:
@@ -40,55 +46,52 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
     found = evidence.estimate
     if evidence.faults or found is None:
         return "not comparable", "; ".join(evidence.faults)
-    warnings = [*_too_few(evidence), *evidence.warnings]
-    enough = min(evidence.baseline_runs, evidence.candidate_runs) >= RUN_FLOOR
-    if enough and found.low is None:
-        warnings.append("all runs of a side cost the same, so nothing shows how costs vary")
+    warnings = [*evidence.warnings, *([found.missing] if found.missing else [])]
+    if found.conclusion not in (None, "undecided"):
+        warnings += [
+            _differs(name, other) for name, other in evidence.others.items() if _conclusion(other) != found.conclusion
+        ]
     if warnings:
-        return "indicative", "; ".join([*warnings, "the figures stand side by side and prove nothing"])
-    assert found.low is not None and found.high is not None
+        return "indicative", "; ".join([*dict.fromkeys(warnings), "the figures stand side by side and prove nothing"])
+    assert found.low is not None and found.high is not None and found.conclusion is not None
     clauses = [
-        f"the 95% interval of the saving is {found.low:.1%} to {found.high:.1%} ({_METHODS[found.method]}, "
-        f"{evidence.baseline_runs} GPU and {evidence.candidate_runs} Trainium runs)",
+        f"the 95% interval of the saving is {found.low:.1%} to {found.high:.1%} ({found.method}, "
+        f"{evidence.baseline_runs} GPU and {evidence.candidate_runs} Trainium runs){evidence.ending}",
         *evidence.support,
     ]
-    if found.low > 0:
-        return "proven", "; ".join(clauses)
-    if found.high < 0:
-        return "disproven", "; ".join(clauses)
-    return "inconclusive", "; ".join([f"{clauses[0]}, which holds zero", *clauses[1:], *_more(found)])
+    if found.conclusion == "undecided":
+        return "inconclusive", "; ".join([f"{clauses[0]}, which includes zero", *clauses[1:]])
+    return _DECIDED[evidence.is_registered, found.conclusion], "; ".join(clauses)
 
 
-def _too_few(evidence: Evidence) -> list[str]:
-    if min(evidence.baseline_runs, evidence.candidate_runs) >= evidence.floor:
-        return []
-    planned = f"{evidence.floor} a side are " + ("needed" if evidence.floor == RUN_FLOOR else "planned")
-    return [f"{_runs(evidence.baseline_runs)} on GPU and {_runs(evidence.candidate_runs)} on Trainium, where {planned}"]
+def _conclusion(found: Estimate | None) -> str | None:
+    return None if found is None else found.conclusion
 
 
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
+def _differs(name: str, found: Estimate | None) -> str:
+    if found is None:
+        return f"the cost {name} of a run is not known"
+    if found.low is None or found.high is None:
+        return f"{name}, {found.missing}"
+    is_so = {"cheaper": "Trainium is cheaper", "more expensive": "Trainium is more expensive"}
+    words = is_so.get(str(found.conclusion), "neither is shown to be cheaper")
+    return f"{name} {words} ({found.low:.1%} to {found.high:.1%})"
 
 
-def _more(found: Estimate) -> list[str]:
-    baseline, candidate = found.more_runs
-    if baseline is None or candidate is None or not baseline + candidate:
-        return []
-    return [f"about {baseline} more on GPU and {candidate} more on Trainium would make it ±5 points wide"]
+def scaled(evidence: Evidence, factor: float) -> Evidence:
+    """The evidence if Trainium cost `factor` times as much compared with the GPU, at every price."""
 
+    def moved(found: Estimate | None) -> Estimate | None:
+        if found is None:
+            return None
+        ends = [None if end is None else 1 - (1 - end) * factor for end in (found.saving, found.low, found.high)]
+        return replace(found, saving=ends[0], low=ends[1], high=ends[2])
 
-def with_residual(found: Estimate, baseline_ratio: float, candidate_ratio: float) -> Estimate:
-    """The estimate if what no run explains were the runs' of the side that looks cheaper; ratios to what they cost."""
-    return scaled(found, 1 + candidate_ratio if found.saving > 0 else 1 / (1 + baseline_ratio))
-
-
-def scaled(found: Estimate, factor: float) -> Estimate:
-    """The estimate if Trainium cost `factor` times as much compared with the GPU."""
-
-    def moved(saving: float | None) -> float | None:
-        return None if saving is None else 1 - (1 - saving) * factor
-
-    return replace(found, saving=1 - (1 - found.saving) * factor, low=moved(found.low), high=moved(found.high))
+    return replace(
+        evidence,
+        estimate=moved(evidence.estimate),
+        others={name: moved(found) for name, found in evidence.others.items()},
+    )
 
 
 def price_change_to_flip(found: Estimate, verdict: Verdict) -> float:
@@ -96,5 +99,5 @@ def price_change_to_flip(found: Estimate, verdict: Verdict) -> float:
 
     A ratio, negative for a fall: GPU costs times 1 + it leave a saving of nothing (facts training-runs S8).
     """
-    held = {"proven": found.low, "disproven": found.high}.get(verdict)
+    held = found.low if verdict in CHEAPER else found.high if verdict in MORE_EXPENSIVE else None
     return -(found.saving if held is None else held)

@@ -9,16 +9,36 @@ import hashlib
 WORKLOAD = "llama-3.1-8b / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss <= 2.05"
 
 REGISTRATION = f"""\
-# What counts as proof, said before the first run on Trainium.
+# What counts as proof, declared before the first run.
 [[registration]]
 name = "llama8b-2026"
 workload_id = "{WORKLOAD}"
-registered_on = 2026-06-05
+registered_on = 2026-06-02
 target_metric = "eval_loss"
 target_direction = "min"
 target_value = 2.05
 quality_margin = 0.02
 planned_runs = 4
+cost_basis = "effective"
+
+[[registration]]
+name = "embed-2026"
+workload_id = "embed-e5 / support-pairs-v9 / seq 512 / batch 1024 / bf16 / eval_recall >= 0.91"
+registered_on = 2026-06-15
+target_metric = "eval_recall"
+target_direction = "max"
+quality_margin = 0.005
+planned_runs = 3
+cost_basis = "effective"
+
+[[registration]]
+name = "speech-2026"
+workload_id = "speech-ctc-s / dock-calls-v2 / seq ? / batch 256 / bf16 / eval_wer <= 0.12"
+registered_on = 2026-06-15
+target_metric = "eval_wer"
+target_direction = "min"
+quality_margin = 0.005
+planned_runs = 3
 cost_basis = "effective"
 """
 

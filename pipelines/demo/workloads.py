@@ -118,3 +118,30 @@ OCR = Workload(
     target_direction="min",
     dataset_samples=2.1e6,
 )
+
+EMBEDDER = Workload(
+    model="embed-e5",
+    dataset="support-pairs-v9",
+    purpose="finetune",
+    team="vision",
+    seq_len=512,
+    global_batch_samples=1024,
+    target_metric="eval_recall",
+    target_value=0.91,
+    target_direction="max",
+    dataset_samples=1.6e6,
+    dataset_tokens=8.2e8,
+)
+
+SPEECH = Workload(
+    model="speech-ctc-s",
+    dataset="dock-calls-v2",
+    purpose="finetune",
+    team="vision",
+    seq_len=None,
+    global_batch_samples=256,
+    target_metric="eval_wer",
+    target_value=0.12,
+    target_direction="min",
+    dataset_samples=3.1e5,
+)

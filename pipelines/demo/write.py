@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.demo import company, decisions, runs_nlp, runs_vision
+from pipelines.demo import company, decisions, runs_nlp, runs_small, runs_vision
 from pipelines.demo.bucket import EXPORT_NAME, PREFIX, export_files
 from pipelines.demo.capacity import answer_of_ec2
 from pipelines.demo.events import event_files
 from pipelines.demo.export import write_if_changed
 from pipelines.demo.timeline import play
 
-RUNS = (*runs_nlp.RUNS, *runs_vision.RUNS)
+RUNS = (*runs_nlp.RUNS, *runs_vision.RUNS, *runs_small.RUNS)
 
 _CONFIG = f"""\
 # The demo of trainledger. Everything it reads lies beside this file; everything it writes goes to warehouse/.
@@ -62,7 +62,7 @@ def write_demo(out: Path, restated: bool = True) -> DemoData:
     content = {events / path: data for path, data in event_files(timelines).items()}
     content |= {export / path: data for path, data in export_files(stays, restated)}
     content[out / "reservations.json"] = answer_of_ec2(company.RESERVATIONS)
-    content[out / "registrations" / "llama8b.toml"] = decisions.REGISTRATION.encode()
+    content[out / "registrations" / "comparisons.toml"] = decisions.REGISTRATION.encode()
     content[out / "baselines" / "llama8b-1.toml"] = decisions.BASELINE.encode()
     content[config] = _CONFIG.encode()
     written = sum(write_if_changed(path, data) for path, data in content.items())

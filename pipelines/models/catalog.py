@@ -23,6 +23,7 @@ from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
 from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.ingest.billing.columns import LISTS
+from pipelines.models.contract import load_contract
 from pipelines.models.session import CREATED
 
 if TYPE_CHECKING:
@@ -80,10 +81,14 @@ class Model:
     code: str = ""
 
     def transform(self, query: Callable[[str], pl.DataFrame]) -> pl.DataFrame:
-        """Run a Polars transform over its inputs: whole tables, or the SELECT that its QUERIES has for a table."""
+        """Run a Polars transform over its inputs: whole tables, or the SELECT that its QUERIES has for a table.
+
+        A transform that returns rows by column gets the types of its contract.
+        """
         module = importlib.import_module(module_of(self.name))
         queries: dict[str, str] = getattr(module, "QUERIES", {})
-        return module.build(**{name: query(queries.get(name, f"select * from {name}")) for name in self.inputs})
+        made = module.build(**{name: query(queries.get(name, f"select * from {name}")) for name in self.inputs})
+        return load_contract(self.key).frame(made) if isinstance(made, list) else made
 
     @property
     def key(self) -> str:

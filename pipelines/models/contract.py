@@ -12,14 +12,15 @@ from __future__ import annotations
 import csv
 import hashlib
 import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -28,6 +29,9 @@ from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
 from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.models.checks import Check, Kind, Severity
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # The owner of a table that names no other.
 OWNER = "ml-finops"
@@ -61,6 +65,28 @@ class Contract:
     checks: tuple[Check, ...]
     reads: tuple[str, ...]
     """Other tables that `rows` checks name; `validate` needs their files."""
+
+    def frame(self, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+        """Rows by column as a frame of the table's types; a column that a row lacks is null.
+
+        Numbers keep twelve digits: beyond them logarithms differ from machine to machine. Decimals stay exact.
+        """
+        import polars as pl
+
+        types = {
+            "VARCHAR": pl.String, "BIGINT": pl.Int64, "DOUBLE": pl.Float64, "BOOLEAN": pl.Boolean, "DATE": pl.Date,
+            "TIMESTAMP": pl.Datetime("us"),
+        }  # fmt: skip
+        made = {}
+        for column in self.columns:
+            values = [row.get(column.name) for row in rows]
+            is_exact = any(isinstance(value, Decimal) for value in values)
+            if column.type.startswith("DECIMAL") and is_exact:
+                values = [Decimal(repr(value)) if isinstance(value, float) else value for value in values]
+                made[column.name] = pl.Series(values, dtype=pl.Decimal(38, 10))
+            else:
+                made[column.name] = pl.Series(values, dtype=types.get(column.type, pl.Float64), strict=False)
+        return pl.DataFrame(made).with_columns(pl.col(pl.Float64).round_sig_figs(12))
 
     @cached_property
     def digest(self) -> str:

@@ -10,60 +10,47 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.comparison import Taken, take
-from pipelines.analysis.matched import MEASURES, Run
+from pipelines.analysis.comparison import BASES, Taken, take
+from pipelines.analysis.matched import Run
 from pipelines.analysis.registration import registrations_by_workload
-from pipelines.transforms.run_pair import PAIR_KEY, pairs_of
+from pipelines.transforms import run_pair
+from pipelines.transforms.run_pair import pairs_of, runs_of
 
-INPUTS = ("fct_run_unit_cost", "stg_proof__registration", "stg_proof__run")
-_KEY = (*PAIR_KEY[:-1], "cost_basis", PAIR_KEY[-1])
-_SCHEMA = {
-    **dict.fromkeys((*_KEY, "run_id", "accelerator_family", "unit_measure", "comparison_part"), pl.String),
-    "exclusion_reason": pl.String,
-    "whole_cost_usd": pl.Decimal(38, 10),
-    **dict.fromkeys(("unit_cost_usd", "compared_unit_cost_usd"), pl.Float64),
-}
+INPUTS = (*run_pair.INPUTS, "stg_proof__registration", "stg_proof__run")
+QUERIES = run_pair.QUERIES
 
 
 def build(
-    fct_run_unit_cost: pl.DataFrame, stg_proof__registration: pl.DataFrame, stg_proof__run: pl.DataFrame
-) -> pl.DataFrame:
+    stg_proof__registration: pl.DataFrame, stg_proof__run: pl.DataFrame, **of_runs: pl.DataFrame
+) -> list[dict[str, Any]]:
     """Every run of every pair, on each basis."""
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
-    rows = [
+    return [
         key | {"cost_basis": basis} | row
-        for key, sides in pairs_of(fct_run_unit_cost)
-        for basis, runs in sides.items()
-        for row in _rows(take(*runs, registered.get(key["workload_id"])))
+        for key, baseline, candidate in pairs_of(runs_of(**of_runs))
+        for basis in BASES
+        for row in _rows(take(baseline, candidate, registered.get(key["workload_id"])), (*baseline, *candidate), basis)
     ]
-    # More places than six would only differ from machine to machine.
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
 
 
-def _rows(taken: Taken) -> Iterator[dict[str, Any]]:
-    for run in taken.excluded:
-        assert taken.registration is not None
-        yield _row(run, "excluded") | {"exclusion_reason": taken.registration.excluded[run["run_id"]]}
-    if taken.sides is None:
-        yield from (_row(run, "no common unit") for runs in taken.kept for run in runs)
-        return
-    for side in taken.sides:
-        parts: list[tuple[Run, str, float | None]] = [
-            (run, "compared", cost) for run, cost in zip(side.runs, side.costs, strict=True)
-        ]
-        parts += [(run, "failed", None) for run in side.failed] + [(run, "no end", None) for run in side.open]
-        for run, part, cost in parts:
-            own = run[MEASURES[side.measure]]
-            yield _row(run, part) | {
-                "unit_measure": side.measure,
-                "unit_cost_usd": None if own is None else float(own),
-                "compared_unit_cost_usd": cost,
-            }
-
-
-def _row(run: Run, part: str) -> dict[str, Any]:
-    return {
-        **{name: run[name] for name in ("run_id", "accelerator_family", "whole_cost_usd")},
-        "unit_measure": "none",
-        "comparison_part": part,
-    }
+def _rows(taken: Taken, runs: tuple[Run, ...], basis: str) -> Iterator[dict[str, Any]]:
+    parts: dict[str, tuple[str, float | None]] = {}
+    for side in taken.sides or ():
+        for job in side.jobs:
+            cost = job.cost(basis, side.measure)
+            parts |= {run["run_id"]: ("failed", None) for run in job.runs}
+            if job.units and cost is not None:
+                parts |= {run["run_id"]: ("compared", cost / job.units) for run in job.runs}
+        parts |= {run["run_id"]: ("no end", None) for run in side.open}
+    parts |= {run["run_id"]: ("later", None) for run in taken.later}
+    parts |= {run_id: ("excluded", None) for run_id in taken.excluded}
+    for run in runs:
+        part, cost = parts.get(run["run_id"], ("no common unit", None))
+        yield {
+            **{name: run[name] for name in ("run_id", "accelerator_family")},
+            "whole_cost_usd": run["costs"][basis][0],
+            "unit_measure": taken.sides[0].measure if taken.sides and part in ("compared", "failed") else "none",
+            "comparison_part": part,
+            "exclusion_reason": taken.excluded.get(run["run_id"]),
+            "unit_cost_usd": cost,
+        }

@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.comparison import SIDES
-from pipelines.analysis.matched import Side, one_side
+from pipelines.analysis.matched import Run, Side, one_side
 from pipelines.analysis.pilot import costs_of_a_run, deciding_saving, runs_to_do
 from pipelines.analysis.recommendation import PILOT, where_to_declare
-from pipelines.transforms import workload_case
+from pipelines.analysis.sensitivity import spent
+from pipelines.transforms import run_pair, workload_case
 from pipelines.transforms.port_case import BASIS, CURRENCY
+from pipelines.transforms.run_pair import runs_of
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase, workload_cases
 
-INPUTS = (*workload_case.INPUTS, "fct_run_unit_cost", "mart_price_book")
-QUERIES = workload_case.QUERIES
-_SCHEMA = {
-    **dict.fromkeys(("workload_id", "billing_currency", "recommendation"), pl.String),
-    **dict.fromkeys(("baseline_instance_type", "candidate_instance_type"), pl.String),
-    **dict.fromkeys(
-        ("baseline_run_count", "candidate_run_count", "pilot_baseline_run_count", "pilot_candidate_run_count"), pl.Int64
-    ),
-    "run_count_basis": pl.String,
-    **dict.fromkeys(("baseline_cost_per_run_usd", "candidate_cost_per_run_usd"), pl.Float64),
-    "cost_per_run_evidence": pl.String,
-    "candidate_hours_per_run": pl.Float64,
-    "pilot_run_cost_usd": pl.Float64,
-    "deciding_saving_ratio": pl.Float64,
-    **dict.fromkeys(("to_measure", "deciding_result", "missing_evidence"), pl.String),
-}
+INPUTS = (
+    *workload_case.INPUTS,
+    "mart_price_book",
+    *(name for name in run_pair.INPUTS if name not in workload_case.INPUTS),
+)
+QUERIES = workload_case.QUERIES | run_pair.QUERIES
 
 
-def build(fct_run_unit_cost: pl.DataFrame, mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
+def build(mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> list[dict[str, Any]]:
     """Every workload for which a pilot, or a scenario without proof, is recommended, and declared ones without runs."""
     rows: list[dict[str, Any]] = []
     known: set[str] = set()
-    for case in workload_cases(**inputs):
+    compared = runs_of(**{name: inputs[name] for name in run_pair.INPUTS})
+    for case in workload_cases(**{name: inputs[name] for name in workload_case.INPUTS}):
         kinds = {found.rule: found.kind for found in case.findings}
         if case.decision.recommendation == PILOT or kinds.get(case.decision.decided_by) == "scenario":
-            runs = fct_run_unit_cost.filter(
-                workload_id=case.workload_id, billing_currency=case.currency, cost_basis=BASIS
-            )
+            key = case.workload_id, case.currency
+            runs = [run for run in compared if (run["workload_id"], run["billing_currency"]) == key]
             rows.append(_row(case, runs, mart_price_book, inputs["declared_offer"]))
         known.add(case.workload_id)
     rows += [_without_runs(name) for name in inputs["declared_workload"]["workload_id"].sort() if name not in known]
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+    return rows
 
 
 def _without_runs(workload_id: str) -> dict[str, Any]:
@@ -55,32 +49,32 @@ def _without_runs(workload_id: str) -> dict[str, Any]:
     return known | {"missing_evidence": missing}
 
 
-def _row(case: WorkloadCase, runs: pl.DataFrame, prices: pl.DataFrame, offers: pl.DataFrame) -> dict[str, Any]:
+def _row(case: WorkloadCase, runs: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame) -> dict[str, Any]:
     pair = case.pair or {}
     types = [
         pair.get(f"{side}_instance_type") or _usual(runs, offers, family)
         for side, family in zip(SIDES, FAMILIES, strict=True)
     ]
-    sides = [_side(runs, name) for name in types]
-    costs = [list(side.costs) if side else [] for side in sides]
+    sides = [one_side([run for run in runs if run["instance_type"] == name]) for name in types]
+    samples = [side.sample(BASIS) if side else None for side in sides]
     again = pair.get("verdict") == "not comparable"
-    of_a_run = costs_of_a_run(*(_per_run(side) for side in sides))
+    of_a_run = costs_of_a_run(*(_per_success(side) for side in sides))
     price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
     saving = deciding_saving(
         _float(case.inputs["port_cost_usd"]), _float(case.inputs["runs_in_horizon"]), of_a_run[0].usd
     )
-    *counts, basis = runs_to_do(costs[0], costs[1], saving, again)
+    *counts, basis = runs_to_do(samples[0], samples[1], saving, again)
     return {
         "workload_id": case.workload_id,
         "billing_currency": case.currency,
         "recommendation": case.decision.recommendation,
         **{f"{side}_instance_type": name for side, name in zip(SIDES, types, strict=True)},
-        **{f"{side}_run_count": len(own) for side, own in zip(SIDES, costs, strict=True)},
+        **{f"{name}_run_count": len(side.succeeded) if side else 0 for name, side in zip(SIDES, sides, strict=True)},
         **{f"pilot_{side}_run_count": count for side, count in zip(SIDES, counts, strict=True)},
         "run_count_basis": basis,
         **{f"{side}_cost_per_run_usd": cost.usd for side, cost in zip(SIDES, of_a_run, strict=True)},
         "cost_per_run_evidence": f"GPU {of_a_run[0].evidence}, Trainium {of_a_run[1].evidence}",
-        "candidate_hours_per_run": of_a_run[1].usd / price if price and of_a_run[1].usd and not costs[1] else None,
+        "candidate_hours_per_run": of_a_run[1].usd / price if price and of_a_run[1].usd and not sides[1] else None,
         "pilot_run_cost_usd": None
         if None in (of_a_run[0].usd, of_a_run[1].usd)
         else sum(count * (cost.usd or 0.0) for count, cost in zip(counts, of_a_run, strict=True)),
@@ -91,26 +85,18 @@ def _row(case: WorkloadCase, runs: pl.DataFrame, prices: pl.DataFrame, offers: p
     }
 
 
-def _usual(runs: pl.DataFrame, offers: pl.DataFrame, family: str) -> str | None:
+def _usual(runs: Sequence[Run], offers: pl.DataFrame, family: str) -> str | None:
     """The machine most of its runs were on, else the one that can be had soonest."""
-    own = runs.filter(accelerator_family=family).group_by("instance_type").len().sort("len", "instance_type")
-    if own.height:
-        return own["instance_type"][-1]
+    own = Counter(run["instance_type"] for run in runs if run["accelerator_family"] == family)
+    if own:
+        return max(own, key=lambda name: (own[name], name))
     offered = offers.filter(accelerator_family=family).sort("lead_days", "instance_type")
     return offered["instance_type"][0] if offered.height else None
 
 
-def _side(runs: pl.DataFrame, instance_type: str | None) -> Side | None:
-    if instance_type is None:
-        return None
-    return one_side(runs.filter(instance_type=instance_type).sort("run_id").rows(named=True))
-
-
-def _per_run(side: Side | None) -> float | None:
-    """Cost of a run that counts, those that failed on the way to it included."""
-    if side is None:
-        return None
-    return (sum(float(run["whole_cost_usd"]) for run in side.runs) + side.failed_cost) / len(side.runs)
+def _per_success(side: Side | None) -> float | None:
+    """Cost of a run that succeeds, those that failed on the way to it included."""
+    return None if side is None else spent(side.runs, BASIS) / len(side.succeeded)
 
 
 def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame) -> float | None:

@@ -1,4 +1,4 @@
-"""One row per cost basis: what Trainium saves over the workloads that are proven, disproven or inconclusive."""
+"""One row per cost basis: what Trainium saves over the workloads whose comparison is decided or inconclusive."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.estimate import clustered
-from pipelines.analysis.verdict import RUN_FLOOR
+from pipelines.analysis.comparison import BASES
+from pipelines.analysis.estimate import portfolio
+from pipelines.analysis.verdict import DECIDED, RUN_FLOOR
 from pipelines.transforms.port_case import best_pair
-from pipelines.transforms.run_pair import BASES
 
 INPUTS = ("mart_silicon_comparison",)
 # Left out is what may claim nothing or shows too little, never what contradicts the claim.
-_SHOWN = ("proven", "disproven", "inconclusive")
-_SCHEMA = {
-    "cost_basis": pl.String,
-    **dict.fromkeys(("workload_count", "left_out_workload_count"), pl.Int64),
-    **dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), pl.Float64),
-    "portfolio_reason": pl.String,
-}
+_SHOWN = (*DECIDED, "inconclusive")
 
 
-def build(mart_silicon_comparison: pl.DataFrame) -> pl.DataFrame:
+def build(mart_silicon_comparison: pl.DataFrame) -> list[dict[str, Any]]:
     """Each workload counts once, with its pair of the most runs; below three of them nothing is estimated."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for basis in BASES:
         pairs = dict(_pairs(mart_silicon_comparison, basis))
         savings = {
@@ -40,7 +34,7 @@ def build(mart_silicon_comparison: pl.DataFrame) -> pl.DataFrame:
             "portfolio_reason": f"workloads that can be judged are {len(savings)}, where {RUN_FLOOR} are needed",
         }
         if len(savings) >= RUN_FLOOR:
-            found = clustered(savings)
+            found = portfolio(savings)
             row |= {
                 "saving_ratio": found.saving,
                 "saving_low_ratio": found.low,
@@ -49,7 +43,7 @@ def build(mart_silicon_comparison: pl.DataFrame) -> pl.DataFrame:
             }
         if pairs:
             rows.append(row)
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+    return rows
 
 
 def _pairs(comparison: pl.DataFrame, basis: str) -> Iterator[tuple[str, dict[str, Any]]]:

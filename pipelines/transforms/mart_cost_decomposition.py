@@ -1,15 +1,15 @@
 """One row per pair of the comparison, cost basis and factor: what of the difference of a unit's cost each factor made.
 
-A compared run's cost of a unit is a product: list price of the day compared × change of price since the run × rate
-(what was paid of it) × productive hours a step × steps to the target / goodput; so are the geometric means of a side.
-Operations are what remains of a side's unit cost: 1 / goodput, and failed runs where the comparison counts them in.
+The cost of a unit of the runs that succeeded is a product of ratios of sums: list price of the day compared × change of
+price since the runs × rate (what was paid of it) × productive hours a step × steps to the target / goodput. Operations
+are what remains of a side's unit cost: 1 / goodput, and what failed runs cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
-from math import exp, fsum, log
+from math import fsum
 from typing import Any
 
 import polars as pl
@@ -34,15 +34,6 @@ _MISSING = {
     "convergence": "not every run records the step at its target: it is in silicon_hours",
     "price_change": _NO_PRICE,
 }
-_SCHEMA = {
-    **dict.fromkeys((*_KEY, "unit_measure", "factor"), pl.String),
-    "factor_no": pl.Int64,
-    "baseline_factor": pl.Float64,
-    "candidate_factor": pl.Float64,
-    "log_part": pl.Float64,
-    "cost_part_usd": pl.Decimal(20, 10),
-    "missing_evidence": pl.String,
-}
 Prices = dict[tuple[str, str], list[tuple[date, float]]]
 
 
@@ -51,7 +42,7 @@ def build(
     detail_compared_run: pl.DataFrame,
     detail_run_unit_cost: pl.DataFrame,
     mart_price_book: pl.DataFrame,
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """The factors of every pair that has a unit cost on both sides."""
     prices = _prices(mart_price_book)
     compared = detail_compared_run.filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
@@ -59,8 +50,7 @@ def build(
     # A pair that claims no saving has none to explain.
     both = pl.all_horizontal(pl.col("baseline_unit_cost_usd", "candidate_unit_cost_usd") >= 0)
     measured = mart_silicon_comparison.filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
-    rows = [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
-    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    return [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
 
 
 def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[dict[str, Any]]:
@@ -75,24 +65,33 @@ def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[
             **{name: pair[name] for name in (*_KEY, "unit_measure")},
             "factor": part.factor,
             "factor_no": FACTORS.index(part.factor) + 1,
-            "baseline_factor": _shown(part.baseline),
-            "candidate_factor": _shown(part.candidate),
-            "log_part": _shown(part.log_ratio),
+            "baseline_factor": part.baseline,
+            "candidate_factor": part.candidate,
+            "log_part": part.log_ratio,
             "cost_part_usd": part.usd,
             "missing_evidence": _words(part, known),
         }
 
 
 def _measured(pair: dict[str, Any], instance_type: str, runs: pl.DataFrame, prices: Prices) -> dict[str, float | None]:
-    """Geometric means over the compared runs of one side; None where one of them does not record it."""
-    own = runs.filter(**{name: pair[name] for name in _KEY}, instance_type=instance_type).rows(named=True)
+    """Ratios of sums over the successes of one side; None where one of them does not record a part."""
+    own = runs.filter(**{name: pair[name] for name in _KEY}, instance_type=instance_type).to_dicts()
+    units, hours = _sum(run["unit_count"] for run in own), _sum(run["instance_hours"] for run in own)
+
+    def priced(on: Callable[[dict[str, Any]], date]) -> float | None:
+        return _quotient(_sum(_times(run["instance_hours"], _price(prices, run, on(run))) for run in own), hours)
+
     return {
-        "cost": _mean(_quotient(run[f"{pair['cost_basis']}_cost_usd"], run["unit_count"]) for run in own),
-        "hours": _mean(_quotient(run["instance_hours"], run["unit_count"]) for run in own),
-        "goodput": _mean(_quotient(run["productive_node_ms"], run["billed_node_ms"]) for run in own),
-        "steps": _mean(run["step_count"] for run in own) if pair["unit_measure"] == "cost_to_target" else 1.0,
-        "paid": _mean(_price(prices, run, run["ended_at"].date()) for run in own),
-        "compared": _mean(_price(prices, run, pair["price_date"]) for run in own),
+        "cost": _quotient(_sum(run[f"{pair['cost_basis']}_cost_usd"] for run in own), units),
+        "hours": _quotient(hours, units),
+        "goodput": _quotient(
+            _sum(run["productive_node_ms"] for run in own), _sum(run["billed_node_ms"] for run in own)
+        ),
+        "steps": _quotient(_sum(run["step_count"] for run in own), units)
+        if pair["unit_measure"] == "cost_to_target"
+        else 1.0,
+        "paid": priced(lambda run: run["ended_at"].date()),
+        "compared": priced(lambda run: pair["price_date"]),
     }
 
 
@@ -126,19 +125,18 @@ def _price(prices: Prices, run: dict[str, Any], day: date) -> float | None:
     return None
 
 
-def _mean(values: Iterable[Any]) -> float | None:
-    """The geometric mean; None where a value is missing or not above zero, or there is none."""
+def _sum(values: Iterable[Any]) -> float | None:
+    """The sum; None where a value is missing or not above zero, or there is none."""
     known = [float(value) if value is not None else 0.0 for value in values]
-    return exp(fsum(map(log, known)) / len(known)) if known and min(known) > 0 else None
+    return fsum(known) if known and min(known) > 0 else None
+
+
+def _times(hours: Any, price: float | None) -> float | None:
+    return None if hours is None or price is None else float(hours) * price
 
 
 def _quotient(part: Any, whole: Any) -> float | None:
     return None if part is None or not whole else float(part) / float(whole)
-
-
-def _shown(value: float | None) -> float | None:
-    # Beyond twelve digits logarithms differ from machine to machine.
-    return None if value is None else float(f"{value:.12g}")
 
 
 def _words(part: Part, known: set[str]) -> str | None:

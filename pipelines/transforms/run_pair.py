@@ -1,31 +1,50 @@
-"""The runs of a baseline and a candidate machine that share a workload and a currency."""
+"""The runs of a baseline and a candidate machine that share a workload and a currency, with what makes them alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
 from itertools import groupby, product
+from typing import Any
 
 import polars as pl
 
+from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
 
-BASES = ("effective", "list", "billed")
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
 PAIR_KEY = (
     "workload_id", "baseline_family", "baseline_instance_type", "candidate_family", "candidate_instance_type",
     "billing_currency",
 )  # fmt: skip
+# What makes runs alike, whatever workload they declare (design 5).
+FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision", "target")
+# Idle seconds before a machine joins its run that are not its boot, and the least share of the run's cost they are.
+_JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
+INPUTS = (
+    "fct_run_unit_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
+    "stg_tracker__evaluation", "fct_ledger_piece",
+)  # fmt: skip
+# Hours in which a machine of a run stood idle.
+QUERIES = {
+    "fct_ledger_piece": """
+        select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd
+        from fct_ledger_piece
+        where bucket = 'idle' and piece_kind = 'instance_hour'
+            and resource_id in (select resource_id from stg_tracker__resource)
+        group by all"""
+}
 
 
-def pairs_of(runs: pl.DataFrame) -> Iterator[tuple[dict[str, str], dict[str, tuple[list[Run], list[Run]]]]]:
-    """The runs of each pair of instance types that share workload and currency: by basis, baseline and candidate."""
-    keys = ["workload_id", "billing_currency", "accelerator_family", "instance_type"]
-    sides: dict[tuple[str, ...], dict[str, list[Run]]] = {}
-    for run in runs.sort(*keys, "run_id").iter_rows(named=True):
-        sides.setdefault(tuple(run[key] for key in keys), {}).setdefault(run["cost_basis"], []).append(run)
+def pairs_of(runs: list[Run]) -> Iterator[tuple[dict[str, str], list[Run], list[Run]]]:
+    """The runs of each pair of instance types that share workload and currency: key, baseline and candidate."""
+    keys = ("workload_id", "billing_currency", "accelerator_family", "instance_type")
+    sides: dict[tuple[str, ...], list[Run]] = {}
+    for run in sorted(runs, key=lambda run: [run[key] for key in (*keys, "run_id")]):
+        sides.setdefault(tuple(run[key] for key in keys), []).append(run)
     # A side on which nothing completed has no cost of completing it.
-    completed = [side for side in sides if any(run["status"] == "completed" for run in sides[side]["effective"])]
+    completed = [side for side in sides if any(run["status"] == "completed" for run in sides[side])]
     for (workload, currency), group in groupby(completed, key=lambda side: side[:2]):
         by_family: dict[str, list[tuple[str, ...]]] = {}
         for side in group:
@@ -33,5 +52,183 @@ def pairs_of(runs: pl.DataFrame) -> Iterator[tuple[dict[str, str], dict[str, tup
         for families in FAMILY_PAIRS:
             for baseline, candidate in product(*(by_family.get(family, []) for family in families)):
                 key = (workload, *baseline[2:], *candidate[2:], currency)
-                pair = {basis: (sides[baseline][basis], sides[candidate][basis]) for basis in BASES}
-                yield dict(zip(PAIR_KEY, key, strict=True)), pair
+                yield dict(zip(PAIR_KEY, key, strict=True)), sides[baseline], sides[candidate]
+
+
+def runs_of(
+    fct_run_unit_cost: pl.DataFrame,
+    dim_run: pl.DataFrame,
+    dim_run_ancestor: pl.DataFrame,
+    stg_tracker__run: pl.DataFrame,
+    stg_tracker__resource: pl.DataFrame,
+    stg_tracker__evaluation: pl.DataFrame,
+    fct_ledger_piece: pl.DataFrame,
+) -> list[Run]:
+    """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in fct_run_unit_cost.iter_rows(named=True):
+        run = found.setdefault(row["run_id"], row | {"costs": {}})
+        run["costs"][row["cost_basis"]] = row["whole_cost_usd"], row["unit_cost_to_target_usd"]
+        run["million_token_count"] = row["tokens_seen_count"] and float(row["tokens_seen_count"]) / 1e6
+    described = {row["run_id"]: row for row in dim_run.iter_rows(named=True)}
+    bases = dict(stg_tracker__run.select("run_id", "base_checkpoint_id").iter_rows())
+    stays: dict[str, list[dict[str, Any]]] = {}
+    on_machine: dict[str, list[dict[str, Any]]] = {}
+    for stay in stg_tracker__resource.filter(~pl.col("is_any_machine")).iter_rows(named=True):
+        stays.setdefault(stay["run_id"], []).append(stay)
+        on_machine.setdefault(stay["resource_id"], []).append(stay)
+    evaluations: dict[str, list[dict[str, Any]]] = {}
+    for row in stg_tracker__evaluation.sort("evaluated_at", "step", nulls_last=True).iter_rows(named=True):
+        evaluations.setdefault(row["run_id"], []).append(row)
+    idle: dict[str, list[tuple[Any, float]]] = {}
+    for resource_id, hour, usd in fct_ledger_piece.iter_rows():
+        idle.setdefault(resource_id, []).append((hour, float(usd)))
+    for run_id, run in found.items():
+        about, own = described[run_id], evaluations.get(run_id, [])
+        run |= {name: about[name] for name in FIELDS if name != "target"}
+        run["target"] = _target(about)
+        run["target_words"] = target_words(run["target"])
+        run["machines"] = sorted({stay["resource_id"] for stay in stays.get(run_id, [])})
+        run["base_checkpoint_id"] = bases.get(run_id)
+        run["target_split"] = _split(run["target"], own)
+        run["final"] = {(row["metric"], row["split"]): row["value"] for row in own}
+        run["evaluations"] = frozenset((row["step"], row["metric"], row["split"], row["value"]) for row in own)
+        run["tokens_per_dataset"] = _tokens_per_dataset(about)
+        run["warnings"] = [
+            *_purposes(run), *_partly_used(run, stays.get(run_id, []), on_machine),
+            *_joined_late(run, stays.get(run_id, []), on_machine, idle),
+        ]  # fmt: skip
+    _add_jobs(found, dim_run_ancestor)
+    return list(found.values())
+
+
+def target_words(target: tuple[str, str, float] | None) -> str:
+    """A target as people write it."""
+    return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
+
+
+def _target(about: Mapping[str, Any]) -> tuple[str, str, float] | None:
+    return about["target_metric"] and (about["target_metric"], about["target_direction"], about["target_value"])
+
+
+def _split(target: tuple[str, str, float] | None, evaluations: list[dict[str, Any]]) -> str | None:
+    """The split of the first evaluation that met the target; None where none did."""
+    for row in evaluations:
+        value = row["value"] if target and row["metric"] == target[0] else None
+        if value is not None and target and (value >= target[2] if target[1] == "max" else value <= target[2]):
+            return row["split"]
+    return None
+
+
+def _tokens_per_dataset(about: Mapping[str, Any]) -> float | None:
+    """Tokens of a recorded epoch over those of the dataset: 1 where an epoch is the dataset."""
+    needed = about["epoch_tokens_seen_count"], about["epoch_completed_count"], about["dataset_tokens"]
+    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not all(needed):
+        return None
+    return float(needed[0]) / float(needed[1]) / float(needed[2])
+
+
+def _purposes(run: Run) -> Iterator[str]:
+    """What weakens a comparison of the run's side, whatever its figures are."""
+    if run["purpose"] == "compile_only":
+        did = "trained" if run["epoch_completed_count"] or run["tokens_seen_count"] or run["evaluations"] else None
+        yield (
+            f"run {run['run_id']} is labeled compile_only but {did}: it counts as failed"
+            if did
+            else f"no run links what compile run {run['run_id']} made: it counts as failed"
+        )
+    if run["status"] == "unknown" and run["target_duration_ms"] is None:
+        yield f"run {run['run_id']} has no recorded end: it counts as failed"
+
+
+def _partly_used(
+    run: Run, stays: list[dict[str, Any]], on_machine: Mapping[str, list[dict[str, Any]]]
+) -> Iterator[str]:
+    for stay in stays:
+        used, whole = stay["accelerators_used"], stay["accelerator_count"]
+        if used and whole and used < whole and not _shared(run, stay["resource_id"], on_machine):
+            yield (
+                f"run {run['run_id']} used {used} of the {whole} accelerators of {stay['resource_id']} and nobody used "
+                "the others: their cost is idle and not compared"
+            )
+            return
+
+
+def _joined_late(
+    run: Run,
+    stays: list[dict[str, Any]],
+    on_machine: Mapping[str, list[dict[str, Any]]],
+    idle: Mapping[str, list[tuple[Any, float]]],
+) -> Iterator[str]:
+    joins: dict[str, Any] = {}
+    for stay in stays:
+        joins[stay["resource_id"]] = min(stay["joined_at"], joins.get(stay["resource_id"], stay["joined_at"]))
+    for machine, at in joins.items():
+        if at - run["started_at"] <= _JOIN_GRACE or _shared(run, machine, on_machine):
+            continue
+        hours = [
+            usd for hour, usd in idle.get(machine, ()) if run["started_at"] < hour + timedelta(hours=1) and hour <= at
+        ]
+        if sum(hours) > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
+            yield (
+                f"{machine} joined run {run['run_id']} {(at - run['started_at']).total_seconds() / 60:.0f} minutes "
+                f"after its start, and ${sum(hours):,.2f} of idle time before that are not compared"
+            )
+            return
+
+
+def _shared(run: Run, machine: str, on_machine: Mapping[str, list[dict[str, Any]]]) -> bool:
+    return any(
+        stay["run_id"] != run["run_id"] and stay["joined_at"] < run["ended_at"] and stay["left_at"] > run["started_at"]
+        for stay in on_machine[machine]
+    )
+
+
+def _add_jobs(found: dict[str, dict[str, Any]], dim_run_ancestor: pl.DataFrame) -> None:
+    """Name the job of each run: equal evaluations on shared machines, and runs resumed from one another, are one."""
+    parent = {
+        run_id: ancestor
+        for run_id, ancestor in dim_run_ancestor.filter(generation_count=1)
+        .select("run_id", "ancestor_run_id")
+        .iter_rows()
+        if run_id in found and ancestor in found and found[run_id]["base_checkpoint_id"]
+    }
+    keys = []
+    for run_id, run in found.items():
+        side = run["workload_id"], run["instance_type"], run["billing_currency"]
+        own: list[Any] = [(*side, run_id)]
+        if run["evaluations"]:
+            own += [(*side, machine, run["evaluations"]) for machine in run["machines"]]
+        resumed = found.get(parent.get(run_id, ""), {})
+        if resumed and side == (resumed["workload_id"], resumed["instance_type"], resumed["billing_currency"]):
+            own.append((*side, resumed["run_id"]))
+            run["resumed_run_id"] = resumed["run_id"]
+        keys.append(own)
+    for number, run in zip(joined(keys), found.values(), strict=True):
+        run["job_id"] = str(number)
+    for run in found.values():
+        # Where a resumed job began is where its first run began.
+        origin, seen = run, set()
+        while origin.get("resumed_run_id") and origin["run_id"] not in seen:
+            seen.add(origin["run_id"])
+            origin = found[origin["resumed_run_id"]]
+        run["origin_checkpoint_id"] = origin["base_checkpoint_id"]
+
+
+def prices_of(mart_price_book: pl.DataFrame) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
+    """On-demand prices of an instance-hour by instance type, region and currency, oldest first."""
+    found: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
+    for row in (
+        mart_price_book.filter(offer="on_demand")
+        .sort("from_date", "price_evidence", descending=[False, True])
+        .iter_rows(named=True)
+    ):
+        key = row["instance_type"], row["region_id"], row["billing_currency"]
+        found.setdefault(key, []).append((row["from_date"], float(row["price_per_hour_usd"])))
+    return found
+
+
+def price_on(prices: Mapping[tuple[str, str, str], list[tuple[date, float]]], run: Run, day: date) -> float | None:
+    """The on-demand price of the run's machine in its region on a day; None where the book begins later."""
+    held = prices.get((run["instance_type"], run["region_id"], run["billing_currency"]), [])
+    return next((usd for from_date, usd in reversed(held) if from_date <= day), None)

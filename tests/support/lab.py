@@ -70,6 +70,7 @@ class Lab:
         policy: Policy = AS_SHIPPED,
         listed: ColumnList = CUR,
         commitments: Sequence[Mapping[str, Any]] = (),
+        registrations: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ):
         self.months = tuple(sorted(lines))
         self._root = root
@@ -83,7 +84,7 @@ class Lab:
             self._keep(name, None, pl.DataFrame(list(runs.get(name, ())), schema=SCHEMAS[name]))
         self._keep(RESERVATIONS, None, pl.DataFrame(list(reservations), schema=RESERVATION_SCHEMA))
         for name, schema in PROOF_SCHEMAS.items():
-            self._keep(name, None, pl.DataFrame(schema=schema))
+            self._keep(name, None, pl.DataFrame(list((registrations or {}).get(name, ())), schema=schema))
         self._keep(COMMITMENTS, None, pl.DataFrame(list(commitments), schema=COMMITMENT_SCHEMA))
 
     def __enter__(self) -> Lab:

@@ -50,7 +50,7 @@ def refused(config: Path, *words: str) -> str:
 def test_side_by_side_says_both_sides_the_saving_and_the_verdict(built: tuple[Builder, Path]) -> None:
     """Figures as the story's README derives them."""
     text = told(built[1], "win")
-    for words in ("p5.48xlarge", "trn1.32xlarge", "$11.00", "$5.50", "50.0% (37.9% to 59.7%)", "2.01", "2.02"):
+    for words in ("p5.48xlarge", "trn1.32xlarge", "$11.03", "$2.76", "75.0% (31.4% to 90.9%)", "2.01", "2.02"):
         assert words in text
     assert "win-2026 of 20 June 2026, effective basis" in text
 
@@ -76,7 +76,7 @@ def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path],
 
 
 def test_a_number_below_zero_has_a_minus_on_pages_and_a_hyphen_elsewhere(built: tuple[Builder, Path]) -> None:
-    """Of `lose` the README derives -1.482364 to -0.611368: a sentence of the mart, and a figure beside it."""
+    """Of `lose` the README derives -9.969242 to -0.458624: a sentence of the mart, and a figure beside it."""
     builder, config = built
     published = published_of(builder.warehouse)
     with open_marts(builder.warehouse, published) as marts:
@@ -84,9 +84,9 @@ def test_a_number_below_zero_has_a_minus_on_pages_and_a_hyphen_elsewhere(built: 
     pages += [words_of(render(Reader(builder.warehouse), "sides", {"pair": str(pair)})) for pair in range(1, 7)]
     for page in pages:
         assert not re.search(r"(?<![\w-])-\$?\d", page)
-    assert sum("the saving is \u2212148.2% to \u221261.1%" in page for page in pages) == 3
+    assert sum("the saving is \u2212996.9% to \u221245.9%" in page for page in pages) == 3
     for text in (told(config, "lose"), told(config, "lose", "--csv"), told(config, "lose", "--json")):
-        assert "the saving is -148.2% to -61.1%" in " ".join(text.split()) and "\u2212" not in text
+        assert "the saving is -996.9% to -45.9%" in " ".join(text.split()) and "\u2212" not in text
 
 
 def test_what_is_not_compared_is_written_as_unknown(built: tuple[Builder, Path]) -> None:
@@ -98,14 +98,16 @@ def test_what_is_not_compared_is_written_as_unknown(built: tuple[Builder, Path])
 
 def test_another_basis_is_asked_for(built: tuple[Builder, Path]) -> None:
     text = told(built[1], "win", "--basis", "list")
-    assert "inconclusive: the 95% interval of the saving is -24.1% to 19.4%" in " ".join(text.split())
+    assert "proven: the 95% interval of the saving is 31.4% to 90.9%" in " ".join(text.split())
 
 
 def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
     rows = json.loads(told(built[1], "win", "--json"))
     assert [row["cost_basis"] for row in rows] == ["effective", "list", "billed"]
-    assert [row["verdict"] for row in rows] == ["proven", "inconclusive", "proven"]
-    assert [row["verdict"] for row in csv.DictReader(io.StringIO(told(built[1], "lose", "--csv")))] == ["disproven"] * 3
+    assert [row["verdict"] for row in rows] == ["proven"] * 3
+    assert [row["verdict"] for row in csv.DictReader(io.StringIO(told(built[1], "lose", "--csv")))] == [
+        "contradicted"
+    ] * 3
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
     [
         pytest.param(["alone / corp-v3 / seq 8192"], "it has 1 completed runs on GPU and 0 on", id="one-sided"),
         pytest.param(["nobody"], "Workload 'nobody' not found", id="unknown"),
-        pytest.param(["corp-v3"], "part of several workloads: free / corp-v3", id="ambiguous"),
+        pytest.param(["corp-v3"], "part of several workloads: once / corp-v3", id="ambiguous"),
         pytest.param(
             ["win", "--basis", "net"], "--basis net is not a basis; choose one of effective, list, billed", id="basis"
         ),
@@ -127,10 +129,10 @@ def test_what_cannot_be_compared_is_said(built: tuple[Builder, Path], words: lis
 def test_it_shows_the_recommendation_and_the_cost_of_a_pilot(built: tuple[Builder, Path]) -> None:
     """Figures as the story's README derives them."""
     lose, worse = " ".join(told(built[1], "lose").split()), " ".join(told(built[1], "worse").split())
-    assert "Recommendation: GPU; arithmetic: disproven" in lose
-    assert "At stake: $33.10 a month on GPU, measured" in lose
+    assert "Recommendation: GPU; arithmetic: contradicted" in lose
+    assert "At stake: $49.65 a month on GPU, measured" in lose
     assert "Pilot:" not in lose
     assert "Recommendation: run a pilot; arithmetic: not comparable: final eval_loss" in worse
     assert "At stake: at most all of $49.65 a month" in worse
-    assert "Pilot: 0 runs on p5.48xlarge and 3 on trn1.32xlarge for $16.55" in worse
+    assert "Pilot: 6 runs on p5.48xlarge and 9 on trn1.32xlarge for $115.85" in worse
     assert "above 29.3%, which pays the port back" in worse

@@ -24,8 +24,12 @@ FORGED = {
     "no interval": ({"saving_low_ratio": None}, "verdict_rests_on_too_few_runs_or_no_interval"),
     "quality missed": ({"quality_status": "missed"}, "verdict_rests_on_too_few_runs_or_no_interval"),
     "verdict against its interval": ({"saving_low_ratio": -0.1}, "verdict_is_not_what_its_interval_says"),
-    "costs of another basis": ({"candidate_unit_cost_usd": 2.0}, "unit_cost_is_of_another_basis_than_its_runs"),
-    "open month": ({"workload_id": "open"}, "verdict_of_a_month_that_is_not_closed"),
+    "costs of another basis": ({"candidate_unit_cost_usd": 2.0}, "unit_cost_is_not_of_its_runs"),
+    "nobody registered it": ({"registration": None}, "verdict_is_registered_or_not"),
+    "open month": (
+        {"workload_id": "open", "verdict": "supported", "registration": None},
+        "verdict_of_a_month_that_is_not_closed",
+    ),
 }
 SOUND = {
     "workload_id": "closed",
@@ -47,6 +51,7 @@ SOUND = {
     "quality_status": "met",
     "verdict": "proven",
     "verdict_reason": "as forged",
+    "registration": "july",
     "price_date": date(2026, 7, 14),
 }
 
@@ -77,7 +82,8 @@ def unit_costs() -> list[dict[str, Any]]:
             "billing_currency": "USD",
             "instance_type": kind,
             "status": "completed",
-            "unit_cost_per_epoch_usd": cost,
+            "epoch_completed_count": 1,
+            "whole_cost_usd": cost,
             "open_billing_month": date(2026, 7, 1) if workload == "open" else None,
         }
         for workload in ("closed", "open")

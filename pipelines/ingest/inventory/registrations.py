@@ -30,12 +30,16 @@ SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
         **dict.fromkeys(("target_metric", "target_direction"), pl.String),
         **dict.fromkeys(("target_value", "quality_margin"), pl.Float64),
         "planned_run_count": pl.Int64,
-        **dict.fromkeys(("cost_basis", "supersedes", "seal"), pl.String),
+        **dict.fromkeys(("cost_basis", "evaluation_split"), pl.String),
+        "failure_rate_from": pl.Date,
+        **dict.fromkeys(("supersedes", "seal"), pl.String),
     },
     RUN: {
         **dict.fromkeys(("registration", "run_id"), pl.String),
         "pair_no": pl.Int64,
-        **dict.fromkeys(("accelerator_family", "reason"), pl.String),
+        "accelerator_family": pl.String,
+        "is_listed": pl.Boolean,
+        "reason": pl.String,
         "excluded_on": pl.Date,
     },
 }
@@ -65,11 +69,17 @@ class Registration(Frozen):
     cost_basis: Literal["list", "effective", "billed"]
     supersedes: SourceName | None = None
     pairs: tuple[_Pair, ...] = ()
+    # The closed list of a side that began before the registration, by family.
+    runs: dict[Literal["gpu", "trainium"], tuple[_Text, ...]] = Field(default_factory=dict)
+    evaluation_split: _Text | None = None
+    failure_rate_from: _Day | None = None
 
     @property
     def seal(self) -> str:
-        """SHA-256 of its content, however the file writes it."""
-        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+        """SHA-256 of its content, however the file writes it; keys of later versions count where they are used."""
+        later = {name for name in ("runs", "evaluation_split", "failure_rate_from") if not getattr(self, name)}
+        content = self.model_dump(mode="json", exclude=later)
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class Exclusion(Frozen):
@@ -118,9 +128,16 @@ def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict
         for name, (_, entry) in registered.items()
         for number, pair in enumerate(entry.pairs, start=1)
         for family, run in (("gpu", pair.gpu), ("trainium", pair.trainium))
-    ] + [entry.model_dump() for _, entry in exclusions]
+    ]
+    runs += [
+        {"registration": name, "run_id": run, "accelerator_family": family, "is_listed": True}
+        for name, (_, entry) in registered.items()
+        for family, named in entry.runs.items()
+        for run in named
+    ]
+    runs += [entry.model_dump() for _, entry in exclusions]
     registrations = [
-        entry.model_dump(exclude={"name", "planned_runs", "pairs"})
+        entry.model_dump(exclude={"name", "planned_runs", "pairs", "runs"})
         | {"registration": name, "source_file": where, "planned_run_count": entry.planned_runs, "seal": entry.seal}
         for name, (where, entry) in registered.items()
     ]

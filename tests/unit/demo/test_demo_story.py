@@ -30,9 +30,9 @@ def test_list_prices_of_accelerators(bill):
 
 def test_events_are_what_the_contract_says(events, demo):
     assert all(event["event"] and event["run_id"] and at(event) for event in events)
-    assert len({event["run_id"] for event in events}) == demo.run_count == 21
+    assert len({event["run_id"] for event in events}) == demo.run_count == 33
     ended = Counter(event["status"] for event in events if event["event"] == "run_ended")
-    assert ended == {"completed": 19, "failed": 1}
+    assert ended == {"completed": 31, "failed": 1}
     silent = {event["run_id"] for event in events} - {
         event["run_id"] for event in events if event["event"] == "resource_joined"
     }
@@ -60,7 +60,7 @@ def test_runs_fit_into_the_billed_seconds(events, billed_seconds):
             inside = min(until, hour + HOUR) - max(at(event), hour)
             claimed[event["resource"], hour] += inside.total_seconds() * share
             hour += HOUR
-    assert len({resource for resource, _ in claimed}) == 23
+    assert len({resource for resource, _ in claimed}) == 35
     for (resource, hour), seconds in claimed.items():
         assert seconds <= billed_seconds[resource][hour] + 1e-3, (resource, hour)
 

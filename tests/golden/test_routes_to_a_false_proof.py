@@ -1,0 +1,334 @@
+"""What a skeptical reader may try to get a verdict with, each from a sound comparison (docs/comparisons.md lists them).
+
+Three p5.48xlarge runs of 0.80, 0.88 and 0.968 hours at $55.04 an hour and three trn1.32xlarge runs of 0.50, 0.55 and
+0.605 hours at $21.50 reach eval_loss 2.05. Hours step by 1.1 on both sides, so with x = 1, 1.1, 1.21, mean 1.103333,
+the relative residuals -0.031219, -0.001007 and 0.032226 of Σx = 3.31 give a variance of ln R of 1.5 × Σe² = 0.003021 a
+side. Half the interval is t(0.975, 4) × √0.006042 = 2.776445 × 0.077732 = 0.215819. No run failed: of three, the upper
+end of the failure rate is 1 - 0.025^(1/3) = 0.707598, and a failure is taken to cost half a success, so the unfavorable
+cost is 1 + 2.419949 / 2 = 2.209975 of the measured one. R is 21.50 × 0.5 / (55.04 × 0.8) = 0.244141; the saving is
+1 - 0.244141 = 0.755859, its low end 1 - 0.244141 × 2.209975 × 1.240878 = 0.330491, its high end
+1 - 0.244141 / 2.209975 / 1.240878 = 0.910973.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.lab import Lab
+
+P5, TRN1 = "p5.48xlarge", "trn1.32xlarge"
+PRICES = {P5: 55.04, TRN1: 21.50}
+HOURS = {P5: (0.8, 0.88, 0.968), TRN1: (0.5, 0.55, 0.605)}
+FAMILY = {P5: "gpu", TRN1: "trainium"}
+WORK = {
+    "model": "llama",
+    "dataset": "corp-v3",
+    "seq_len": 8192,
+    "global_batch_samples": 256,
+    "precision": "bf16",
+    "target_metric": "eval_loss",
+    "target_value": 2.05,
+    "target_direction": "min",
+}
+WORKLOAD = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss <= 2.05"
+Runs = list[dict[str, Any]]
+
+
+def sound() -> Runs:
+    """Six runs, each on its own machine and day, registered before them."""
+    return [
+        {
+            "run_id": f"{FAMILY[kind]}-{number}",
+            "kind": kind,
+            "machine": f"i-0{FAMILY[kind]}{number}",
+            "hours": hours,
+            "day": number + (10 if kind == TRN1 else 0),
+            "loss": 2.0 + number / 1000,
+            "split": "eval",
+        }
+        for kind in (P5, TRN1)
+        for number, hours in enumerate(HOURS[kind], start=1)
+    ]
+
+
+def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, Any]]]]:
+    """The bill's lines and the records of the runs."""
+    lines: list[dict[str, str]] = []
+    made: dict[str, list[dict[str, Any]]] = {
+        f"tracker_{name}": [] for name in ("run", "attempt", "resource", "epoch", "evaluation")
+    }
+    for run in runs:
+        start = datetime(2026, 7, run["day"], run.get("hour", 10))
+        end = start + timedelta(hours=run["hours"])
+        listed = PRICES[run["kind"]] * run["hours"]
+        if run.get("is_billed", True):
+            lines.append(
+                {
+                    "line_item_usage_start_date": f"{start:%Y-%m-%d %H:%M:%S}",
+                    "line_item_usage_end_date": f"{start + timedelta(hours=1):%Y-%m-%d %H:%M:%S}",
+                    "line_item_usage_type": f"USW2-BoxUsage:{run['kind']}",
+                    "product_region_code": "us-west-2",
+                    "line_item_resource_id": run["machine"],
+                    "line_item_usage_amount": f"{run['hours']:.6f}",
+                    "line_item_unblended_cost": f"{listed * run.get('paid', 1):.6f}",
+                    "pricing_public_on_demand_cost": f"{listed:.6f}",
+                }
+            )
+        own = {"source_name": "jobs", "run_id": run["run_id"]}
+        ended = {} if run.get("is_killed") else {"ended_at": end, "status": run.get("status", "completed")}
+        made["tracker_run"].append(
+            own | WORK | {"started_at": start, "last_seen_at": end} | ended | run.get("record", {})
+        )
+        made["tracker_attempt"].append(
+            own | {"attempt_no": 1, "started_at": start, "ended_at": end, "last_seen_at": end}
+        )
+        made["tracker_resource"].append(
+            own
+            | {
+                "attempt_no": 1,
+                "resource_id": run["machine"],
+                "instance_type": run["kind"],
+                "region_id": "us-west-2",
+                "accelerators_used": run.get("accelerators"),
+                "evidence": "imds",
+                "left_at": end,
+                "joined_at": start + timedelta(hours=run.get("joins_after", 0)),
+            }
+        )
+        if "epoch_tokens" in run:
+            made["tracker_epoch"].append(
+                own
+                | {
+                    "attempt_no": 1,
+                    "epoch_index": 1,
+                    "completed_at": end,
+                    "tokens_seen": run["epoch_tokens"],
+                    "fraction": 1.0,
+                }
+            )
+        if run["loss"] is not None:
+            made["tracker_evaluation"].append(
+                own
+                | {
+                    "attempt_no": 1,
+                    "step": 100,
+                    "metric": "eval_loss",
+                    "value": run["loss"],
+                    "split": run["split"],
+                    "evaluated_at": end,
+                }
+            )
+    return lines, made
+
+
+def verdict(
+    folder: Path, runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
+) -> dict[str, Any]:
+    """The effective row of the comparison."""
+    lines, records = tables(runs)
+    registration = {
+        "registration": "july",
+        "source_file": "july.toml",
+        "workload_id": more.get("workload_id", WORKLOAD),
+        "registered_on": date(2026, 6, 20),
+        "target_metric": "eval_loss",
+        "target_direction": "min",
+        "target_value": 2.05,
+        "quality_margin": 0.03,
+        "planned_run_count": 3,
+        "cost_basis": "effective",
+        "seal": "0" * 64,
+    } | more.get("registration", {})
+    proof = {
+        "proof_registration": [registration] if is_registered else [],
+        "proof_run": [{"registration": "july", **row} for row in (exclusions or []) + more.get("listed", [])],
+    }
+    with Lab(folder, {"2026-07": lines}, records, registrations=proof) as lab:
+        rows = lab.ask(
+            "select * from mart_silicon_comparison where cost_basis = 'effective'", "mart_silicon_comparison"
+        )
+        names = [name for name, *_ in lab.ask("describe mart_silicon_comparison", "mart_silicon_comparison")]
+    return dict(zip(names, rows[0], strict=True))
+
+
+@pytest.mark.parametrize(("is_registered", "expected"), [(True, "proven"), (False, "supported")])
+def test_the_sound_comparison_is_decided(tmp_path: Path, is_registered: bool, expected: str) -> None:
+    row = verdict(tmp_path, sound(), is_registered)
+    assert (row["verdict"], row["verdict_reason"]) == (expected, row["verdict_reason"])
+    assert float(row["saving_ratio"]) == pytest.approx(0.755859, abs=1e-6)
+    assert float(row["saving_low_ratio"]) == pytest.approx(0.330491, abs=2e-6)
+    assert float(row["saving_high_ratio"]) == pytest.approx(0.910973, abs=2e-6)
+    assert row["price_date"] == date(2026, 7, 13)
+
+
+def all_of(family: str, **changes: Any) -> Callable[[Runs], Runs]:
+    return lambda runs: [run | (changes if run["run_id"].startswith(family) else {}) for run in runs]
+
+
+def record(family: str, **changes: Any) -> Callable[[Runs], Runs]:
+    return all_of(family, record=changes)
+
+
+def added(*more: dict[str, Any]) -> Callable[[Runs], Runs]:
+    """More runs, each as one of those there are but for its changes."""
+
+    def route(runs: Runs) -> Runs:
+        by_id = {run["run_id"]: run for run in runs}
+        return [*runs, *(by_id[new["like"]] | new for new in more)]
+
+    return route
+
+
+EXPENSIVE = {"like": "trainium-1", "machine": "i-0other", "day": 25, "hours": 1.0}
+FAILED = EXPENSIVE | {"loss": None, "day": 10}
+ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
+    "another base checkpoint on one side": (
+        record("trainium", base_checkpoint_id="warm"),
+        "different base checkpoints",
+    ),
+    "target met on the train split": (all_of("trainium", split="train"), "training split"),
+    "compile runs that no run links": (
+        added(FAILED | {"run_id": "compile", "record": {"purpose": "compile_only"}}),
+        "no run links what compile run compile",
+    ),
+    "failures labeled compile_only": (
+        added(FAILED | {"run_id": "failed", "loss": 3.0, "status": "failed", "record": {"purpose": "compile_only"}}),
+        "run failed is labeled compile_only but trained",
+    ),
+    "accelerators_used below the machine's": (all_of("trainium", accelerators=4), "used 4 of the 16 accelerators"),
+    "a resource that joins late": (all_of("trainium", joins_after=0.25), "of idle time before that are not compared"),
+    "one job under two run ids": (
+        lambda runs: [
+            run
+            | (
+                {
+                    "machine": "i-0trainium1",
+                    "day": 11,
+                    "hours": 0.5,
+                    "loss": 2.0,
+                    "is_billed": run["run_id"] == "trainium-1",
+                }
+                if run["run_id"].startswith("trainium")
+                else {}
+            )
+            for run in runs
+        ],
+        "1 run on Trainium",
+    ),
+    "a workload id that hides expensive runs": (
+        added(EXPENSIVE | {"run_id": "hidden", "record": {"workload_id": "elsewhere"}}),
+        "declare the workload elsewhere",
+    ),
+    "epochs that are not the dataset": (
+        all_of("trainium", epoch_tokens=5e8, record={"dataset_tokens": 1e9}),
+        "it is no pass over it",
+    ),
+    "killed without an end": (
+        added(FAILED | {"run_id": "killed", "is_killed": True}),
+        "run killed has no recorded end",
+    ),
+    "a negotiated rate on one side": (
+        lambda runs: [
+            run
+            | ({"hours": run["hours"] / 0.625, "paid": 0.25} if run["kind"] == TRN1 else {"hours": run["hours"] / 2})
+            for run in runs
+        ],
+        "at list prices of 2026-07-13 neither is shown to be cheaper",
+    ),
+    "replicates on one machine": (
+        lambda runs: [
+            run | ({"machine": "i-0one", "day": 11, "hour": 8 + int(run["run_id"][-1])} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "independent runs a side show no interval",
+    ),
+}
+
+
+@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_no_route_ends_proven_or_supported(tmp_path: Path, route: str, is_registered: bool) -> None:
+    change, sentence = ROUTES[route]
+    row = verdict(tmp_path, change(sound()), is_registered)
+    assert row["verdict"] in ("indicative", "not comparable"), row["verdict_reason"]
+    assert sentence in row["verdict_reason"]
+
+
+@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
+def test_a_trivial_target_shows_no_equal_quality(tmp_path: Path, is_registered: bool) -> None:
+    """Both sides meet a loss of 3.5; the GPU runs go on to 1.9 and the Trainium runs stop at 3.4."""
+    trivial = {"workload_id": "ours", "target_value": 3.5}
+    runs = [
+        run | {"record": trivial, "loss": (1.9 if run["kind"] == P5 else 3.4) + run["loss"] / 1000} for run in sound()
+    ]
+    row = verdict(tmp_path, runs, is_registered, workload_id="ours", registration={"target_value": 3.5})
+    assert row["verdict"] == ("not comparable" if is_registered else "indicative")
+    assert "final eval_loss is 1.902 on GPU and 3.402 on Trainium" in row["verdict_reason"]
+
+
+@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
+@pytest.mark.parametrize("change", [{"seq_len": 4096}, {"dataset": "corp-v4"}, {"precision": "fp8"}])
+def test_a_declared_workload_hides_no_difference(tmp_path: Path, change: dict[str, Any], is_registered: bool) -> None:
+    runs = record("trainium", workload_id="ours", **change)(record("gpu", workload_id="ours")(sound()))
+    row = verdict(tmp_path, runs, is_registered, workload_id="ours")
+    assert (row["verdict"], "runs of the workload have different" in row["verdict_reason"]) == ("not comparable", True)
+
+
+def test_an_exclusion_of_after_the_first_result_does_not_count(tmp_path: Path) -> None:
+    """A fourth run of one hour, excluded on the 26th, when the first Trainium run had ended on the 11th."""
+    late = [{"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 7, 26)}]
+    runs = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
+    row = verdict(tmp_path, runs, True, late)
+    assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 0)
+    assert "the exclusion of run trainium-4 of 2026-07-26" in row["verdict_reason"]
+
+
+def test_an_exclusion_of_before_the_first_result_counts(tmp_path: Path) -> None:
+    early = [{"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 7, 10)}]
+    row = verdict(tmp_path, added(EXPENSIVE | {"run_id": "trainium-4"})(sound()), True, early)
+    assert (row["verdict"], row["excluded_run_count"]) == ("proven", 1)
+
+
+def test_a_side_that_began_before_the_registration_must_be_listed(tmp_path: Path) -> None:
+    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
+    row = verdict(tmp_path, sound(), True, **after)
+    assert (row["verdict"], "does not list the runs of that side" in row["verdict_reason"]) == ("indicative", True)
+    names = ("gpu-1", "gpu-2", "gpu-3")
+    listed = [{"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in names]
+    assert verdict(tmp_path, sound(), True, listed=listed, **after)["verdict"] == "proven"
+    # The run of the 2nd lies between the two that are listed.
+    row = verdict(tmp_path, sound(), True, listed=[listed[0], listed[2]], **after)
+    assert (row["verdict"], "without run gpu-2" in row["verdict_reason"]) == ("indicative", True)
+
+
+def test_a_price_change_inside_a_side_proves_nothing(tmp_path: Path) -> None:
+    """The GPU runs of the first two days cost $98.32 an hour, the list price of then; on the last day it is $55.04.
+
+    Hours of 0.8, 0.88 and 0.968 on either machine, Trainium at $43.00: Trainium looks cheaper by what was paid and is
+    not by the prices of the day, so the figures are indicative at most.
+    """
+    runs = [
+        run | {"hours": HOURS[P5][int(run["run_id"][-1]) - 1], "paid": 98.32 / 55.04 * 4 if run["kind"] == P5 else 1}
+        for run in sound()
+    ]
+    row = verdict(tmp_path, runs, True)
+    assert (row["verdict"], "at list prices of 2026-07-13" in row["verdict_reason"]) == ("indicative", True)
+
+
+def test_later_runs_do_not_change_a_registered_verdict(tmp_path: Path) -> None:
+    later = added(
+        *(EXPENSIVE | {"run_id": f"trainium-{n}", "machine": f"i-0late{n}", "day": 20 + n} for n in (4, 5, 6))
+    )
+    row = verdict(tmp_path, later(sound()), True)
+    assert (row["verdict"], row["candidate_run_count"]) == ("proven", 3)
+    assert "later runs are not judged: 3" in row["verdict_reason"]
+
+
+def test_one_fleet_is_clustered_by_day_and_says_so(tmp_path: Path) -> None:
+    runs = [run | ({"machine": "i-0one"} if run["kind"] == TRN1 else {}) for run in sound()]
+    row = verdict(tmp_path, runs, True)
+    assert (row["verdict"], "on these machines" in row["verdict_reason"]) == ("proven", True)
