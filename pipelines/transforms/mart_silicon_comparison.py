@@ -45,7 +45,7 @@ def build(
 ) -> list[dict[str, Any]]:
     """Every pair of instance types on which a workload completed a run, on each basis."""
     impossible = dict(detail_run_efficiency.select("run_id", "is_impossible").iter_rows())
-    runs = [{**run, "is_impossible": impossible.get(run["run_id"])} for run in runs_of(**of_runs)]
+    runs: list[Run] = [{**run, "is_impossible": impossible.get(run["run_id"])} for run in runs_of(**of_runs)]
     context = _context(runs, fct_ledger, mart_price_book)
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
     return [
