@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from pipelines.analysis.break_even import tornado
@@ -10,16 +12,9 @@ from pipelines.transforms.port_case import CURRENCY, port_cases
 
 INPUTS = port_case.INPUTS
 _VALUES = ("low_value", "base_value", "high_value", "break_even_value")
-_SCHEMA = {
-    "port_name": pl.String,
-    "billing_currency": pl.String,
-    "sensitivity_input": pl.String,
-    "swing_rank": pl.Int64,
-    **dict.fromkeys((*_VALUES, "low_npv_usd", "high_npv_usd", "swing_usd"), pl.Float64),
-}
 
 
-def build(**inputs: pl.DataFrame) -> pl.DataFrame:
+def build(**inputs: pl.DataFrame) -> list[dict[str, Any]]:
     """The bars of every port whose saving and cadence are known, the widest first."""
     rows = [
         {
@@ -39,4 +34,4 @@ def build(**inputs: pl.DataFrame) -> pl.DataFrame:
         if found.case is not None
         for rank, bar in enumerate(tornado(found.case, found.low, found.high), start=1)
     ]
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+    return rows

@@ -31,24 +31,6 @@ _RULES = ("young", "daly", "availability", "dollar")
 _OF_THE_RUN = (
     "run_id", "workload_id", "billing_currency", "accelerator_family", "instance_type", "status", "team", "owner",
 )  # fmt: skip
-_SCHEMA = {
-    **dict.fromkeys(_OF_THE_RUN, pl.String),
-    "save_count": pl.Int64,
-    "save_seconds": pl.Float64,
-    "restart_seconds": pl.Float64,
-    "interruption_count": pl.Int64,
-    "node_hours": pl.Float64,
-    "interruption_basis": pl.String,
-    "between_interruptions_seconds": pl.Float64,
-    "noticed_ratio": pl.Float64,
-    "cost_per_second_usd": pl.Float64,
-    "done_interval_seconds": pl.Float64,
-    "done_cost_usd": pl.Float64,
-    "done_expected_cost_usd": pl.Float64,
-    **{f"{rule}_interval_seconds": pl.Float64 for rule in _RULES},
-    **{f"{rule}_expected_cost_usd": pl.Float64 for rule in _RULES},
-    "missing_evidence": pl.String,
-}
 
 
 def build(
@@ -57,7 +39,7 @@ def build(
     stg_tracker__resource: pl.DataFrame,
     stg_tracker__phase: pl.DataFrame,
     stg_tracker__checkpoint: pl.DataFrame,
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """Advice by run; null where the run's records do not measure what a figure needs."""
     saved = stg_tracker__checkpoint.filter("is_resumable", "is_complete").with_columns(
         durable_ms=pl.col("durable_at").dt.epoch("ms")
@@ -77,7 +59,7 @@ def build(
     )
     rows = [_advice(run) for run in history.sort("run_id").iter_rows(named=True)]
     # A cost worth more than six places would only differ from machine to machine.
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col("^.*_usd$").round(6))
+    return rows
 
 
 def _attempts(attempt: pl.DataFrame, phase: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:

@@ -17,32 +17,13 @@ _USD = (
     *(f"{kind}_cost_usd" for kind in _COSTS), "baseline_cost_per_run_usd", "saving_per_run_usd",
     "saving_low_per_run_usd", "saving_high_per_run_usd",
 )  # fmt: skip
-_SCHEMA = {
-    **dict.fromkeys(
-        ("port_name", "workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type"), pl.String
-    ),
-    "started_date": pl.Date,
-    **dict.fromkeys(_USD, pl.Float64),
-    "saving_evidence": pl.String,
-    **dict.fromkeys(("break_even_run_count", "break_even_low_run_count", "break_even_high_run_count"), pl.Int64),
-    "break_even": pl.String,
-    "runs_per_month": pl.Float64,
-    "cadence_evidence": pl.String,
-    "horizon_months": pl.Int64,
-    "payback_months": pl.Float64,
-    "payback_date": pl.Date,
-    **dict.fromkeys(("payback_probability_ratio", "npv_usd", "expected_npv_usd"), pl.Float64),
-    "realized_run_count": pl.Int64,
-    **dict.fromkeys(("realized_saving_usd", "planned_saving_usd", "realized_net_usd"), pl.Float64),
-    "missing_evidence": pl.String,
-}
 
 
-def build(mart_savings_monthly: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
+def build(mart_savings_monthly: pl.DataFrame, **inputs: pl.DataFrame) -> list[dict[str, Any]]:
     """Every declared port; null where nothing measures or plans what a figure needs."""
     rows = [_row(found, mart_savings_monthly) for found in port_cases(**inputs)]
     # Beyond six places a figure would only differ from machine to machine.
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+    return rows
 
 
 def _row(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:

@@ -16,26 +16,12 @@ from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCa
 
 INPUTS = (*workload_case.INPUTS, "mart_price_book")
 QUERIES = workload_case.QUERIES
-_SCHEMA = {
-    **dict.fromkeys(("workload_id", "billing_currency"), pl.String),
-    "portfolio_rank": pl.Int64,
-    **dict.fromkeys(("recommendation", "decided_by", "recommendation_reason", "rule_findings", "verdict"), pl.String),
-    **dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), pl.Float64),
-    **dict.fromkeys(("baseline_run_count", "candidate_run_count"), pl.Int64),
-    **dict.fromkeys(("monthly_cost_usd", "monthly_at_stake_usd"), pl.Float64),
-    "at_stake_evidence": pl.String,
-    **dict.fromkeys(("purchase_option", "purchase_shares", "cheapest_instance_type"), pl.String),
-    "cheapest_purchase_option": pl.String,
-    "cheapest_price_per_hour_usd": pl.Float64,
-    "cheapest_evidence": pl.String,
-    "missing_evidence": pl.String,
-}
 _UNDECIDED = ("indicative", "inconclusive", "not comparable")
 _NAMES = {"gpu": "GPU", "trainium": "Trainium"}
 _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 
-def build(mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame:
+def build(mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> list[dict[str, Any]]:
     """Every workload with a billed run on GPU or Trainium, the most at stake first in each currency."""
     newest: Any = inputs["fct_ledger"]["usage_date"].max()
     counts = dict(mart_price_book.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
@@ -45,7 +31,7 @@ def build(mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> pl.DataFrame
     for row in rows:
         ranked[row["billing_currency"]] = ranked.get(row["billing_currency"], 0) + 1
         row["portfolio_rank"] = ranked[row["billing_currency"]]
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+    return rows
 
 
 def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str, int]) -> dict[str, Any]:

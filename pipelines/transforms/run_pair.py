@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import groupby, product
 from typing import Any
@@ -37,7 +37,7 @@ QUERIES = {
 }
 
 
-def pairs_of(runs: list[Run]) -> Iterator[tuple[dict[str, str], list[Run], list[Run]]]:
+def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], list[Run]]]:
     """The runs of each pair of instance types that share workload and currency: key, baseline and candidate."""
     keys = ("workload_id", "billing_currency", "accelerator_family", "instance_type")
     sides: dict[tuple[str, ...], list[Run]] = {}
