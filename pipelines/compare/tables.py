@@ -63,6 +63,9 @@ def _sides(row: Row) -> pl.DataFrame:
             *(_amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES),
         ),
     ]
+    for name in ("hours_to_target", "tokens_per_second"):
+        if any(row[f"{side}_{name}"] is not None for side in SIDES):
+            lines.append((name.replace("_", " "), *(_plain(row[f"{side}_{name}"]) for side in SIDES)))
     if row["quality_metric"]:
         lines.append((f"final {row['quality_metric']}", *(_plain(row[f"{side}_final_quality"]) for side in SIDES)))
     names = ["", row["baseline_instance_type"], row["candidate_instance_type"]]
