@@ -18,14 +18,19 @@ Floats = NDArray[np.float64]
 WEEK_HOURS = 168
 # Fewer than four weeks do not show whether one week is like the next.
 FEWEST_WEEKS = 4
+# Two thirds of them are learned from.
+FEWEST_TESTED_WEEKS = FEWEST_WEEKS * 3 // 2
 _SEED, _DRAWS, _LOWER = 20260721, 400, 0.05
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a commitment would have done over hours of demand; `worst_week` is its least weekly saving."""
+    """What a commitment would have done over hours of demand: `covered` is the list price of what it covered,
+    `worst_week` its least weekly saving.
+    """
 
     coverage: float
+    covered: float
     utilization: float
     savings: float
     worst_week: float
@@ -64,6 +69,7 @@ def simulate(commitment: float, demand: Floats, paid: Floats) -> Outcome:
     listed, committed = float((demand / paid).sum()), commitment * len(demand)
     return Outcome(
         coverage=float(covered.sum()) / listed if listed else 0.0,
+        covered=float(covered.sum()),
         utilization=float(used.sum()) / committed if committed else 0.0,
         savings=float(saved.sum()),
         worst_week=float(weekly.min()) if len(weekly) else 0.0,

@@ -1,6 +1,7 @@
 """What is recommended for a workload, and why: rules from a list, applied to its inputs (facts training-runs 8).
 
 Hard stops come first, then the arithmetic of the measured comparison, then the scenarios; the first that holds decides.
+A port that costs more than all runs it could save on decides against itself, whatever else is unknown.
 If an input is missing, the rules that need it are undecided, never false. If an undecided rule has priority and could
 change the answer, the recommendation is `run a pilot`. The same applies when no rule matches.
 """
@@ -19,6 +20,8 @@ Value = str | float | None
 Inputs = Mapping[str, Value]
 # The comparison's own rule, which is not in the list.
 ARITHMETIC = "arithmetic"
+# The port's own, which no missing input can change.
+REPAYMENT = "repayment"
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,16 @@ def arithmetic(measured: Measured | None, inputs: Inputs) -> Finding:
     return _finding(sooner, True, words)
 
 
+def repayment(inputs: Inputs) -> Finding | None:
+    """Against a port that no saving could pay back: it costs more than all GPU runs of the horizon."""
+    cost, runs, run_cost = (inputs[name] for name in ("port_cost_usd", "runs_in_horizon", "baseline_run_cost_usd"))
+    if cost is None or runs is None or run_cost is None or float(cost) <= float(runs) * float(run_cost):
+        return None
+    whole = float(runs) * float(run_cost)
+    words = f"the port costs {float(cost):,.2f}, the {float(runs):,.1f} GPU runs of the horizon {whole:,.2f}"
+    return Finding(REPAYMENT, ARITHMETIC, "gpu", True, f"{words}: no saving pays it back")
+
+
 def _paid_back(explanation: str, measured: Measured, inputs: Inputs) -> Finding:
     needed, runs, port = inputs["break_even_runs"], inputs["runs_in_horizon"], inputs["port_cost_usd"]
     if port is None or needed is None or runs is None:
@@ -224,7 +237,7 @@ def decide(findings: Sequence[Finding], situations: Mapping[str, str]) -> Decisi
             unknown.append(found)
         elif found.holds:
             against = [one for one in unknown if found.recommendation not in (one.recommendation, PILOT)]
-            if against:
+            if against and found.rule != REPAYMENT:
                 return _unknown(against, f"{_name(found, situations)} recommends {found.recommendation}, but ")
             return Decision(
                 found.recommendation, found.rule, f"{_name(found, situations)}: {found.explanation}", found.missing

@@ -22,6 +22,8 @@ from pipelines.warehouse.lake import Publication
 CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")
 FOLDER = "focus-1.2"
 NAME = "cost_and_usage"
+# Older publications have none.
+MONTHS = "detail_billing_month"
 
 
 def export_focus(settings: Settings, month: str | None, out: Path, console: Console) -> None:
@@ -36,16 +38,16 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     months = _asked(published, month)
     with console.steps(len(months)) as steps:
         for period in months:
-            _export_month(seen, period, out, console)
+            _export_month(seen, period, out, console, is_known=f"detail/{MONTHS}" in published.tables)
             steps.step(f"focus {period}")
     console.say(f"Wrote FOCUS 1.2 of publication {published.number} to {out / FOLDER}.")
 
 
-def _export_month(warehouse: Warehouse, period: str, out: Path, console: Console) -> None:
+def _export_month(warehouse: Warehouse, period: str, out: Path, console: Console, is_known: bool) -> None:
     """Write a month below `out`; its two files appear whole, replacing those of an earlier export."""
     folder = below(out / FOLDER, f"billing_period={period}", error=UsageError)
     with (
-        Builder(warehouse).open([*CHARGES, "ref_service"], period) as engine,
+        Builder(warehouse).open([*CHARGES, "ref_service", *[MONTHS] * is_known], period) as engine,
         _scratch(folder) as (exact, parquet, csv),
     ):
         assert isinstance(engine, DuckDBEngine)
@@ -57,6 +59,8 @@ def _export_month(warehouse: Warehouse, period: str, out: Path, console: Console
         engine.write(f"select {', '.join(map(_in_parquet, columns))} from charge", parquet)
         engine.write_csv(f"select {', '.join(map(_in_csv, columns))} from charge", csv)
         _say(engine, period, console)
+        if is_known:
+            _say_missing(engine, period, console)
         parquet.replace(folder / f"{NAME}.parquet")
         csv.replace(folder / f"{NAME}.csv")
 
@@ -98,6 +102,18 @@ def _say(engine: DuckDBEngine, period: str, console: Console) -> None:
     if unlisted:
         names = ", ".join(name for (name,) in unlisted)
         console.note(f"Warning: {period}: exported as Other, as ref_service.csv lacks them: {names}.")
+
+
+def _say_missing(engine: DuckDBEngine, period: str, console: Console) -> None:
+    """The commitment fees of the month whose use the bill does not show: no EffectiveCost has them."""
+    for currency, missing in engine.query(
+        f"select distinct currency, month_unallocated_fee_usd from {MONTHS} "
+        f"where month_unallocated_fee_usd > 0 and strftime(billing_month, '%Y-%m') = '{period}' order by 1"
+    ).rows():
+        console.note(
+            f"Warning: {period}: EffectiveCost is partial: {missing:,.2f} {currency} of commitment fees are billed "
+            "without the usage they covered."
+        )
 
 
 def _typed(columns: Sequence[Column]) -> str:

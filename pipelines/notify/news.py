@@ -52,7 +52,7 @@ def news_of(published: Publication, marts: Engine, notify: Notify) -> list[News]
     """The news of a publication about the topics of `about`, in the order they are sent."""
     months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})[-_MONTHS:]
     topics = {
-        "report": ("mart_invoice_reconciliation_monthly", lambda: _reports(marts, months, notify.reports)),
+        "report": ("detail_billing_month", lambda: _reports(marts, months, notify.reports)),
         "check": ("", lambda: _checks(published)),
         "anomaly": ("detail_cost_anomaly", lambda: _anomalies(marts, months[0])),
         "budget": ("detail_budget_monthly", lambda: _budgets(marts, months[0])),
@@ -106,8 +106,18 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
                 f"from mart_cost_ledger_daily where billing_month = date '{first}' group by 1 order by 1",
             )
         )
+        lacks = "".join(
+            f"; without {money(row['missing'], row['currency'], 2)} of commitment fees whose use the bill does not show"
+            for row in _rows(
+                marts,
+                "select distinct currency, month_unallocated_fee_usd as missing from detail_billing_month "
+                f"where billing_month = date '{first}' and month_unallocated_fee_usd > 0 order by 1",
+            )
+        )
         for kind in kinds:
-            yield News(f"report/{kind}/{period}", "report", f"{month(period)} is closed: {costs}.", (kind, period))
+            yield News(
+                f"report/{kind}/{period}", "report", f"{month(period)} is closed: {costs}{lacks}.", (kind, period)
+            )
 
 
 def _checks(published: Publication) -> Iterator[News]:

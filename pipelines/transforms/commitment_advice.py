@@ -14,8 +14,12 @@ from pipelines.analysis import commitment_baseline as baseline
 TRANCHES = 4
 
 
-def advice(row: dict[str, Any], oldest: Any, newest: Any) -> dict[str, Any]:
-    """The row of an offer with the commitment that its usage proves, its simulation and its back-test."""
+def advice(row: dict[str, Any], oldest: Any, newest: Any, unknown_use: str | None) -> dict[str, Any]:
+    """The row of an offer with the commitment that its usage proves, its simulation and its back-test.
+
+    `commit` needs a back-test that saves money. What cannot be judged is `undecided`, with null for the commitment;
+    `unknown_use` is the reason where the use of the payer's own commitments is unknown.
+    """
     usage: pl.DataFrame = row.pop("usage")
     rated, unrated = usage.filter(pl.col("paid_ratio").is_not_null()), usage.filter(pl.col("paid_ratio").is_null())
     demand, paid = _matrix(rated, oldest, newest)
@@ -25,16 +29,19 @@ def advice(row: dict[str, Any], oldest: Any, newest: Any) -> dict[str, Any]:
         "unrated_list_cost_usd": float(unrated["list_cost_usd"].sum()),
         "unrated_usage_types": ", ".join(unrated["usage_type_key"].unique().sort()) or None,
         "rate_basis": " and ".join(rated["rate_basis"].unique().sort()) or None,
+        "last_used_at": usage["hour_started_at"].max(),
         "week_count": weeks,
-        "commitment_per_hour_usd": 0.0,
-        "advice": "commit nothing",
+        "commitment_per_hour_usd": None,
+        "advice": "undecided",
     }
+    if unknown_use:
+        return row | {"advice_reason": unknown_use}
     if rated.is_empty():
         return row | {"advice_reason": "no rate is known for any of the usage"}
     if weeks < baseline.FEWEST_WEEKS:
         return row | {"advice_reason": f"{weeks} whole weeks of history; {baseline.FEWEST_WEEKS} are the fewest"}
-    commitment, best = baseline.proven_commitment(demand, paid), baseline.best_commitment(demand, paid)
-    outcome, tested = baseline.simulate(commitment, demand, paid), baseline.back_test(demand, paid)
+    proven, best = baseline.proven_commitment(demand, paid), baseline.best_commitment(demand, paid)
+    tested = baseline.back_test(demand, paid)
     if tested is not None:
         learned, scored, best_savings = tested
         row |= {
@@ -43,22 +50,32 @@ def advice(row: dict[str, Any], oldest: Any, newest: Any) -> dict[str, Any]:
             "back_test_best_savings_usd": best_savings,
             "back_test_regret_usd": best_savings - scored.savings,
         }
+    elif proven:
+        return row | {
+            "advice_reason": f"{weeks} whole weeks of history; a back-test needs {baseline.FEWEST_TESTED_WEEKS}"
+        }
+    is_proven = tested is None or tested[1].savings > 0
+    commitment = proven if is_proven else 0.0
+    outcome = baseline.simulate(commitment, demand, paid)
     return row | {
         "best_commitment_per_hour_usd": best,
         "commitment_per_hour_usd": commitment,
         "simulated_coverage_ratio": outcome.coverage,
+        "simulated_covered_list_usd": outcome.covered,
         "simulated_utilization_ratio": outcome.utilization if commitment else None,
         "simulated_savings_usd": outcome.savings,
         "worst_week_savings_usd": outcome.worst_week,
         "next_dollar_value_usd": baseline.next_dollar(commitment, demand, paid),
         "advice": "commit" if commitment else "commit nothing",
-        "advice_reason": _reason(commitment, best),
+        "advice_reason": _reason(commitment, best, proven),
     }
 
 
-def _reason(commitment: float, best: float) -> str:
+def _reason(commitment: float, best: float, proven: float) -> str:
     if commitment:
         return "19 of 20 histories resampled from these weeks would have paid for at least this much"
+    if proven:
+        return "its back-test saves nothing: bought after two thirds of these weeks, it would not have paid in the rest"
     if best:
         return "it would have paid in these weeks, but not in enough histories resampled from them"
     return "no level of hourly use lasts long enough to pay for a commitment: occasional use is no baseline"
@@ -86,9 +103,10 @@ def purchase(row: dict[str, Any], held: pl.DataFrame, newest: Any) -> dict[str, 
     upfront = {"No Upfront": 0.0, "Partial Upfront": 0.5, "All Upfront": 1.0}.get(row["payment_option"])
     ending = held.filter(pl.col("ended_at") <= newest + timedelta(days=365 * (years or 1)))
     known = years is not None and upfront is not None
+    hourly = row["commitment_per_hour_usd"]
     return row | {
-        "upfront_cost_usd": row["commitment_per_hour_usd"] * 8760 * years * upfront if known else None,
-        "tranche_per_hour_usd": row["commitment_per_hour_usd"] / TRANCHES,
+        "upfront_cost_usd": hourly * 8760 * years * upfront if known and hourly is not None else None,
+        "tranche_per_hour_usd": hourly / TRANCHES if hourly is not None else None,
         "expiring_per_hour_usd": float(ending["commitment_per_hour_usd"].cast(pl.Float64).sum()),
         "next_expiry_at": ending["ended_at"].min(),
     }

@@ -86,6 +86,16 @@ def in_force(commitments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:
+    """The payers and currencies with fees in their newest 28 days whose use the bill does not show, with the amount."""
+    recent = pl.col("usage_date") > pl.col("usage_date").max().over(PAYER) - timedelta(days=28)
+    lost = commitments.filter(recent).group_by(PAYER).agg(pl.col("unallocated_fee_usd").sum())
+    return {
+        (payer, currency): f"the bill does not show what used {usd:,.2f} {currency} of commitment fees in 28 days"
+        for payer, currency, usd in lost.filter(pl.col("unallocated_fee_usd") != 0).sort(PAYER).iter_rows()
+    }
+
+
 def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> list[dict[str, Any]]:
     """Each offer with the usage it may cover, priced; one empty offer where no rate is known for any of the usage."""
     if usage.is_empty():

@@ -1,59 +1,86 @@
 """One row per payer, currency and offer of a commitment: how much of it history proves, and what it would have done.
 
-Usage is what ran on demand in addition to the commitments in force, over whole weeks back from the newest hour; hours
-without usage count as zero. An offer is a kind, a term and a payment option whose rates the payer's bill, the
-configuration or the reviewed list has; usage without a rate is left out and named. EC2 Instance plans and reservations
-are bound to an instance family in a region.
+Usage is what ran on demand in addition to the commitments in force, over whole weeks back from the newest usage of any
+line of the payer; hours without usage count as zero. An offer is a kind, a term and a payment option whose rates the
+payer's bill, the configuration or the reviewed list has; usage without a rate is left out and named. EC2 Instance plans
+and reservations are bound to an instance family in a region.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
 
 from pipelines.transforms.commitment_advice import advice, purchase
-from pipelines.transforms.commitment_offer import KINDS, PAYER, USE, in_force, offers, on_demand_usage, rates
+from pipelines.transforms.commitment_offer import (
+    KINDS,
+    PAYER,
+    USE,
+    in_force,
+    offers,
+    on_demand_usage,
+    rates,
+    unknown_use,
+)
 
 INPUTS = (
     "detail_commitment_use_hourly",
     "detail_commitment_utilization_daily",
+    "fct_invoice_monthly",
     "declared_commitment_rate",
     "ref_commitment_rate",
 )
 # Hours of all types and commitments are many: they are summed before Python has them.
-QUERIES = {"detail_commitment_use_hourly": USE}
+QUERIES = {
+    "detail_commitment_use_hourly": USE,
+    "fct_invoice_monthly": """
+        select payer_account_id, billing_currency, max(newest_usage_at) as newest_usage_at
+        from fct_invoice_monthly
+        group by payer_account_id, billing_currency
+    """,
+}
 _SCHEMA: dict[str, Any] = {
     **dict.fromkeys((*PAYER, "commitment_kind", "purchase_term", "payment_option"), pl.String),
     **dict.fromkeys(("region_id", "instance_family"), pl.String),
+    "last_used_at": pl.Datetime("us"),
     "week_count": pl.Int64,
     **dict.fromkeys(("eligible_list_cost_usd", "unrated_list_cost_usd"), pl.Float64),
     **dict.fromkeys(("unrated_usage_types", "rate_basis"), pl.String),
     **dict.fromkeys(("best_commitment_per_hour_usd", "commitment_per_hour_usd"), pl.Float64),
-    **dict.fromkeys(("simulated_coverage_ratio", "simulated_utilization_ratio"), pl.Float64),
+    **dict.fromkeys(("simulated_coverage_ratio", "eligible_share_ratio", "simulated_utilization_ratio"), pl.Float64),
     **dict.fromkeys(("simulated_savings_usd", "worst_week_savings_usd", "next_dollar_value_usd"), pl.Float64),
     **dict.fromkeys(("upfront_cost_usd", "tranche_per_hour_usd", "expiring_per_hour_usd"), pl.Float64),
     "next_expiry_at": pl.Datetime("us"),
     **dict.fromkeys(("back_test_commitment_per_hour_usd", "back_test_savings_usd"), pl.Float64),
     **dict.fromkeys(("back_test_best_savings_usd", "back_test_regret_usd"), pl.Float64),
-    **dict.fromkeys(("advice", "advice_reason"), pl.String),
+    **dict.fromkeys(("advice", "advice_reason", "exclusive_offers"), pl.String),
 }
 
 
 def build(
     detail_commitment_use_hourly: pl.DataFrame,
     detail_commitment_utilization_daily: pl.DataFrame,
+    fct_invoice_monthly: pl.DataFrame,
     declared_commitment_rate: pl.DataFrame,
     ref_commitment_rate: pl.DataFrame,
 ) -> pl.DataFrame:
     """Every offer with a rate, and for each kind without one a row that says so."""
     use, commitments = detail_commitment_use_hourly, detail_commitment_utilization_daily
     known = rates(use, commitments, declared_commitment_rate, ref_commitment_rate)
-    return recommend(on_demand_usage(use), known, in_force(commitments))
+    demand = on_demand_usage(use).join(fct_invoice_monthly, on=PAYER, how="left")
+    newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
+    return recommend(demand.with_columns(last_hour_at=newest), known, in_force(commitments), unknown_use(commitments))
 
 
-def recommend(demand: pl.DataFrame, rates: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
-    """The recommendations for the frames of commitment_offer: on-demand usage, rates, and commitments in force."""
+def recommend(
+    demand: pl.DataFrame, rates: pl.DataFrame, held: pl.DataFrame, unknown: dict[tuple[Any, ...], str] | None = None
+) -> pl.DataFrame:
+    """The recommendations for the frames of commitment_offer: on-demand usage, rates, and commitments in force.
+
+    `unknown` has the payers and currencies whose use of their commitments is unknown, each with the reason.
+    """
     family = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
     rows: list[dict[str, Any]] = []
     for payer, used in demand.with_columns(instance_family=family).group_by(PAYER, maintain_order=True):
@@ -64,7 +91,47 @@ def recommend(demand: pl.DataFrame, rates: pl.DataFrame, held: pl.DataFrame) -> 
             usage = used.filter(pl.col("commitment_eligibility").is_in(eligible))
             for offer in offers(usage, rates.filter(is_kinds), is_bound):
                 row = dict(zip(PAYER, payer, strict=True)) | {"commitment_kind": kind} | offer
-                rows.append(purchase(advice(row, oldest, newest), held.filter(is_kinds), newest))
+                judged = advice(row, oldest, newest, (unknown or {}).get(payer))
+                judged["eligible_share_ratio"] = _share(judged, usage, newest)
+                rows.append(purchase(judged, held.filter(is_kinds), newest))
+    _name_exclusive(rows)
     kept = [{name: row.get(name) for name in _SCHEMA} for row in rows]
     # More than six places would differ from machine to machine.
     return pl.DataFrame(kept, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+
+
+def _share(row: dict[str, Any], usage: pl.DataFrame, newest: Any) -> float | None:
+    """The share of all eligible on-demand use of the kind, at list price, that the commitment would have covered."""
+    whole = usage.filter(pl.col("hour_started_at") > newest - timedelta(weeks=row["week_count"]))["list_cost_usd"].sum()
+    covered = row.get("simulated_covered_list_usd")
+    return covered / float(whole) if covered is not None and whole else None
+
+
+def _name_exclusive(rows: list[dict[str, Any]]) -> None:
+    """Name in each row that recommends a commitment the others that would cover the same use: at most one is right."""
+    advised = [row for row in rows if row["advice"] == "commit"]
+    for row in advised:
+        others = [_name(other) for other in advised if other is not row and _overlaps(row, other)]
+        row["exclusive_offers"] = "; ".join(others) or None
+
+
+def _overlaps(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    if any(one[name] != other[name] for name in PAYER):
+        return False
+    if not set(KINDS[one["commitment_kind"]][0]) & set(KINDS[other["commitment_kind"]][0]):
+        return False
+    # An unbound offer has neither region nor family, and covers every one.
+    return all(
+        one[name] == other[name] or not one[name] or not other[name] for name in ("region_id", "instance_family")
+    )
+
+
+def _name(row: dict[str, Any]) -> str:
+    names = (
+        row["commitment_kind"],
+        row["purchase_term"],
+        row["payment_option"],
+        row["region_id"],
+        row["instance_family"],
+    )
+    return " ".join(name for name in names if name)

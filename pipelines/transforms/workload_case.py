@@ -21,6 +21,7 @@ from pipelines.analysis.recommendation import (
     Rule,
     arithmetic,
     decide,
+    repayment,
     rules_of,
     weigh,
 )
@@ -101,7 +102,8 @@ class WorkloadCase:
         """Every rule applied to it, in the order in which they decide."""
         stops = [weigh(rule, self.inputs) for rule in self.rules if rule.kind == "hard_stop"]
         scenarios = [weigh(rule, self.inputs) for rule in self.rules if rule.kind == "scenario"]
-        return [*stops, arithmetic(self.measured, self.inputs), *scenarios]
+        unpaid = repayment(self.inputs)
+        return [*stops, *([unpaid] if unpaid else []), arithmetic(self.measured, self.inputs), *scenarios]
 
     @property
     def decision(self) -> Decision:
@@ -202,7 +204,11 @@ def _arithmetic(
         found = runs_to_break_even(1.0 if cost is None else cost, saving)
         needed = inf if found is None else float(found)
     planned = declared["runs_in_horizon"]
+    gpu = runs.filter(accelerator_family="gpu")
+    completed = gpu.filter(status="completed").height
     return {
+        # Failed runs are part of what a completed one costs.
+        "baseline_run_cost_usd": float(gpu["effective_cost_usd"].sum()) / completed if completed else None,
         "saving_per_run_usd": saving,
         "port_cost_usd": cost,
         "break_even_runs": needed,

@@ -21,19 +21,21 @@ with payer as (
 owed as (
     select *,
         -- Up to a cent is rounding.
-        case when timing_usd > 0.01 then timing_usd when timing_usd is not null then 0 end as unallocated_fee_usd
+        case when timing_usd > 0.01 then timing_usd when timing_usd is not null then 0 end as unallocated_fee_usd,
+        case when status = 'reconciled' and timing_usd > 0.01 then 'incomplete' else status end as stamp
     from payer
 )
 
 select
     billing_month, payer_account_id, currency, invoice_count, billed_cost_usd, ledger_cost_usd, difference_usd,
-    newest_usage_at, status,
+    newest_usage_at, stamp as status,
     unallocated_fee_usd,
     sum(unallocated_fee_usd) over (partition by billing_month, currency) as month_unallocated_fee_usd,
     sum(unallocated_fee_usd) over (partition by currency) as all_unallocated_fee_usd,
     case
         when count(*) filter (where status = 'unreconciled') over month > 0 then 'unreconciled'
         when count(*) filter (where status = 'open') over month > 0 then 'open'
+        when count(*) filter (where stamp = 'incomplete') over month > 0 then 'incomplete'
         else 'reconciled'
     end as month_status,
     max(newest_usage_at) over month as month_newest_usage_at

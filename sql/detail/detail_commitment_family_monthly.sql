@@ -3,7 +3,8 @@
 -- Three rows per commitment, also where nothing used it; the rest of the cost was unused.
 with cost as (
     select billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind,
-        sum(commitment_cost_usd) as commitment_cost_usd
+        known_sum(commitment_cost_usd) as commitment_cost_usd,
+        sum(unallocated_fee_usd) > 0 as is_use_missing
     from detail_commitment_utilization_daily
     group by billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind
 ),
@@ -26,8 +27,9 @@ used as (
 ),
 
 joined as (
-    select part.*, coalesce(used.used_cost_usd, 0) as used_cost_usd,
-        case when used.billing_month is null then 0 else used.covered_list_cost_usd end as covered_list_cost_usd
+    select part.*, case when not part.is_use_missing then coalesce(used.used_cost_usd, 0) end as used_cost_usd,
+        case when part.is_use_missing then null when used.billing_month is null then 0
+            else used.covered_list_cost_usd end as covered_list_cost_usd
     from part
     left join used
         on used.billing_month = part.billing_month and used.payer_account_id = part.payer_account_id
@@ -37,8 +39,8 @@ joined as (
 
 select
     billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, accelerator_family,
-    sum(commitment_cost_usd) as commitment_cost_usd,
-    sum(used_cost_usd) as used_cost_usd,
+    known_sum(commitment_cost_usd) as commitment_cost_usd,
+    known_sum(used_cost_usd) as used_cost_usd,
     utilization_ratio(used_cost_usd, commitment_cost_usd) as utilization_ratio,
     known_sum(covered_list_cost_usd) as covered_list_cost_usd
 from joined

@@ -53,7 +53,7 @@ summed as (
         count(distinct usage_date) as basis_day_count,
         sum(commitment_cost_usd) as commitment_cost_usd,
         sum(gpu_used_cost_usd) as gpu_used_cost_usd,
-        sum(unused_cost_usd) as unused_cost_usd,
+        known_sum(unused_cost_usd) as unused_cost_usd,
         ratio(sum(covered_cost_usd), sum(covered_list_cost_usd)) as paid_ratio,
         sum(on_demand_list_cost_usd) as on_demand_list_cost_usd
     from day
@@ -78,6 +78,7 @@ select
     projected_usd(gpu_used_cost_usd, basis_day_count, days_to_expiry) as stranded_cost_usd,
     projected_usd(gpu_used_cost_usd - taken_cost_usd, basis_day_count, days_to_expiry)
         as stranded_after_other_usage_usd,
-    case when ended_at is null then 'no end date on any bill' when days_to_expiry = 0 then 'it has ended' end
+    case when unused_cost_usd is null then 'the bill does not show what used it'
+        when ended_at is null then 'no end date on any bill' when days_to_expiry = 0 then 'it has ended' end
         as missing_evidence
 from taken

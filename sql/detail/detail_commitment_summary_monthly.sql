@@ -60,7 +60,7 @@ part as (
 
     select
         billing_month, billing_currency, 'all', 'all', 'all', 'all', 'all', 'all', null, null, null, null, null, null,
-        count(*), sum(commitment_cost_usd), sum(used_cost_usd), sum(unused_cost_usd), known_sum(net_savings_usd)
+        count(*), known_sum(commitment_cost_usd), known_sum(used_cost_usd), known_sum(unused_cost_usd), known_sum(net_savings_usd)
     from mart_commitment_utilization_monthly
     group by billing_month, billing_currency
 
@@ -68,7 +68,7 @@ part as (
 
     select
         billing_month, billing_currency, 'all', 'all', 'all', 'all', 'all', accelerator_family, null, null, null, null, null, null,
-        count(*), sum(commitment_cost_usd), sum(used_cost_usd), null, null
+        count(*), known_sum(commitment_cost_usd), known_sum(used_cost_usd), null, null
     from detail_commitment_family_monthly
     group by billing_month, billing_currency, accelerator_family
 ),

@@ -1,6 +1,6 @@
 -- One row per day × payer × currency × commitment: what it cost, what used it, and what that saved.
 -- The terms are those of its fees on any bill; where the bill has none, those of AWS's own answer. Fees of an open
--- month for hours to come are cut off, as in fct_invoice_monthly.
+-- month for hours to come are cut off, as in fct_invoice_monthly. What rests on use that the bill does not show is null.
 with terms as (
     select
         fee.payer_account_id, fee.billing_currency, fee.commitment_discount_id, fee.commitment_kind,
@@ -16,12 +16,6 @@ with terms as (
     group by fee.payer_account_id, fee.billing_currency, fee.commitment_discount_id, fee.commitment_kind
 ),
 
-cut as (
-    select billing_month, payer_account_id, billing_currency, max(cut_at) as cut_at
-    from fct_invoice_monthly
-    group by billing_month, payer_account_id, billing_currency
-),
-
 fee as (
     select
         fee.*, unix_ms(cut.cut_at) as cut_ms,
@@ -29,9 +23,9 @@ fee as (
         case when fee.fee_ended_at > fee.fee_started_at and fee.fee_ended_at <= fee.fee_started_at + interval 1100 day
             then fee.fee_ended_at else fee.fee_started_at + interval 1 hour end as held_until
     from stg_aws__commitment_fee as fee
-    left join cut
-        on cut.billing_month = fee.billing_month and cut.payer_account_id = fee.payer_account_id
-        and cut.billing_currency = fee.billing_currency
+    left join (select billing_month, payer_account_id, billing_currency, max(cut_at) as cut_at
+            from fct_invoice_monthly group by all) as cut
+        using (billing_month, payer_account_id, billing_currency)
 ),
 
 fee_day as (
@@ -54,11 +48,14 @@ entry as (
     select
         billing_month, cast(day_at as date) as usage_date, payer_account_id, billing_currency, commitment_discount_id,
         commitment_kind,
-        piece_usd(commitment_cost_usd, lower_ms, upper_ms, whole_ms) as commitment_cost_usd,
+        case when commitment_cost_usd is not null
+            then piece_usd(commitment_cost_usd, lower_ms, upper_ms, whole_ms) end as commitment_cost_usd,
         case when used_cost_usd is not null then piece_usd(used_cost_usd, lower_ms, upper_ms, whole_ms) end
             as fee_used_cost_usd,
-        cast(0 as decimal(38, 10)) as covered_list_cost_usd, cast(0 as decimal(38, 10)) as covered_cost_usd,
-        cast(0 as decimal(38, 10)) as covered_hours
+        -- What the lines it covers must explain.
+        piece_usd(owed_cost_usd, lower_ms, upper_ms, whole_ms) as owed_cost_usd,
+        commitment_cost_usd is null as is_silent, cut_ms is null as is_closed,
+        0 as covered_list_cost_usd, 0 as covered_cost_usd, 0 as covered_hours
     from part
     where upper_ms > lower_ms
 
@@ -69,7 +66,8 @@ entry as (
         coalesce(charge.commitment_discount_id, ''),
         coalesce(terms.commitment_kind,
             case charge.effective_rule when 'reservation' then 'reserved_instance' else 'savings_plan' end),
-        null, null, charge.list_cost_usd, charge.amortized_cost_usd, charge.instance_hours
+        null, null, - charge.amortized_cost_usd, false, true, charge.list_cost_usd,
+        charge.amortized_cost_usd, charge.instance_hours
     from fct_charge as charge
     left join terms
         on terms.payer_account_id = charge.payer_account_id and terms.billing_currency = charge.billing_currency
@@ -81,13 +79,25 @@ day as (
     select
         billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
         cast(usage_date + interval '1' day as timestamp) as day_ended_at,
-        sum(commitment_cost_usd) as commitment_cost_usd,
-        coalesce(sum(fee_used_cost_usd), sum(covered_cost_usd)) as used_cost_usd,
+        case when not max(is_silent) then sum(commitment_cost_usd) end as commitment_cost_usd,
+        sum(fee_used_cost_usd) as fee_used_cost_usd,
+        sum(owed_cost_usd) as owed_cost_usd,
+        sum(sum(owed_cost_usd)) over month > 0.01
+            and (min(min(is_closed)) over month or max(max(is_silent)) over month) as is_use_missing,
         known_sum(covered_list_cost_usd) as covered_list_cost_usd,
-        sum(covered_cost_usd) as covered_cost_usd,
-        sum(covered_hours) as covered_hours
+        sum(covered_cost_usd) as covered_cost_usd, sum(covered_hours) as covered_hours
     from entry
     group by billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind
+    window month as (partition by billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind)
+),
+
+known as (
+    select
+        * exclude (covered_list_cost_usd),
+        case when not is_use_missing then coalesce(fee_used_cost_usd, covered_cost_usd)
+            when commitment_cost_usd is not null then fee_used_cost_usd end as used_cost_usd,
+        case when not is_use_missing then covered_list_cost_usd end as covered_list_cost_usd
+    from day
 )
 
 select
@@ -101,11 +111,10 @@ select
     -- 1 - discount: used less than this, the commitment costs more than the list price of what it covered.
     ratio(day.covered_cost_usd, day.covered_list_cost_usd) as break_even_utilization_ratio,
     ratio(day.commitment_cost_usd, day.covered_list_cost_usd) as effective_rate_ratio,
-    lost_savings_reason(day.commitment_cost_usd, day.used_cost_usd, day.covered_cost_usd, day.covered_list_cost_usd)
-        as lost_savings_reason,
+    lost_savings_reason(day.commitment_cost_usd, day.used_cost_usd, day.covered_cost_usd, day.covered_list_cost_usd,
+        day.is_use_missing) as lost_savings_reason,
+    case when day.is_use_missing then day.owed_cost_usd else 0 end as unallocated_fee_usd,
     days_left(day.day_ended_at, terms.ended_at) as days_to_expiry,
     coalesce(terms.ended_at <= day.day_ended_at, false) as is_expired
-from day
-left join terms
-    on terms.payer_account_id = day.payer_account_id and terms.billing_currency = day.billing_currency
-    and terms.commitment_discount_id = day.commitment_discount_id and terms.commitment_kind = day.commitment_kind
+from known as day
+left join terms using (payer_account_id, billing_currency, commitment_discount_id, commitment_kind)

@@ -1,6 +1,7 @@
 -- Why a commitment saved nothing, in words; null where it saved, or where it cost as much as the list price.
--- args: committed, used, covered, covered_list
+-- args: committed, used, covered, covered_list, is_use_missing
 case
+    when is_use_missing then 'unknown: the bill does not show what used its fee'
     when covered_list >= committed then null
     when committed is null then 'unknown: no fee of it is on the bill'
     when covered_list is null then 'unknown: some of what it covered has no public price'

@@ -5,13 +5,14 @@ with month as (
         billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
         instance_family, payment_option, purchase_term, started_at, ended_at,
         cast(max(usage_date) + interval '1' day as timestamp) as newest_day_ended_at,
-        sum(commitment_cost_usd) as commitment_cost_usd,
-        sum(used_cost_usd) as used_cost_usd,
-        sum(unused_cost_usd) as unused_cost_usd,
+        known_sum(commitment_cost_usd) as commitment_cost_usd,
+        known_sum(used_cost_usd) as used_cost_usd,
+        known_sum(unused_cost_usd) as unused_cost_usd,
         utilization_ratio(used_cost_usd, commitment_cost_usd) as utilization_ratio,
         sum(covered_hours) as covered_hours,
         sum(covered_cost_usd) as covered_cost_usd,
-        known_sum(covered_list_cost_usd) as covered_list_cost_usd
+        known_sum(covered_list_cost_usd) as covered_list_cost_usd,
+        sum(unallocated_fee_usd) as unallocated_fee_usd
     from detail_commitment_utilization_daily
     group by billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
         instance_family, payment_option, purchase_term, started_at, ended_at
@@ -24,8 +25,9 @@ select
     covered_hours, covered_list_cost_usd, covered_list_cost_usd - commitment_cost_usd as net_savings_usd,
     ratio(covered_cost_usd, covered_list_cost_usd) as break_even_utilization_ratio,
     ratio(commitment_cost_usd, covered_list_cost_usd) as effective_rate_ratio,
-    lost_savings_reason(commitment_cost_usd, used_cost_usd, covered_cost_usd, covered_list_cost_usd)
-        as lost_savings_reason,
+    lost_savings_reason(commitment_cost_usd, used_cost_usd, covered_cost_usd, covered_list_cost_usd,
+        unallocated_fee_usd > 0) as lost_savings_reason,
+    unallocated_fee_usd,
     days_left(newest_day_ended_at, ended_at) as days_to_expiry,
     coalesce(ended_at <= newest_day_ended_at, false) as is_expired
 from month

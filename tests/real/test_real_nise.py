@@ -231,3 +231,26 @@ def test_nise_lacks_the_fees_of_its_plans_in_effective_cost_and_that_is_told(nis
     told = warned["effective_cost_of_a_closed_month_lacks_commitment_fees"]["sample"]
     amounts = {row["billing_month"]: Decimal(row["effective_cost_too_low_by_up_to_usd"]) for row in told}
     assert amounts["2024-03-01"] == missing > 0
+
+
+def test_nise_figures_that_rest_on_unknown_use_are_unknown(nise: Nise) -> None:
+    """168 hours of fees at 114.0571428571 bill 19,162.08, of which covered usage takes 5,474.88: 13,687.20 remain."""
+    missing = Decimal("13687.20")
+    march = "billing_month = '2024-03-01'"
+    plan = (
+        "commitment_cost_usd, used_cost_usd, unused_cost_usd, utilization_ratio, net_savings_usd, unallocated_fee_usd"
+    )
+    assert ask_published(
+        nise.builder, f"select {plan} from mart_commitment_utilization_monthly where {march}"
+    ).rows() == [(None, None, None, None, None, missing)]
+    rate = "unused_cost_usd, net_savings_usd, effective_savings_rate_ratio, unallocated_fee_usd"
+    assert set(
+        ask_published(nise.builder, f"select {rate} from mart_effective_savings_rate_monthly where {march}").rows()
+    ) == {(None, None, None, missing)}
+    assert ask_published(
+        nise.builder, f"select status, unallocated_fee_usd from detail_billing_month where {march}"
+    ).rows() == [("incomplete", missing)]
+    advice = ask_published(nise.builder, "select distinct advice, advice_reason from mart_commitment_recommendation")
+    assert advice.rows() == [
+        ("undecided", "the bill does not show what used 13,687.20 USD of commitment fees in 28 days")
+    ]

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from pipelines.transforms.mart_commitment_recommendation import recommend
+from pipelines.transforms.mart_commitment_recommendation import build, recommend
 
 START, WEEK = datetime(2026, 5, 1), 168
 PAYER = {"payer_account_id": "000011112222", "billing_currency": "USD"}
@@ -90,8 +90,67 @@ def test_usage_that_ended_is_no_baseline() -> None:
 
 def test_three_weeks_are_too_few() -> None:
     row = plan(advise(history(3, lambda hour: 100), rate(0.6)))
-    assert row["advice"] == "commit nothing"
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("undecided", None)
     assert row["advice_reason"] == "3 whole weeks of history; 4 are the fewest"
+
+
+def test_five_weeks_have_no_back_test_and_nothing_is_bought() -> None:
+    """Two thirds of five weeks are three, too few to recommend on."""
+    row = plan(advise(history(5, lambda hour: 100), rate(0.6)))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("undecided", None)
+    assert row["advice_reason"] == "5 whole weeks of history; a back-test needs 6"
+
+
+def test_what_its_back_test_loses_is_not_bought() -> None:
+    """15 of 18 weeks with use: more than the 60 % that pay. On the first 12 weeks 60 an hour is recommended, and of the
+    last 6 weeks it saves 40 an hour in 3 and loses 60 in 3: -20 x 3 x 168."""
+    row = plan(advise(history(18, lambda hour: 100 if hour < 15 * WEEK else 0), rate(0.6)))
+    assert row["back_test_savings_usd"] == -20 * 3 * WEEK
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
+    assert row["last_used_at"] == START + timedelta(hours=15 * WEEK - 1)
+
+
+def test_history_ends_at_the_newest_usage_of_any_line() -> None:
+    """Nine weeks at 100, then three in which the payer used other things only: 3 of 12 weeks count as zero."""
+    used = history(9, lambda hour: 100).select(pl.exclude("first_hour_at", "last_hour_at"))
+    use = used.with_columns(
+        first_hour_at=pl.lit(START),
+        last_hour_at=pl.col("hour_started_at").max(),
+        commitment_kind=pl.lit("none"),
+        commitment_id=pl.lit(""),
+        used_cost_usd=pl.lit(0.0),
+    )
+    newest = pl.DataFrame([PAYER | {"newest_usage_at": START + timedelta(hours=12 * WEEK - 1, minutes=30)}])
+    held = {
+        **dict.fromkeys((*PAYER, "commitment_id", "commitment_kind", "purchase_term", "payment_option"), pl.String),
+        "usage_date": pl.Date,
+        "ended_at": pl.Datetime("us"),
+        "commitment_cost_usd": pl.Decimal(38, 10),
+        "unallocated_fee_usd": pl.Decimal(38, 10),
+    }
+    declared = pl.DataFrame([PLAN | {"region_id": "us-west-2", "usage_type_key": "p5.48xlarge", "paid_ratio": 0.6}])
+    row = plan(build(use, pl.DataFrame(schema=held), newest, declared, declared.clear().drop("region_id")).to_dicts())
+    assert row["week_count"] == 12
+    assert row["last_used_at"] == START + timedelta(hours=9 * WEEK - 1)
+    # Learned on 8 weeks: 60 an hour. Scored on 4: 40 saved in one week, 60 lost in three.
+    assert row["back_test_savings_usd"] == 40 * WEEK - 60 * 3 * WEEK
+    assert row["advice"] == "commit nothing"
+
+
+def test_nothing_is_bought_while_the_use_of_what_is_owned_is_unknown() -> None:
+    demand, reason = history(9, lambda hour: 100), "the bill does not show what used 13,687.20 USD of commitment fees"
+    row = plan(recommend(demand, pl.DataFrame([rate(0.6)]), NONE_HELD, {tuple(PAYER.values()): reason}).to_dicts())
+    assert (row["advice"], row["commitment_per_hour_usd"], row["advice_reason"]) == ("undecided", None, reason)
+
+
+def test_offers_for_the_same_use_exclude_each_other() -> None:
+    """A Compute plan for one and for three years: either, not both. Of 100 + 30 an hour it covers 100: 76.9 %."""
+    demand = pl.concat([history(9, lambda hour: 100), history(9, lambda hour: 30, "p6-b200.48xlarge")])
+    rows = advise(demand, rate(0.6), rate(0.5, purchase_term="3yr"))
+    bought = {row["purchase_term"]: row for row in rows if row["advice"] == "commit"}
+    assert bought["1yr"]["exclusive_offers"] == "compute_savings_plan 3yr No Upfront"
+    assert bought["3yr"]["exclusive_offers"] == "compute_savings_plan 1yr No Upfront"
+    assert bought["1yr"]["eligible_share_ratio"] == pytest.approx(100 / 130, abs=1e-6)
 
 
 def test_usage_without_a_rate_is_left_out_and_named() -> None:
@@ -126,7 +185,7 @@ def test_a_declared_rate_comes_after_the_own_bill_and_before_the_list() -> None:
 
 def test_a_rate_declared_for_another_region_is_none() -> None:
     row = plan(advise(history(8, lambda hour: 100), rate(0.7, rate_basis="declared", region_id="eu-north-1")))
-    assert (row["commitment_per_hour_usd"], row["advice_reason"]) == (0.0, "no rate is known for any of the usage")
+    assert (row["commitment_per_hour_usd"], row["advice_reason"]) == (None, "no rate is known for any of the usage")
 
 
 def test_sagemaker_plans_see_sagemaker_alone() -> None:

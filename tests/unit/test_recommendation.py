@@ -18,6 +18,7 @@ from pipelines.analysis.recommendation import (
     Rule,
     arithmetic,
     decide,
+    repayment,
     rules_of,
     weigh,
 )
@@ -160,6 +161,27 @@ def test_arithmetic_overrides_scenarios_and_availability_breaks_ties(
     measured: Measured, changed: dict[str, Any], recommendation: str
 ) -> None:
     assert asked(KNOWN | changed, measured).recommendation == recommendation
+
+
+def test_a_port_that_no_saving_pays_back_needs_no_pilot() -> None:
+    """16,000 against two runs of 1,000: a saving of 800 % would be needed. Everything else is unknown."""
+    inputs = dict.fromkeys(KNOWN) | {
+        "port_cost_usd": 16_000.0,
+        "runs_in_horizon": 2.0,
+        "baseline_run_cost_usd": 1_000.0,
+    }
+    stops = [weigh(rule, inputs) for rule in RULES if rule.kind == "hard_stop"]
+    assert {found.holds for found in stops} == {None}
+    unpaid = repayment(inputs)
+    assert unpaid is not None
+    decision = decide([*stops, unpaid, arithmetic(None, inputs)], SITUATIONS)
+    assert (decision.recommendation, decision.decided_by) == ("gpu", "repayment")
+    assert decision.reason == (
+        "repayment: the port costs 16,000.00, the 2.0 GPU runs of the horizon 2,000.00: no saving pays it back"
+    )
+    # Sixteen runs cost as much as the port, so a saving of all of it would pay it back.
+    assert repayment(inputs | {"runs_in_horizon": 16.0}) is None
+    assert repayment(inputs | {"baseline_run_cost_usd": None}) is None
 
 
 def test_proven_without_a_stated_port_says_what_is_missing() -> None:

@@ -8,6 +8,12 @@ with report as (
         *,
         billing_month_of(bill_billing_period_start_date, billing_period) as billing_month,
         line_item_line_item_type = 'RIFee' as is_reservation,
+        -- A fee without its commitment, or without the unused part of it, does not show what used it.
+        case when line_item_line_item_type = 'RIFee'
+            then coalesce(reservation_unused_amortized_upfront_fee_for_billing_period, reservation_unused_recurring_fee)
+                is not null
+            else coalesce(savings_plan_total_commitment_to_date, 0) <> 0 or coalesce(line_item_unblended_cost, 0) = 0
+            end as shows_use,
         coalesce(savings_plan_offering_type, '') || ' ' || coalesce(line_item_usage_type, '') || ' '
             || line_item_product_code as offering
     from aws_cur_line_item
@@ -39,9 +45,10 @@ stated as (
         exclusive_end(line_item_usage_end_date, billing_month) as fee_ended_at,
         case when is_reservation then coalesce(line_item_unblended_cost, 0)
                 + coalesce(reservation_amortized_upfront_fee_for_billing_period, 0)
-            else coalesce(savings_plan_total_commitment_to_date, 0) end as commitment_cost_usd,
-        case when not is_reservation then coalesce(savings_plan_used_commitment, 0) end as used_cost_usd,
-        case when is_reservation then coalesce(reservation_unused_amortized_upfront_fee_for_billing_period, 0)
+            when shows_use then coalesce(savings_plan_total_commitment_to_date, 0) end as commitment_cost_usd,
+        line_item_unblended_cost as billed_cost_usd,
+        case when shows_use and not is_reservation then coalesce(savings_plan_used_commitment, 0) end as used_cost_usd,
+        case when not shows_use then null when is_reservation then coalesce(reservation_unused_amortized_upfront_fee_for_billing_period, 0)
                 + coalesce(reservation_unused_recurring_fee, 0)
             else coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0) end
             as unused_cost_usd,
@@ -65,7 +72,7 @@ stated as (
         billing_currency, commitment_discount_id,
         case when is_plan then savings_plan_kind(offering) else 'reserved_instance' end,
         charge_period_start, charge_period_end,
-        coalesce(effective_cost, 0), case when is_unused then 0 else coalesce(effective_cost, 0) end,
+        coalesce(effective_cost, 0), billed_cost, case when is_unused then 0 else coalesce(effective_cost, 0) end,
         case when is_unused then coalesce(effective_cost, 0) else 0 end,
         null, null, null, null, null, null, null, null
     from focus
@@ -75,9 +82,11 @@ select
     billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
     fee_started_at, fee_ended_at,
     max(account_id) as account_id,
-    sum(commitment_cost_usd) as commitment_cost_usd,
-    sum(used_cost_usd) as used_cost_usd,
-    sum(unused_cost_usd) as unused_cost_usd,
+    known_sum(commitment_cost_usd) as commitment_cost_usd,
+    known_sum(used_cost_usd) as used_cost_usd,
+    known_sum(unused_cost_usd) as unused_cost_usd,
+    -- What the lines it covers must explain.
+    sum(coalesce(commitment_cost_usd, billed_cost_usd) - coalesce(unused_cost_usd, 0)) as owed_cost_usd,
     sum(reserved_units) as reserved_units,
     sum(unused_units) as unused_units,
     max(payment_option) as payment_option, max(purchase_term) as purchase_term, max(region_id) as region_id,
