@@ -13,7 +13,6 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import ParseError, parse_toml
-from pipelines.base.resources import accelerator_families
 from pipelines.config.fields import Currency, Frozen, Month, Months, Positive, Share, Text, Usd, repeated
 from pipelines.config.mistakes import current_keys, first_mistake
 
@@ -140,11 +139,6 @@ class Offer(Frozen):
             raise ValueError("block_hours belongs to every offer of a capacity_block and to no other")
         return self
 
-    @property
-    def accelerator_family(self) -> str | None:
-        """The family in the reviewed list of instance types; None for an unlisted type."""
-        return accelerator_families().get(self.instance_type.removeprefix("ml."))
-
 
 class Maturity(Frozen):
     """Months without a change after which an architecture counts as settling, and as stable."""
@@ -198,10 +192,11 @@ class Decisions(Frozen):
         whole._frozen = tuple(Baseline(**one) for one in content.get("baselines", ()))
         return whole
 
-    def read(self, path: Path) -> Decisions:
+    def read(self, path: Path, families: Mapping[str, str]) -> Decisions:
         """The section with its baselines, whose files are relative to the folder of the configuration `path`.
 
-        UsageError for a baseline that is not what was frozen, and for entries that contradict each other.
+        `families` has the accelerator family of each instance type. UsageError for a baseline that is not what was
+        frozen, and for entries that contradict each other.
         """
         frozen = tuple(one.read(path.parent) for one in self.baselines)
         for kind, names in (
@@ -214,7 +209,7 @@ class Decisions(Frozen):
             if twice := repeated(names):
                 raise UsageError(f"{path}: [[decisions.{kind}]] contain {twice} twice; remove one.")
         for number, offer in enumerate(self.offers, start=1):
-            if offer.accelerator_family not in ("gpu", "trainium"):
+            if families.get(offer.instance_type.removeprefix("ml.")) not in ("gpu", "trainium"):
                 raise UsageError(
                     f"{path}, [[decisions.offers]] number {number}: key 'instance_type': {offer.instance_type} is no "
                     "GPU or Trainium instance; write one such as trn1.32xlarge."

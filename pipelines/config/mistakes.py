@@ -32,6 +32,7 @@ _PATTERN_FIXES = {
     "registrations": "write a folder or s3://bucket/prefix",
     "memory_limit": "write a size such as 2GB",
     **dict.fromkeys(("month", "first_month", "last_month"), "write a month such as 2026-07"),
+    "instance_type": "write a type of EC2 such as p5.48xlarge",
     "empty_months": "write months such as 2026-07",
     "sha256": "write the 64 hex digits that `sha256sum` prints for the file",
     "payer_account_ids": "write an account id of twelve digits",

@@ -22,9 +22,11 @@ from pydantic_settings import (
 
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
+from pipelines.base.resources import accelerator_families
 from pipelines.config.decisions import Decisions
 from pipelines.config.fields import Frozen, repeated
 from pipelines.config.file import read_config
+from pipelines.config.machines import Machine
 from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
 from pipelines.config.notify import Notify
 from pipelines.config.policy import Policy, Privacy
@@ -84,6 +86,7 @@ class Settings(BaseSettings):
     reservations: tuple[ReservationSource, ...] = ()
     proof: ProofSource = ProofSource()
     commitments: tuple[CommitmentSource, ...] = ()
+    machines: tuple[Machine, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     decisions: Decisions = Decisions()
     terms: Terms = Terms()
@@ -97,6 +100,8 @@ class Settings(BaseSettings):
         for kind in SOURCES:
             if twice := repeated(source.name for source in getattr(self, kind)):
                 raise ValueError(f"[[{kind}]] name {twice!r} is used twice; give each source its own")
+        if twice := repeated(machine.instance_type for machine in self.machines):
+            raise ValueError(f"[[machines]] contain {twice} twice; remove one")
         return self
 
     @classmethod
@@ -110,6 +115,11 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment wins over the file, whose content arrives as init arguments."""
         return _EnvironmentVariables(settings_cls), init_settings
+
+    @property
+    def accelerator_families(self) -> dict[str, str]:
+        """The accelerator family of each instance type, listed or configured."""
+        return {**accelerator_families(), **{one.instance_type: one.accelerator_family for one in self.machines}}
 
     @property
     def tag_keys(self) -> dict[str, tuple[str, ...]]:
@@ -144,7 +154,7 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
     sources = {kind: tuple(_anchored(source, base) for source in getattr(settings, kind)) for kind in SOURCES}
     _refuse_same_bill(sources["billing"], path)
     proof = _anchored(settings.proof, base, "registrations")
-    decisions = settings.decisions.read(path)
+    decisions = settings.decisions.read(path, settings.accelerator_families)
     return settings.model_copy(update={"warehouse": warehouse, "proof": proof, "decisions": decisions, **sources})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
         yield Finding("configuration", "runs", "warn", "no [[runs]] source: nothing is joined to a run.")
     for source in settings.runs:
         yield from examine_runs(source)
-    yield from examine_reservations(settings.reservations)
+    yield from examine_reservations(settings.reservations, settings.accelerator_families)
     yield from examine_registrations(settings.proof)
     for source in settings.commitments:
         yield from examine_commitments(source)
@@ -88,28 +88,28 @@ def examine_runs(source: RunSource) -> Iterator[Finding]:
 
 
 @until_stopped
-def examine_reservations(sources: Sequence[ReservationSource]) -> Iterator[Finding]:
+def examine_reservations(sources: Sequence[ReservationSource], families: Mapping[str, str]) -> Iterator[Finding]:
     """Sources of reserved capacity: their files, read as a build reads them, or the permission to ask AWS."""
     readable = []
     for source in sources:
-        findings = [*(_saved(source, source.location) if source.location else may_describe_capacity(source))]
+        findings = [*(_saved(source, source.location, families) if source.location else may_describe_capacity(source))]
         yield from findings
         if source.location and all(finding.status != "fail" for finding in findings):
             readable.append(source)
     if len(readable) > 1:
         with Subject("reservations").trying("agree"):
-            read_reservations(readable)
+            read_reservations(readable, families)
 
 
 @until_stopped
-def _saved(source: ReservationSource, location: str) -> Iterator[Finding]:
+def _saved(source: ReservationSource, location: str, families: Mapping[str, str]) -> Iterator[Finding]:
     subject = Subject(f"reservations {source.name}")
     with subject.trying("reachable", "s3:ListBucket", location):
         _, files, _ = ANSWERS.files(source, hurried=True)
     summary = f"{location} holds {counted(len(files), 'file')} of reservations."
     yield subject.judged("reachable", summary, is_ok=bool(files))
     with subject.trying("readable", "s3:GetObject", location):
-        read = read_reservations([source])
+        read = read_reservations([source], families)
     yield subject.ok("readable", f"{counted(read.table['reservation_id'].n_unique(), 'reservation')} found.")
     yield from (subject.warn("warning", warning) for warning in read.warnings)
 

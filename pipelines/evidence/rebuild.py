@@ -11,6 +11,7 @@ from typing import Any
 from pipelines.base.console import Console
 from pipelines.base.errors import SourceError
 from pipelines.config.decisions import Decisions
+from pipelines.config.machines import Machine
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings
 from pipelines.config.settings import Warehouse as WarehouseSettings
@@ -103,6 +104,7 @@ def _warehouse(published: Publication, folder: Path, sources: Sequence, settings
         policy=Policy(**published.inputs["policy"]),
         decisions=Decisions.recorded(published.inputs.get("decisions", {})),
         terms=Terms(**published.inputs.get("terms", {})),
+        machines=tuple(Machine(**one) for one in published.inputs.get("machines", ())),
     )
     warehouse = Warehouse(clean)
     warehouse.bill = PublishedBill(folder / "raw", clean, published.inputs["deliveries"])

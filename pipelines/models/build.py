@@ -187,14 +187,25 @@ class Builder:
         source = model.text
         made = staged.with_suffix(".made.parquet")
         if model.kind != "sql":
-            is_list = model.kind == "reference"
-            frame = pl.read_csv(model.path, infer_schema=False) if is_list else model.transform(engine.query)
+            frame = self._listed(model) if model.kind == "reference" else model.transform(engine.query)
             frame.write_parquet(made)
             engine.view("made", [made])
             source = "select * from made"
         columns = [(column.name, column.type) for column in contract.columns]
         engine.write(written_select(columns, contract.key, source), staged)
         made.unlink(missing_ok=True)
+
+    def _listed(self, model: Model) -> pl.DataFrame:
+        """A reviewed list; configured machines replace those of their type in the list of instance types."""
+        rows = pl.read_csv(model.path, infer_schema=False)
+        if not (machines := self._machines(model)):
+            return rows
+        added = pl.DataFrame(machines, schema=rows.schema)
+        return pl.concat([rows.join(added, on="instance_type", how="anti"), added])
+
+    def _machines(self, model: Model) -> list[dict[str, str | None]]:
+        is_theirs = model.name == "ref_instance_type"
+        return [machine.listed for machine in self.warehouse.settings.machines] if is_theirs else []
 
     def check(self, name: str) -> list[CheckResult]:
         """How the checks of a committed table come out now, over all its months."""
@@ -253,8 +264,7 @@ class Builder:
         if name == DELIVERIES:
             return delivery_select(self.warehouse.bill.deliveries)
         if name in CONFIGURED:
-            settings = self.warehouse.settings
-            return configured_select(name, settings.policy, settings.decisions, settings.terms)
+            return configured_select(name, self.warehouse.settings)
         return self.catalog[name].text if name in self.catalog and not self.catalog[name].stored else None
 
     def _files(self, name: str, period: str | None) -> list[Path]:
@@ -303,7 +313,7 @@ class Builder:
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
         known = f"{_FORM}{code_digest(*BUILD_CODE)}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n"
-        seal = hashlib.sha256(f"{known}{model.text}{model.code}".encode())
+        seal = hashlib.sha256(f"{known}{model.text}{model.code}{self._machines(model) or ''}".encode())
         for name in self.catalog.resting_on(model):
             if name in BILLS:
                 parts = [self.warehouse.bill.fingerprint(name, period)]

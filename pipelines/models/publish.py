@@ -67,6 +67,7 @@ def plan(warehouse: Warehouse) -> Plan:
         }
         for delivery in warehouse.bill.deliveries
     ]
+    machines = warehouse.settings.machines
     inputs: dict[str, object] = {
         "code_revision": code_revision(),
         "deliveries": deliveries,
@@ -78,6 +79,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
+        **({"machines": [one.model_dump(mode="json") for one in machines]} if machines else {}),
         **({"privacy": warehouse.pseudonyms.record()} if warehouse.pseudonyms else {}),
     }
     publication = warehouse.lake.current()

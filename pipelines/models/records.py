@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipelines.base import resources
 from pipelines.base.code import code_digest
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
@@ -46,7 +45,7 @@ class Records:
         kinds = [source.kind for source in sources] if self.module == RUN_CODE else []
         seals = [*map(self.fingerprint, sources), code_digest(*run_code(kinds) if kinds else (self.module,))]
         # Reservations are checked against the list of instance types.
-        seals.append(hashlib.sha256((resources.REFERENCE / "ref_instance_type.csv").read_bytes()).hexdigest())
+        seals.append(repr(sorted(warehouse.settings.accelerator_families.items())))
         fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
         keys = [f"raw/{table}" for table in self.tables]
         is_known = self._recorded(warehouse) is not None
@@ -87,7 +86,7 @@ def _runs(warehouse: Warehouse) -> Read:
 
 
 def _reservations(warehouse: Warehouse) -> Read:
-    found = read_reservations(warehouse.settings.reservations)
+    found = read_reservations(warehouse.settings.reservations, warehouse.settings.accelerator_families)
     return {RESERVATIONS: found.table}, found.warnings
 
 

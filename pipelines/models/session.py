@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipelines.base.sql import quoted
 
 if TYPE_CHECKING:
-    from pipelines.config.decisions import Decisions
-    from pipelines.config.policy import Policy
+    from pipelines.config.settings import Settings
     from pipelines.config.terms import Terms
     from pipelines.ingest.billing.delivery import Delivery
 
@@ -26,7 +25,7 @@ class _Table(NamedTuple):
     """
 
     columns: str
-    rows: Callable[[Policy, Decisions, Terms], Iterable[Any]]
+    rows: Callable[[Settings], Iterable[Any]]
 
 
 def _named_terms(terms: Terms) -> list[tuple[str, Any]]:
@@ -46,16 +45,16 @@ CONFIGURED = {
     "policy": _Table(
         "savings_plan_unused varchar, identity_tolerance_usd usd, target_passes bigint, shared_cost varchar, "
         "assumed_eligible varchar",
-        lambda policy, decisions, terms: [
-            (policy.savings_plan_unused, policy.identity_tolerance_usd, policy.target_passes, policy.shared_cost,
-             " ".join(policy.assumed_eligible))
+        lambda settings: [
+            (settings.policy.savings_plan_unused, settings.policy.identity_tolerance_usd,
+             settings.policy.target_passes, settings.policy.shared_cost, " ".join(settings.policy.assumed_eligible))
         ],
     ),
     # Null where it is not set. Apart from the policy, because it moves daily and few tables depend on it.
     "as_of": _Table(
         "as_of_at timestamp",
-        lambda policy, decisions, terms: [
-            (f"{policy.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S}" if policy.as_of else None,)
+        lambda settings: [
+            (f"{settings.policy.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S}" if settings.policy.as_of else None,)
         ],
     ),
     "declared_baseline": _Table(
@@ -63,15 +62,15 @@ CONFIGURED = {
         "baseline_sha256 varchar = sha256, workload_id varchar, baseline_instance_type varchar = gpu_instance_type, "
         "region_id varchar, unit_measure varchar, hours_per_unit double, hours_low_per_unit double, "
         "hours_high_per_unit double, paid_ratio double",
-        lambda policy, decisions, terms: decisions.frozen,
+        lambda settings: settings.decisions.frozen,
     ),
     # The price book that baselines are priced by is in dollars, and so are adjustments.
     "declared_adjustment": _Table(
         "baseline_name varchar, month_date date, adjustment_no bigint, billing_currency varchar, amount_usd usd, "
         "adjustment_reason varchar, decided_date date",
-        lambda policy, decisions, terms: (
+        lambda settings: (
             (one.baseline, f"{one.month}-01", number, "USD", one.amount_usd, one.reason, one.decided_on)
-            for number, one in enumerate(decisions.adjustments, start=1)
+            for number, one in enumerate(settings.decisions.adjustments, start=1)
         ),
     ),
     "declared_port": _Table(
@@ -80,13 +79,13 @@ CONFIGURED = {
         "planned_baseline_cost_per_run_usd usd = planned_gpu_cost_usd_per_run, planned_saving_ratio double, "
         "runs_per_month double, horizon_months bigint, discount_ratio double, "
         "baseline_price_fall_ratio double = gpu_price_fall_ratio, success_ratio double",
-        lambda policy, decisions, terms: decisions.ports,
+        lambda settings: settings.decisions.ports,
     ),
     "declared_port_run": _Table(
         "port_name varchar, run_id varchar, port_cost_kind varchar",
-        lambda policy, decisions, terms: (
+        lambda settings: (
             (port.name, run_id, kind)
-            for port in decisions.ports for kind in ("pilot", "validation", "failed_pair")
+            for port in settings.decisions.ports for kind in ("pilot", "validation", "failed_pair")
             for run_id in getattr(port, f"{kind}_run_ids")
         ),
     ),
@@ -94,72 +93,78 @@ CONFIGURED = {
     "declared_budget": _Table(
         "team varchar, billing_currency varchar, first_month_date date, last_month_date date, budget_usd usd, "
         "threshold_ratio decimal(20,6), threshold_usd decimal(38,10)",
-        lambda policy, decisions, terms: (
+        lambda settings: (
             (one.team, one.currency, f"{one.first_month or '0001-01'}-01", f"{one.last_month or '9999-12'}-01",
              one.amount_usd, part, one.amount_usd * part)
-            for one in decisions.budgets for part in one.thresholds
+            for one in settings.decisions.budgets for part in one.thresholds
         ),
     ),
     "declared_workload": _Table(
         "workload_id varchar, purpose varchar, architecture varchar, custom_cuda varchar, neuron_supported varchar, "
         "architecture_changed_date date, team_is_cuda_native varchar, runs_in_horizon bigint, region_id varchar, "
         "need_within_days bigint",
-        lambda policy, decisions, terms: (
+        lambda settings: (
             (one.workload_id, one.purpose, one.architecture, one.custom_cuda,
              None if one.neuron_supported == "unknown" else one.neuron_supported, one.architecture_changed_on,
              {True: "yes", False: "no", None: None}[one.team_is_cuda_native], one.runs_in_horizon, one.region_id,
              one.need_within_days)
-            for one in decisions.workloads
+            for one in settings.decisions.workloads
         ),
     ),
     "declared_offer": _Table(
         "instance_type varchar, accelerator_family varchar, region_id varchar, purchase_option varchar, "
-        "lead_days bigint, reported_date date = reported_on, price_per_hour_usd usd, block_hours bigint",
-        lambda policy, decisions, terms: decisions.offers,
+        "lead_days bigint, reported_date date, price_per_hour_usd usd, block_hours bigint",
+        lambda settings: (
+            (one.instance_type, settings.accelerator_families.get(one.instance_type.removeprefix("ml.")),
+             one.region_id, one.purchase_option, one.lead_days, one.reported_on, one.price_per_hour_usd,
+             one.block_hours)
+            for one in settings.decisions.offers
+        ),
     ),
     "declared_maturity": _Table(
-        "settling_months bigint, stable_months bigint", lambda policy, decisions, terms: [decisions.maturity]
+        "settling_months bigint, stable_months bigint", lambda settings: [settings.decisions.maturity]
     ),
     "declared_agreement": _Table(
         "agreement_name varchar = name, billing_currency varchar = currency, cost_basis varchar = counts, "
         "credit_rule varchar = credits, is_marketplace_counted boolean = marketplace, "
         "shortfall_rule varchar = shortfall",
-        lambda policy, decisions, terms: terms.agreements,
+        lambda settings: settings.terms.agreements,
     ),
     "declared_agreement_period": _Table(
         "agreement_name varchar, period_no bigint, period_started_date date, period_ended_date date, "
         "committed_cost_usd usd",
-        lambda policy, decisions, terms: (
+        lambda settings: (
             (one.name, number, period.started_on, period.ended_on, period.commitment_usd)
-            for one in terms.agreements for number, period in enumerate(one.periods, start=1)
+            for one in settings.terms.agreements for number, period in enumerate(one.periods, start=1)
         ),
     ),
     "declared_credit_pool": _Table(
         "pool_no bigint, pool_name varchar, billing_currency varchar, matched_text varchar, issued_usd usd, "
         "issued_date date, expiry_date date",
-        lambda policy, decisions, terms: (
+        lambda settings: (
             (number, one.name, one.currency, one.matches, one.issued_usd, one.issued_on, one.expires_on)
-            for number, one in enumerate(terms.credits, start=1)
+            for number, one in enumerate(settings.terms.credits, start=1)
         ),
     ),
     "declared_commitment_rate": _Table(
         "commitment_kind varchar, purchase_term varchar, payment_option varchar, region_id varchar, "
         "usage_type_key varchar, paid_ratio double, source varchar, as_of date",
-        lambda policy, decisions, terms: (
+        lambda settings: (
             (one.commitment_kind, one.purchase_term, one.payment_option, one.region, key, ratio, one.source, one.as_of)
-            for one in terms.rates for key, ratio in one.paid_ratio.items()
+            for one in settings.terms.rates for key, ratio in one.paid_ratio.items()
         ),
     ),
     # A row without a payer stands for all of them.
     "declared_term_payer": _Table(
         "term_kind varchar, term_name varchar, payer_account_id varchar",
-        lambda policy, decisions, terms: (
-            (kind, one.name, payer) for kind, one in _named_terms(terms) for payer in one.payer_account_ids or (None,)
+        lambda settings: (
+            (kind, one.name, payer)
+            for kind, one in _named_terms(settings.terms) for payer in one.payer_account_ids or (None,)
         ),
     ),
     "declared_term_service": _Table(
         "term_kind varchar, term_name varchar, service varchar, is_eligible boolean",
-        lambda policy, decisions, terms: _services(terms),
+        lambda settings: _services(settings.terms),
     ),
 }
 # fmt: on
@@ -168,10 +173,10 @@ THIS_MONTH = "this_month"
 CREATED = frozenset({THIS_MONTH, DELIVERIES, *CONFIGURED})
 
 
-def configured_select(name: str, policy: Policy, decisions: Decisions, terms: Terms) -> str:
+def configured_select(name: str, settings: Settings) -> str:
     """The SELECT of one of CONFIGURED; part of the fingerprint of the tables made from it."""
     table = CONFIGURED[name]
-    return _select(table.columns, table.rows(policy, decisions, terms))
+    return _select(table.columns, table.rows(settings))
 
 
 def month_select(period: str | None) -> str:

@@ -30,8 +30,8 @@ claimed as (
         max(billed.instance_type) as instance_type, max(billed.accelerator_family) as accelerator_family
     from recorded
     left join billed on billed.resource_id = recorded.resource_id
-    -- A job is billed for its runs' time and no other, as AWS counts it.
-    where not coalesce(billed.is_job, false)
+    -- A job is billed for its runs' time and no other, as AWS counts it; runs share an unlisted machine by time.
+    where not coalesce(billed.is_job or billed.accelerator_family = 'unknown', false)
     group by recorded.billing_period, recorded.resource_id, recorded.run_id
 ),
 

@@ -58,7 +58,7 @@ wanted as (
 monthly as (
     select
         wanted.billing_month, wanted.billing_currency, wanted.dimension, wanted.dimension_value,
-        coalesce(summed.accelerator_hours, 0) as accelerator_hours,
+        case when summed.is_on_bill then summed.accelerator_hours else 0 end as accelerator_hours,
         case when summed.is_on_bill then summed.list_cost_usd else 0 end as list_cost_usd,
         coalesce(summed.effective_cost_usd, 0) as effective_cost_usd,
         coalesce(summed.billed_cost_usd, 0) as billed_cost_usd

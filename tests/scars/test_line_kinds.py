@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bills import one_attempt
 from support.odd_lines import JOB, ask, line
 from support.random_ledgers import BLOCK, Stay
-from support.trackers import failing_rows, staged
 
 from pipelines.base import resources
 from pipelines.engine.duckdb import DuckDBEngine
@@ -213,7 +210,7 @@ def test_a_paid_hour_beside_one_that_its_plan_has_paid_for(tmp_path: Path) -> No
     ],
 )
 def test_a_new_accelerator_counted_as_none(tmp_path: Path, usage: str, named: str | None) -> None:
-    """T22: an accelerator type that no list has fails by name, with ml. before it and as an UltraServer alike."""
+    """T22: an accelerator type that no list has is reported by name, also with ml. before it and as an UltraServer."""
     check = next(c for c in load_contract("core/fct_charge").checks if c.name.startswith("accelerator_type_missing"))
     found = ask(
         tmp_path,
@@ -222,7 +219,7 @@ def test_a_new_accelerator_counted_as_none(tmp_path: Path, usage: str, named: st
         "stg_aws__charge_kind",
         bill=[line(usage, "i-0a", "RunInstances", "AmazonEC2")],
     )
-    assert check.severity == "error"
+    assert check.severity == "warn"
     assert found == [(named,)]
 
 
@@ -235,15 +232,6 @@ def test_an_ordinary_machine_taken_for_an_accelerator(tmp_path: Path, usage: str
     assert ask(tmp_path, "select accelerator_family from stg_aws__line_item", "stg_aws__line_item", bill=bill) == [
         ("none",)
     ]
-
-
-def test_a_run_on_an_accelerator_nobody_has_listed(tmp_path: Path) -> None:
-    """T22: a run that says it uses an unlisted accelerator type fails by name too."""
-    with staged(
-        tmp_path, one_attempt("new", ["i-1"], "p9.48xlarge", datetime(2026, 7, 1), timedelta(hours=1))
-    ) as engine:
-        (row,) = failing_rows(engine, "stg_tracker__resource", "accelerator_type_missing_from_ref_instance_type")
-    assert row == {"instance_type": "p9.48xlarge", "run_id": "new"}
 
 
 def test_every_family_of_the_fact_sheet_is_listed() -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.config.decisions import Decisions
 from pipelines.config.policy import Policy
-from pipelines.config.terms import Terms
+from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.billing.columns import CUR, LISTS, ColumnList
 from pipelines.ingest.inventory.commitments import SCHEMA as COMMITMENT_SCHEMA
@@ -133,7 +132,7 @@ class Lab:
         elif name == THIS_MONTH:
             self._engine.view_sql(name, month_select(month))
         elif name in CONFIGURED:
-            self._engine.view_sql(name, configured_select(name, self._policy, Decisions(), Terms()))
+            self._engine.view_sql(name, configured_select(name, Settings(policy=self._policy)))
         elif name in (*RAW_TABLES, RESERVATIONS, COMMITMENTS, *PROOF_TABLES):
             self._engine.view(name, [self._made[name, None]])
         else:

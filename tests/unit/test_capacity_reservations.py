@@ -14,6 +14,7 @@ import pytest
 from support.aws_answers import PLAN, PLAN_ARN, Answers, aws_answers
 
 from pipelines.base.errors import SourceError, UnreachableError
+from pipelines.base.resources import accelerator_families
 from pipelines.config.settings import ReservationSource
 from pipelines.ingest.inventory.reservations import SCHEMA, read_reservations, reservations_fingerprint
 
@@ -36,7 +37,7 @@ def source(folder: Path | str, **more: Any) -> ReservationSource:
 
 
 def rows(*sources: ReservationSource) -> list[dict[str, Any]]:
-    return read_reservations(sources).table.to_dicts()
+    return read_reservations(sources, accelerator_families()).table.to_dicts()
 
 
 def write(path: Path, content: object) -> Path:
@@ -122,7 +123,8 @@ def test_the_same_told_twice_counts_once_and_the_later_state_stands(tmp_path: Pa
 def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
     write(tmp_path / "notes.txt", "x")
     write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, "EndDate": None}]})
-    window, others = sorted(read_reservations([source(tmp_path)]).warnings, key=lambda said: "skipped" in said)
+    warnings = read_reservations([source(tmp_path)], accelerator_families()).warnings
+    window, others = sorted(warnings, key=lambda said: "skipped" in said)
     assert "cr-0b10c5 has no window; its fee is spread over the hours on the bill" in window
     assert "1 files like notes.txt are skipped" in others
 
@@ -141,7 +143,7 @@ def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
 )
 def test_what_is_odd_is_read_and_said(tmp_path: Path, odd: dict[str, Any], said: str) -> None:
     write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, **odd}]})
-    (warning,) = read_reservations([source(tmp_path)]).warnings
+    (warning,) = read_reservations([source(tmp_path)], accelerator_families()).warnings
     assert f"cr.json CapacityReservations number 1: {CR['CapacityReservationId']} " in warning
     assert said in warning
 
@@ -157,7 +159,7 @@ def test_what_is_odd_is_read_and_said(tmp_path: Path, odd: dict[str, Any], said:
 )
 def test_what_is_usual_leaves_no_doubt(tmp_path: Path, usual: dict[str, Any]) -> None:
     write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, **usual}]})
-    assert read_reservations([source(tmp_path)]).warnings == []
+    assert read_reservations([source(tmp_path)], accelerator_families()).warnings == []
 
 
 def test_the_fingerprint_follows_the_files(tmp_path: Path) -> None:
@@ -189,7 +191,7 @@ def aws(answers: Answers, *regions: str) -> ReservationSource:
 
 
 def test_aws_itself_is_asked_page_by_page(answers: Answers) -> None:
-    told = read_reservations([aws(answers)])
+    told = read_reservations([aws(answers)], accelerator_families())
     plan, odcr, block = told.table.to_dicts()
     assert told.warnings == []
     assert (block["started_at"], block["ended_at"], block["instance_count"]) == (START, END, 2)
@@ -224,13 +226,13 @@ def test_the_fingerprint_follows_the_answers(answers: Answers) -> None:
 def test_a_missing_permission_is_named(answers: Answers, call: str, code: str, permission: str) -> None:
     answers.errors[call] = code
     with pytest.raises(SourceError, match=rf"live, us-west-2: access is denied; grant {permission}\.$") as refused:
-        read_reservations([aws(answers)])
+        read_reservations([aws(answers)], accelerator_families())
     assert not isinstance(refused.value, UnreachableError)
 
 
 def test_what_the_api_lacks_is_said(answers: Answers) -> None:
     answers.errors["DescribeCapacityBlocks"] = "InvalidAction"
-    told = read_reservations([aws(answers)])
+    told = read_reservations([aws(answers)], accelerator_families())
     assert told.table.height == 3
     assert told.warnings == [
         "[[reservations]] live, us-west-2: ec2:DescribeCapacityBlocks is not supported here; such capacity is not read."
@@ -240,4 +242,4 @@ def test_what_the_api_lacks_is_said(answers: Answers) -> None:
 def test_credentials_that_are_not_accepted(answers: Answers) -> None:
     answers.errors["DescribeCapacityReservations"] = "AuthFailure"
     with pytest.raises(SourceError, match="the credentials are not accepted; renew them"):
-        read_reservations([aws(answers)])
+        read_reservations([aws(answers)], accelerator_families())

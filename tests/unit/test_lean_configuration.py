@@ -38,7 +38,7 @@ def test_what_is_left_out_is_unknown(tmp_path: Path) -> None:
     decisions = load_settings(_config(tmp_path, WORKLOAD + OFFER)).decisions
     (workload,), (offer,) = decisions.workloads, decisions.offers
     assert (workload.architecture, workload.custom_cuda, workload.neuron_supported) == ("mainstream", None, "unknown")
-    assert (offer.accelerator_family, offer.lead_days, offer.reported_on) == ("trainium", 3, date(2026, 7, 25))
+    assert (offer.lead_days, offer.reported_on) == (3, date(2026, 7, 25))
     # Facts training-runs 8: months since the architecture changed.
     assert (decisions.maturity.settling_months, decisions.maturity.stable_months) == (2, 6)
 

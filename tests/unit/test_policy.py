@@ -8,10 +8,8 @@ from pathlib import Path
 from support.bills import instance_hour, write_config, write_export
 from support.ledgers import publish_tables_with
 
-from pipelines.config.decisions import Decisions
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings, load_settings
-from pipelines.config.terms import Terms
 from pipelines.models.build import Builder
 from pipelines.models.catalog import load_catalog
 from pipelines.models.session import configured_select
@@ -36,10 +34,9 @@ def made_at(builder: Builder) -> dict[str, tuple[str, ...]]:
 
 def test_an_argument_is_one_row_of_text_that_says_all() -> None:
     policy = Policy(as_of=datetime(2026, 7, 14, 12, 30, tzinfo=UTC))
-    created = {"decisions": Decisions(), "terms": Terms()}
-    assert "(select cast('2026-07-14 12:30:00' as timestamp)) as" in configured_select("as_of", policy, **created)
-    assert "(select cast(null as timestamp)) as" in configured_select("as_of", Policy(), **created)
-    gross = configured_select("policy", Policy(savings_plan_unused="gross"), **created)
+    assert "(select cast('2026-07-14 12:30:00' as timestamp)) as" in configured_select("as_of", Settings(policy=policy))
+    assert "(select cast(null as timestamp)) as" in configured_select("as_of", Settings())
+    gross = configured_select("policy", Settings(policy=Policy(savings_plan_unused="gross")))
     assert gross.startswith("select * from (select cast('gross' as varchar), ")
 
 

@@ -19,7 +19,6 @@ import polars as pl
 
 from pipelines.base.aws import code_of, requesting
 from pipelines.base.errors import SourceError
-from pipelines.base.resources import accelerator_families
 from pipelines.config.sources import ReservationSource
 from pipelines.ingest.inventory.answers import (
     AT,
@@ -75,8 +74,11 @@ _SHAPES = "CapacityReservations, CapacityBlocks, TrainingPlanSummaries or Traini
 Row = dict[str, Any]
 
 
-def read_reservations(sources: Sequence[ReservationSource]) -> Inventory:
-    """The reservations of all sources. Raises SourceError for malformed ones, and for two that contradict."""
+def read_reservations(sources: Sequence[ReservationSource], families: Mapping[str, str]) -> Inventory:
+    """The reservations of all sources; `families` has the accelerator family of each instance type.
+
+    Raises SourceError for malformed reservations, and for two that contradict.
+    """
     found: list[Row] = []
     warnings: list[str] = []
     for source in sources:
@@ -89,7 +91,7 @@ def read_reservations(sources: Sequence[ReservationSource]) -> Inventory:
             warnings.append(f"{source.location} contains no reservation.")
         found += own
     joined = _joined(found)
-    warnings += [warning for row in joined for warning in _warnings(row)]
+    warnings += [warning for row in joined for warning in _warnings(row, families)]
     rows = [{name: row[name] for name in SCHEMA} for row in joined]
     return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort("reservation_id", "part_no"), sorted(warnings))
 
@@ -277,25 +279,26 @@ def _filled(row: Row, more: Row) -> Row:
     return row | {name: value for name, value in more.items() if row.get(name) is None}
 
 
-def _warnings(row: Row) -> Iterator[str]:
+def _warnings(row: Row, families: Mapping[str, str]) -> Iterator[str]:
     """One sentence for each unexpected value."""
     name, state, machine = f"{row['where']}: {row['reservation_id']}", row["state"], row["instance_type"]
     if state is not None and state.lower() not in _STATES:
         yield f"{name} has the unknown state {state[:80]!r}; it counts as any other."
     if row["instance_count"] == 0:
         yield f"{name} has 0 instances; their number is read as unknown."
-    if machine is not None and not _is_known(machine, row["reservation_kind"]):
+    if machine is not None and not _is_known(machine, row["reservation_kind"], families):
         yield (
-            f"{name} has the instance type {machine[:80]!r}, which is not in ref_instance_type.csv; check its spelling."
+            f"{name} has the instance type {machine[:80]!r}, which is not in ref_instance_type.csv; check its "
+            "spelling, or add it under [[machines]]."
         )
     if row["reservation_kind"] != _ODCR and None in (row["started_at"], row["ended_at"]):
         yield f"{name} has no window; its fee is spread over the hours on the bill."
 
 
-def _is_known(instance_type: str, kind: str) -> bool:
+def _is_known(instance_type: str, kind: str, families: Mapping[str, str]) -> bool:
     """Whether a type is listed, or of a family without accelerators, which an ODCR may be of."""
-    listed, plain = accelerator_families(), instance_type.removeprefix("ml.")
+    plain = instance_type.removeprefix("ml.")
     family, dot, size = plain.partition(".")
-    if plain in listed or kind != _ODCR or not (family and dot and size):
-        return plain in listed
-    return family not in {known.partition(".")[0] for known in listed}
+    if plain in families or kind != _ODCR or not (family and dot and size):
+        return plain in families
+    return family not in {known.partition(".")[0] for known in families}

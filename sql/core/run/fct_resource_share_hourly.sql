@@ -14,7 +14,8 @@ stay as (
         greatest(claim.started_ms, hour.window_started_ms) as started_ms,
         least(claim.ended_ms, hour.window_ended_ms) as ended_ms,
         -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
-        coalesce(claim.accelerators_used, hour.capacity_count * greatest((hour.billed_ms + 3590000) // 3600000, 1)) as used_count
+        coalesce(case when hour.accelerator_family <> 'unknown' then claim.accelerators_used end,
+            hour.capacity_count * greatest((hour.billed_ms + 3590000) // 3600000, 1)) as used_count
     from fct_resource_hourly as hour
     join claim
         on claim.resource_id = hour.resource_id
@@ -63,10 +64,10 @@ cut as (
             rows between unbounded preceding and current row) as claimed_upto,
         row_number() over (partition by resource_id, hour_ms order by run_id, attempt_no, started_ms, ended_ms) as share_no,
         -- Clocks differ by seconds: an excess within a minute is fitted to the bill, and runs on a node without
-        -- accelerators share it. More stays as negative idle, which is an error the checks name. A job is billed for its
+        -- accelerators, or with an unknown number of them, share it. More stays as negative idle, which is an error the checks name. A job is billed for its
         -- runs' time and no other, so they share all of it.
         is_job or (all_claimed_units > billed_units
-            and (all_claimed_units <= billed_units + 60000 * capacity_count or accelerator_family = 'none')) as is_fitted,
+            and (all_claimed_units <= billed_units + 60000 * capacity_count or accelerator_family in ('none', 'unknown'))) as is_fitted,
         not is_job and (ended_ms - started_ms) * used_count > billed_units + 1000 * used_count as is_clipped
     from measured
 ),

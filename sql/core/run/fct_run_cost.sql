@@ -2,7 +2,7 @@
 with ledger as (
     select
         run_id, billing_currency,
-        sum(accelerator_hours) as accelerator_hours,
+        known_sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd,
@@ -96,7 +96,7 @@ select
     case when run.accelerator_family in ('none', 'mixed') then coalesce(ledger.accelerator_family, run.accelerator_family)
         else run.accelerator_family end as accelerator_family,
     ledger.run_id is not null as is_billed,
-    coalesce(ledger.accelerator_hours, 0) as accelerator_hours,
+    case when ledger.run_id is null then 0 else ledger.accelerator_hours end as accelerator_hours,
     peak.machine_accelerator_hours, peak.peak_flops as bf16_peak_flops,
     ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
     coalesce(ledger.estimated_cost_usd, 0) as estimated_cost_usd,

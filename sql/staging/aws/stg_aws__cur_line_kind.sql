@@ -70,7 +70,8 @@ classified as (
             cur_effective_rule(rule.effective_rule, line_item_line_item_type)) as market,
         coalesce(named_instance_type, nullif(catalog_type, '')) as instance_type,
         family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
-        coalesce(accelerator.accelerator_count, 0) as accelerator_count, region.region_id as prefix_region_id,
+        accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
+            as accelerator_count, region.region_id as prefix_region_id,
         is_shared_usage(listed.shared_reason, line_item_usage_type) as is_shared_usage,
         coalesce(line_item_product_code like 'AmazonBedrock%'
             or (bill_billing_entity = 'AWS Marketplace' and resold.product_code is not null), false) as is_bedrock
@@ -92,8 +93,7 @@ kind as (
         coalesce(product_region_code, prefix_region_id, '') as region_id,
         commitment_eligibility(charge_category, effective_rule, line_class, market, line_item_product_code,
             line_item_usage_type, instance_type, policy.assumed_eligible) as commitment_eligibility,
-        -- An instance's own id names no reservation.
-        case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee')
+        case when line_class in ('instance', 'capacity_unused', 'capacity_marker', 'block_fee') -- not an instance's own id
             then coalesce(capacity_reservation_id(capacity_reservation_capacity_reservation_arn),
                 capacity_reservation_id(reservation_reservation_a_r_n)) end as capacity_reservation_id,
         case when effective_rule in ('reservation', 'reservation_unused') then reservation_reservation_a_r_n end

@@ -93,7 +93,8 @@ select
     our_category as charge_category, effective_rule, line_class, charge_description,
     line.service, usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
     family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
-    coalesce(accelerator.accelerator_count, 0) as accelerator_count, market,
+    accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
+        as accelerator_count, market,
     nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id),
         '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,

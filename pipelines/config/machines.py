@@ -1,0 +1,29 @@
+"""The `[[machines]]` section: instance types that the reviewed list does not have, or has otherwise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pipelines.config.fields import Frozen, Positive, Text
+
+_Count = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class Machine(Frozen):
+    """An instance type, without the `ml.` of SageMaker; the peak is dense BF16 of one accelerator."""
+
+    instance_type: Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)?$")]
+    accelerator_family: Literal["gpu", "trainium", "inferentia", "other"]
+    accelerator_name: Text
+    accelerator_count: _Count
+    peak_bf16_tflops: Positive | None = None
+    vcpu_count: _Count | None = None
+    memory_gib: Positive | None = None
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """The row of it in `ref_instance_type`, as text."""
+        values = {name: None if value is None else str(value) for name, value in self.model_dump().items()}
+        return {**values, "source": "[[machines]]"}
