@@ -27,9 +27,10 @@ def shares_of_evidence(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def spent(runs: Sequence[Run], basis: str) -> float:
-    """All that runs cost, what was spent after a target included."""
-    return fsum(float(run["costs"][basis][0]) for run in runs)
+def spent(runs: Sequence[Run], basis: str) -> float | None:
+    """All that runs cost, what was spent after a target included; None where that of one is unknown."""
+    costs = [run["costs"][basis][0] for run in runs]
+    return None if None in costs else fsum(map(float, costs))
 
 
 def claimed(
@@ -40,7 +41,7 @@ def claimed(
     samples = [side.sample(basis) for side in sides]
     assert found is not None and samples[0] is not None and samples[1] is not None
     ratios = [
-        held / cost if held > 0 and cost > 0 else 0.0
+        held / cost if cost and held > 0 and cost > 0 else 0.0
         for held, cost in zip(unexplained, (spent(side.runs, basis) for side in sides), strict=True)
     ]
     # What no run explains may be the runs' of the side that looks cheaper.

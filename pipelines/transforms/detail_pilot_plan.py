@@ -96,7 +96,8 @@ def _usual(runs: Sequence[Run], offers: pl.DataFrame, family: str) -> str | None
 
 def _per_success(side: Side | None) -> float | None:
     """Cost of a run that succeeds, those that failed on the way to it included."""
-    return None if side is None else spent(side.runs, BASIS) / len(side.succeeded)
+    whole = side and spent(side.runs, BASIS)
+    return None if side is None or whole is None else whole / len(side.succeeded)
 
 
 def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame) -> float | None:

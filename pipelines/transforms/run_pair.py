@@ -41,7 +41,7 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
     """The runs of each pair of instance types that share workload and currency: key, baseline and candidate."""
     keys = ("workload_id", "billing_currency", "accelerator_family", "instance_type")
     sides: dict[tuple[str, ...], list[Run]] = {}
-    for run in sorted(runs, key=lambda run: [run[key] for key in (*keys, "run_id")]):
+    for run in sorted(runs, key=lambda run: [run[key] or "" for key in (*keys, "run_id")]):
         sides.setdefault(tuple(run[key] for key in keys), []).append(run)
     # A side on which nothing completed has no cost of completing it.
     completed = [side for side in sides if any(run["status"] == "completed" for run in sides[side])]
@@ -108,7 +108,8 @@ def target_words(target: tuple[str, str, float] | None) -> str:
 
 
 def _target(about: Mapping[str, Any]) -> tuple[str, str, float] | None:
-    return about["target_metric"] and (about["target_metric"], about["target_direction"], about["target_value"])
+    target = about["target_metric"], about["target_direction"], about["target_value"]
+    return None if None in target else target
 
 
 def _split(target: tuple[str, str, float] | None, evaluations: list[dict[str, Any]]) -> str | None:
