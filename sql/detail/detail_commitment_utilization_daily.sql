@@ -84,7 +84,7 @@ day as (
         sum(owed_cost_usd) as owed_cost_usd,
         sum(sum(owed_cost_usd)) over month > 0.01
             and (min(min(is_closed)) over month or max(max(is_silent)) over month) as is_use_missing,
-        known_sum(covered_list_cost_usd) as covered_list_cost_usd,
+        known_sum(covered_list_cost_usd) as line_list_cost_usd,
         sum(covered_cost_usd) as covered_cost_usd, sum(covered_hours) as covered_hours
     from entry
     group by billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind
@@ -93,10 +93,10 @@ day as (
 
 known as (
     select
-        * exclude (covered_list_cost_usd),
+        *,
         case when not is_use_missing then coalesce(fee_used_cost_usd, covered_cost_usd)
             when commitment_cost_usd is not null then fee_used_cost_usd end as used_cost_usd,
-        case when not is_use_missing then covered_list_cost_usd end as covered_list_cost_usd
+        case when not is_use_missing then line_list_cost_usd end as covered_list_cost_usd
     from day
 )
 

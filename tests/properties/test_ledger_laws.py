@@ -37,6 +37,9 @@ def test_cost_is_conserved_line_by_line_and_invoice_by_invoice(bill: Bill, stays
         basis = "sum(effective_cost_usd), count(*) filter (where bucket is null)"
         lines = made.ask("select sum(effective_cost_usd), 0 from stg_aws__line_item", "stg_aws__line_item")
         assert made.ask(f"select {basis} from fct_ledger", "fct_ledger") == lines
+        # What has a list price is summed by itself, whatever stands next to it.
+        daily = made.ask("select sum(list_cost_usd) from mart_cost_ledger_daily", "mart_cost_ledger_daily")
+        assert daily == made.ask("select sum(list_cost_usd) from stg_aws__line_item", "stg_aws__line_item")
 
 
 @FEW

@@ -75,8 +75,8 @@ summed as (
         is_taggable and tag_team is not null as has_team_tag,
         missing_hours(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at,
             effective_cost_usd) as missing_hours,
-        -- What has a public price is not made unknown by what has none.
-        commitment_eligibility is not null and list_cost_usd is null as is_unpriced,
+        -- What has a list price is not made unknown by what has none.
+        list_cost_usd is null as is_unpriced,
         token_usage_type(service, usage_type, million_tokens) as token_usage_type,
         cast(count(*) as bigint) as line_count,
         sum(case when storage_bucket_id(resource_id, usage_type) is not null then usage_quantity end)
@@ -85,7 +85,7 @@ summed as (
             and line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end) as instance_hours,
         sum(million_tokens) as million_tokens,
         sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
-        known_sum(list_cost_usd) as list_cost_usd,
+        sum(list_cost_usd) as list_cost_usd,
         sum(amortized_cost_usd) as amortized_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
