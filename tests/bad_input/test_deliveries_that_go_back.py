@@ -1,4 +1,4 @@
-"""A delivery that is replaced by an earlier one, and a manifest that disappears: reported in dollars, published all the same."""
+"""A delivery that is replaced by an earlier one, and a manifest that disappears: published, and reported in dollars."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ def read(source: RunSource) -> RunRecords:
         raise SourceError(f"{store.location} holds no event file, only such as {others[0]}; name them {suffixes}.")
     log = EventLog(store)
     log.read(objects)
-    known = None
-    while known != len(log.aside):
+    tables, warnings, known = {}, [], -1
+    while known < len(log.aside):
         # Runs that are set aside on the way leave all tables.
         known, warnings = len(log.aside), []
         tables = _tables(log, warnings)
