@@ -64,6 +64,7 @@ def plan(warehouse: Warehouse) -> Plan:
             "kind": delivery.kind,
             "manifest": delivery.manifest_key,
             "fingerprint": delivery.fingerprint,
+            **({"is_gone": True} if delivery.is_gone else {}),
         }
         for delivery in warehouse.bill.deliveries
     ]

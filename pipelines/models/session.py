@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipelines.config.terms import Terms
     from pipelines.ingest.billing.delivery import Delivery
 
-# source_name, billing_period, delivery_id of every delivery that is read now, also of one without a line.
+# source_name, billing_period, delivery_id, is_gone of every delivery that is read now, also of one without a line.
 DELIVERIES = "aws_delivery"
 
 
@@ -190,8 +190,8 @@ def month_select(period: str | None) -> str:
 
 def delivery_select(deliveries: Sequence[Delivery]) -> str:
     """The SELECT of DELIVERIES."""
-    rows = [(one.source, one.billing_period, one.delivery_id) for one in deliveries]
-    return _select("source_name varchar, billing_period varchar, delivery_id varchar", rows)
+    columns = "source_name varchar = source, billing_period varchar, delivery_id varchar, is_gone boolean"
+    return _select(columns, deliveries)
 
 
 def _select(columns: str, rows: Iterable[Any]) -> str:

@@ -34,8 +34,24 @@ def event(kind: str, clock: str, /, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_a_line_that_is_no_event(ledger: Ledger, line: str | bytes | dict[str, Any], said: str) -> None:
+    """A line that names a run sets that run aside, and no other; a line of no run is refused."""
     ledger.record(event("run_started", "00:00:00"), line)
-    assert re.search(rf"runs/more\.jsonl line 2 {said}", ledger.refused(3))
+    where = rf"runs/more\.jsonl line 2 {said}"
+    if isinstance(line, dict) and "run_id" in line:
+        assert re.search(rf"Run 'x' is set aside, so what its machines cost is no run's: .*{where}", set_aside(ledger))
+    else:
+        assert re.search(where, ledger.refused(3))
+
+
+def set_aside(ledger: Ledger) -> str:
+    """The warnings of a build that publishes the good run alone."""
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    answer = ledger.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
+    assert answer.out.splitlines()[1:] == [f"good,{COST_OF_THE_RUN}"]
+    (path,) = sorted((ledger.root / "warehouse/publications").glob("*.json"))[-1:]
+    record = json.loads(path.read_text())
+    return "\n".join(row["warning"] for check in record["checks"] for row in check["sample"] if "warning" in row)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +73,7 @@ def test_a_line_that_is_no_event(ledger: Ledger, line: str | bytes | dict[str, A
 )
 def test_what_ends_before_it_starts(ledger: Ledger, events: list[dict[str, Any]], said: str) -> None:
     ledger.record(*events)
-    assert re.search(rf"runs/more\.jsonl {said}.*; fix the times", ledger.refused(3))
+    assert re.search(rf"runs/more\.jsonl {said}.*; fix the times", set_aside(ledger))
 
 
 def test_a_file_that_is_no_gzip_file(ledger: Ledger) -> None:
@@ -167,9 +183,13 @@ def test_a_run_on_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
         ]
     )
     ledger.restate(*HOURS, *[instance_hour(f"{DAY}{hour:02d}", "i-2", "p5.48xlarge", "55.04") for hour in range(2)])
-    said = ledger.refused(1)
-    assert "fct_run: accelerator type missing from ref instance type fails for 1 row" in said
-    assert "run new, cost at stake $110.08, instance type p99.48xlarge" in said
+    assert ledger.say("build").code == 0
+    record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
+    named = "accelerator_type_missing_from_ref_instance_type"
+    (told,) = (c for c in record["checks"] if (c["table"], c["check"]) == ("core/fct_run", named))
+    (row,) = told["sample"]
+    # The bill says what the machine was: two hours of a p5 at 55.04.
+    assert (row["run_id"], row["instance_type"], float(row["effective_cost_usd"])) == ("new", "p99.48xlarge", 110.08)
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", '"NaN"'])

@@ -18,12 +18,18 @@ START = {"event": "run_started", "run_id": "r", "at": "2026-07-01T10:00:00Z"}
 
 
 def refusal(folder: Path, *lines: bytes | dict[str, Any]) -> str:
-    """What is said about a file of these lines, less the file's name."""
+    """What is reported about a file of these lines, less the file's name: it is refused, or its only run set aside."""
     raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
     (folder / "rank.jsonl").write_bytes(b"".join(line + b"\n" for line in raw))
-    with pytest.raises(SourceError) as caught:
-        read_runs(RunSource(name="jobs", location=str(folder)))
-    said = str(caught.value)
+    try:
+        records = read_runs(RunSource(name="jobs", location=str(folder)))
+        assert {table.height for table in records.tables.values()} == {0}
+        (warning,) = records.warnings
+        aside = "Run 'r' is set aside, so what its machines cost is no run's: "
+        assert warning.startswith(aside)
+        said = warning.removeprefix(aside)
+    except SourceError as error:
+        said = str(error)
     assert said.startswith(f"{folder / 'rank.jsonl'} ") and said.endswith(".") and "\n" not in said
     return said.removeprefix(f"{folder / 'rank.jsonl'} ")
 

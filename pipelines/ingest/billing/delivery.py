@@ -30,7 +30,7 @@ class Delivery:
 
     `delivery_id` is AWS's assemblyId or executionId; `fingerprint` (64 hex) changes when the manifest does, or the
     size of a file that is stored; `missing` are files the manifest names that are not there; keys are relative to the
-    source's location.
+    source's location; `is_gone` where the source has its manifest no more.
     """
 
     source: str
@@ -41,6 +41,7 @@ class Delivery:
     objects: tuple[Object, ...]
     missing: tuple[str, ...]
     fingerprint: str
+    is_gone: bool = False
 
     @property
     def listed(self) -> ColumnList:

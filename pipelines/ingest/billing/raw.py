@@ -100,7 +100,7 @@ class RawBill:
                 )
             # Its files may be gone from the source, so it stays as it is.
             gone = tuple(item.key for item in raw.delivery.objects)
-            found[folder.parent.name] = replace(raw.delivery, missing=gone)
+            found[folder.parent.name] = replace(raw.delivery, missing=gone, is_gone=True)
         return [delivery for _, delivery in sorted(found.items())]
 
     def _select(self, table: str, period: str | None) -> RawSelect:
@@ -127,7 +127,7 @@ class PublishedBill(RawBill):
         """The published deliveries, whatever the sources deliver now."""
         months = {delivery["billing_period"] for delivery in self._named}
         stored = {raw.delivery.fingerprint: raw.delivery for month in months for raw in self.ingest(month)}
-        return [stored[delivery["fingerprint"]] for delivery in self._named]
+        return [replace(stored[one["fingerprint"]], is_gone=one.get("is_gone", False)) for one in self._named]
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
         """The published deliveries of a month. SourceError when one was replaced and is kept nowhere."""

@@ -200,6 +200,14 @@ class Wrong(ValueError):
     """What is wrong with a line and how to fix it, continuing its address."""
 
 
+def run_of(line: bytes) -> str | None:
+    """The run that a line names; None where it names none, or cannot be read."""
+    try:
+        return _needed(_object(line), "run_id", _TEXT)
+    except Wrong:
+        return None
+
+
 class Event(NamedTuple):
     """One event, `at` in ms since 1970 UTC; `attempt` may be missing; `strange` are unknown keys."""
 

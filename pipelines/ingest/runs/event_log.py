@@ -16,9 +16,9 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, shown
 from pipelines.base.limits import UNPACK_RATIO, most_bytes
-from pipelines.ingest.runs.event import FIELDS, Event, Wrong, parse_event
+from pipelines.ingest.runs.event import FIELDS, Event, Wrong, parse_event, run_of
 from pipelines.warehouse.storage import Object, Store
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -41,7 +41,10 @@ _FLUSH_ROWS = 8_000
 
 
 class EventLog:
-    """All events of a source: `frame(kind)`, when each attempt was seen, and the warnings of reading."""
+    """All events of a source: `frame(kind)`, when each attempt was seen, and the warnings of reading.
+
+    A run with an event that is wrong is set aside: its events are left out, and a warning names the first wrong one.
+    """
 
     def __init__(self, store: Store):
         self._store = store
@@ -52,9 +55,10 @@ class EventLog:
         self._strange: Counter[tuple[str, str]] = Counter()
         self._unknown: Counter[str] = Counter()
         self._cut: list[str] = []
+        self.aside: dict[str, str] = {}
 
     def read(self, objects: Sequence[Object]) -> None:
-        """Read event files; SourceError names file, line and fix of the first line that is not an event."""
+        """Read event files; SourceError names file, line and fix of the first line that is of no run."""
         for key, content in _contents(self._store, objects):
             self._keys.append(key)
             where = self._store.uri(key)
@@ -69,7 +73,8 @@ class EventLog:
     def frame(self, kind: str) -> pl.DataFrame:
         """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""
         self._flush(kind)
-        return pl.concat([pl.DataFrame(schema=_schema(kind)), *self._frames.get(kind, ())])
+        found = pl.concat([pl.DataFrame(schema=_schema(kind)), *self._frames.get(kind, ())])
+        return found.filter(~pl.col("run_id").is_in([*self.aside])) if self.aside else found
 
     def ordered(self, kind: str) -> pl.DataFrame:
         """The events of one kind by run and time, equal times by content: no order of delivery shows."""
@@ -78,7 +83,7 @@ class EventLog:
     def seen(self) -> pl.DataFrame:
         """First and last event by (run_id, attempt_no); NO_ATTEMPT stands for the run as a whole."""
         return pl.DataFrame(
-            [(run, attempt, first, last) for (run, attempt), (first, last) in self._seen.items()],
+            [(*alive, *span) for alive, span in self._seen.items() if alive[0] not in self.aside],
             schema={"run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64},
             orient="row",
         )
@@ -97,7 +102,11 @@ class EventLog:
             f"{self._store.location}: unknown field {field!r} of {kind} skipped in {_lines(count)}."
             for (kind, field), count in self._strange.items()
         )
-        return [*unknown, *strange, *self._cut]
+        aside = (
+            f"Run {shown(run)} is set aside, so what its machines cost is no run's: {why}"
+            for run, why in self.aside.items()
+        )
+        return [*unknown, *strange, *self._cut, *aside]
 
     def _read_file(self, stream: BinaryIO, where: str, size: int) -> None:
         file_no = len(self._keys) - 1
@@ -109,7 +118,10 @@ class EventLog:
             except Wrong as wrong:
                 # A crash can only cut the very end: it leaves the start of an object and no line end.
                 if is_whole or not line.lstrip().startswith(b"{") or line.rstrip().endswith(b"}"):
-                    raise SourceError(f"{where} line {number} {wrong}") from None
+                    if (run := run_of(line)) is None:
+                        raise SourceError(f"{where} line {number} {wrong}") from None
+                    self.aside.setdefault(run, f"{where} line {number} {wrong}")
+                    continue
                 self._cut.append(f"{where} ends in the middle of line {number}; that event is skipped.")
                 continue
             self._take(event, file_no, number)

@@ -30,13 +30,28 @@ def read(source: RunSource) -> RunRecords:
         raise SourceError(f"{store.location} holds no event file, only such as {others[0]}; name them {suffixes}.")
     log = EventLog(store)
     log.read(objects)
-    warnings = log.warnings()
+    tables, warnings, known = {}, [], -1
+    while known < len(log.aside):
+        # Runs that are set aside on the way leave all tables.
+        known, warnings = len(log.aside), []
+        tables = _tables(log, warnings)
+    warnings += log.warnings()
     if not objects:
         warnings.append(f"{store.location} is empty: no run is recorded there yet.")
     if others:
         warnings.append(f"{store.location}: {len(others)} files like {others[0]} are skipped; events are {suffixes}.")
+    typed = {
+        table: frame.with_columns(source_name=pl.lit(source.name))
+        .select(pl.col(name).cast(dtype) for name, dtype in SCHEMAS[table].items())
+        .sort(pl.all(), nulls_last=True)
+        for table, frame in tables.items()
+    }
+    return RunRecords(typed, sorted(warnings))
+
+
+def _tables(log: EventLog, warnings: list[str]) -> dict[str, pl.DataFrame]:
     attempts = _attempts(log)
-    tables = {
+    return {
         "tracker_run": _runs(log, attempts, warnings),
         "tracker_attempt": attempts,
         "tracker_resource": _resources(log, warnings),
@@ -45,13 +60,6 @@ def read(source: RunSource) -> RunRecords:
         "tracker_checkpoint": checkpoints(log, warnings),
         "tracker_evaluation": evaluations(log),
     }
-    typed = {
-        table: frame.with_columns(source_name=pl.lit(source.name))
-        .select(pl.col(name).cast(dtype) for name, dtype in SCHEMAS[table].items())
-        .sort(pl.all(), nulls_last=True)
-        for table, frame in tables.items()
-    }
-    return RunRecords(typed, sorted(warnings))
 
 
 def _runs(log: EventLog, attempts: pl.DataFrame, warnings: list[str]) -> pl.DataFrame:
@@ -78,7 +86,7 @@ def _runs(log: EventLog, attempts: pl.DataFrame, warnings: list[str]) -> pl.Data
         .join(begun, on=_RUN, how="left")
         .with_columns(source_system=pl.lit("events"))
     )
-    _refuse_early_end(log, run, "run {run_id!r}")
+    _set_aside_early_end(log, run, "run {run_id!r}")
     unknown = run.filter(pl.col("started_at").is_null())["run_id"].sort()
     warnings += [f"Run {name!r} has no run_started event: its model and dataset are unknown." for name in unknown]
     # A run that continues after its recorded end is open again.
@@ -119,7 +127,7 @@ def _attempts(log: EventLog) -> pl.DataFrame:
         .join(ended, on=_ATTEMPT, how="left")
         .with_columns(started_at=pl.coalesce("started_at", "first_at"), last_seen_at=pl.col("last_at"))
     )
-    _refuse_early_end(log, attempt, "attempt {attempt_no} of run {run_id!r}")
+    _set_aside_early_end(log, attempt, "attempt {attempt_no} of run {run_id!r}")
     return _reopened(attempt, pl.col("restarted_at"), "end_reason")
 
 
@@ -154,11 +162,12 @@ def _phases(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     return found.rename({"opened_at": "started_at", "closed_at": "ended_at"})
 
 
-def _refuse_early_end(log: EventLog, found: pl.DataFrame, what: str) -> None:
+def _set_aside_early_end(log: EventLog, found: pl.DataFrame, what: str) -> None:
     for row in found.filter(pl.col("ended_at") < pl.col("started_at")).sort("file_no", "line_no").iter_rows(named=True):
-        raise SourceError(
+        log.aside.setdefault(
+            row["run_id"],
             f"{log.place(row['file_no'], row['line_no'])} has `at` {clock(row['ended_at'])}: "
-            f"{what.format(**row)} ends before it starts at {clock(row['started_at'])}; fix the times."
+            f"{what.format(**row)} ends before it starts at {clock(row['started_at'])}; fix the times.",
         )
 
 
@@ -181,8 +190,7 @@ def spans(
 
     A stretch takes in every opening until something closes it, and every closing until it opens again. With
     `take_turns` its turn also ends where another value of `key` opens in the same attempt. Times are ms since
-    1970. Raises SourceError for a thing that closes before it opens; what only closes is skipped, with a
-    warning.
+    1970. A run with a thing that closes before it opens is set aside; what only closes is skipped, with a warning.
     """
     thing = [*_ATTEMPT, key]
     events = pl.concat(
@@ -228,10 +236,11 @@ def _check_closings(
     opened = events.filter(~pl.col("closes")).group_by(thing).agg(opened_at=pl.col("at").min())
     loose = events.filter(pl.col("stretch") == 0).join(opened, on=thing, how="left").sort("file_no", "line_no")
     for row in loose.filter(pl.col("opened_at").is_not_null()).iter_rows(named=True):
-        raise SourceError(
+        log.aside.setdefault(
+            row["run_id"],
             f"{log.place(row['file_no'], row['line_no'])} has `at` {clock(row['at'])}: {closing} of "
             f"{row[key]!r} in attempt {row['attempt_no']} of run {row['run_id']!r} comes before its start at "
-            f"{clock(row['opened_at'])}; fix the times."
+            f"{clock(row['opened_at'])}; fix the times.",
         )
     warnings += [
         f"Run {run!r} attempt {attempt} has {closing} of {name!r} without its start; it is skipped."

@@ -55,6 +55,8 @@ present as (
         on same.payer_account_id = now.payer_account_id and same.billing_month = now.billing_month
         and same.billing_currency = now.billing_currency
         and same.source_name = now.source_name and same.delivery_id = now.delivery_id
+        -- One that comes back after another has replaced it is new.
+        and same.delivery_no = same.newest_no
     left join (select distinct payer_account_id, billing_month, billing_currency, newest_no from known) as before
         on before.payer_account_id = now.payer_account_id and before.billing_month = now.billing_month
         and before.billing_currency = now.billing_currency
@@ -83,7 +85,7 @@ earlier as (
     anti join present as again
         on again.payer_account_id = known.payer_account_id and again.billing_month = known.billing_month
         and again.billing_currency = known.billing_currency
-        and again.source_name = known.source_name and again.delivery_id = known.delivery_id
+        and again.delivery_no = known.delivery_no
 )
 
 select
