@@ -97,10 +97,11 @@ def _counts(engine: DuckDBEngine, table: str, checks: Sequence[Check]) -> dict[s
     queries = [check for check in checks if is_query(check)]
     (row,) = engine.rows(column_counts([check for check in checks if not is_query(check)], table))
     row_count = row.pop("row_count")
-    # Every key of an empty table is unique, but a query may find that rows are missing.
-    counted_queries = queries if row_count else [check for check in queries if check.kind == "rows"]
-    statements = [counted_queries] if counted_queries and row_count <= _LARGE else [[c] for c in counted_queries]
-    counted = [found for part in statements for found in engine.rows(query_counts(part, table))]
+    # Every key of an empty table, and of one row, is unique, but a query may find that rows are missing.
+    counted_queries = queries if row_count > 1 else [check for check in queries if check.kind == "rows"]
+    is_large = row_count > _LARGE
+    statements = [[c] for c in counted_queries] if is_large or not counted_queries else [counted_queries]
+    counted = [found for part in statements for found in engine.rows(query_counts(part, table, is_large))]
     return (
         dict.fromkeys((check.name for check in queries), 0) | row | {f["check_name"]: f["row_count"] for f in counted}
     )

@@ -21,7 +21,9 @@ def totals_of(engine: DuckDBEngine, table: str, columns: Iterable[str]) -> tuple
     currency = next((name for name in CURRENCIES if name in names), "null")
     bases = [name for name in BASES if name in names and currency in names]
     sums = "".join(f', cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in bases)
-    rows = engine.rows(f"select {currency} as unit, count(*) as row_count{sums} from {table} group by 1 order by 1")
+    # To count rows alone takes a third of the time.
+    unit, grouped = (currency, " group by 1 order by 1") if bases else ("null", "")
+    rows = engine.rows(f"select {unit} as unit, count(*) as row_count{sums} from {table}{grouped}")
     totals = {name: {row["unit"]: row[name] for row in rows if row[name] is not None} for name in bases}
     return sum(row["row_count"] for row in rows), totals
 

@@ -207,8 +207,9 @@ def test_a_publication_that_shows_what_is_to_be_hidden_is_not_read(
 def test_what_would_show_them_is_refused_in_words(
     built: Path, tmp_path: Path, capsys: Captured, words: list[str], said: str
 ) -> None:
-    pack = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(tmp_path / "pack.zip")]
-    assert asked(capsys, built, *pack).code == 0
+    if words[0] == "verify":
+        pack = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(tmp_path / "pack.zip")]
+        assert asked(capsys, built, *pack).code == 0
     refused = asked(capsys, built, *(word.format(tmp_path) for word in words))
     assert refused.code == 2 and refused.error.startswith(said.format(tmp_path))
 
