@@ -1,16 +1,16 @@
-"""The PDF of a report, laid out by typst from the blocks of its HTML page, so that no figure is formatted twice.
+"""The PDF of a report, laid out by typst from the elements of its HTML page, so that no figure is formatted twice.
 
-Typst receives text and never markup, so any name of a run is printed as it is.
+Typst reads the page as data and never as its own markup, so any name of a run is printed as it is.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Literal
 
 from pipelines.base import resources
 from pipelines.base.errors import UsageError
-from pipelines.present.blocks import blocks_of
+from pipelines.present.charts import PALETTE
 from pipelines.present.render import ReportFacts, facts_of, sheets_of
 from pipelines.warehouse.publication import Publication
 
@@ -25,30 +25,20 @@ Form = Literal["pdf", "png"]
 def paper(page: str, kind: str, published: Publication, month: str | None) -> bytes:
     """The PDF of a report's page; the same bytes for the same page and publication.
 
-    Raises UsageError where typst or its fonts are missing.
+    Raises UsageError where typst or its fonts are missing, ValueError for a page that no report has.
     """
     return b"".join(pdf_of_page(page, sheets_of(kind), facts_of(published, month)))
 
 
 def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
-    """An HTML report on paper; set smaller until it fits on `sheets`, if that is limited."""
-    blocks = blocks_of(page)
-    title = "".join(text for text, _ in blocks[0]["runs"])
-    content = {
-        "title": title,
-        "foot": f"{title}. Publication {facts.publication_number}, revision {facts.code_revision}.",
-        "blocks": blocks,
-    }
-    for scale in _SCALES if sheets else _SCALES[:1]:
-        pictures = _compiled(content, facts, "png", scale=scale, ppi=8) if sheets else []
-        if len(pictures) <= (sheets or 0) or scale == _SCALES[-1]:
-            return _compiled(content, facts, form, scale=scale)
-    return _compiled(content, facts, form)
+    """A report on paper; set smaller until it fits on `sheets`, if that is limited. Raises as `paper` does."""
+    for scale in _SCALES if sheets else ():
+        if scale == _SCALES[-1] or len(_compiled(page, facts, "png", scale=scale, ppi=8)) <= (sheets or 0):
+            return _compiled(page, facts, form, scale=scale)
+    return _compiled(page, facts, form)
 
 
-def _compiled(
-    content: dict[str, Any], facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144
-) -> list[bytes]:
+def _compiled(page: str, facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144) -> list[bytes]:
     try:
         import typst
     except ImportError:
@@ -59,11 +49,20 @@ def _compiled(
             f"The PDF is set in {' and '.join(lacking)}, which this machine lacks; install fonts-dejavu and a typst "
             "that brings its fonts, or take the HTML page, which prints too."
         )
-    made = typst.compile(
-        str(resources.DASHBOARDS / TEMPLATE),
-        format=form,
-        ppi=ppi,
-        sys_inputs={"page": json.dumps(content), "scale": str(scale)},
-        timestamp=int(facts.published_at.timestamp()),
-    )
+    try:
+        made = typst.compile(
+            str(resources.DASHBOARDS / TEMPLATE),
+            format=form,
+            ppi=ppi,
+            sys_inputs=inputs(page, facts, scale),
+            timestamp=int(facts.published_at.timestamp()),
+        )
+    except typst.TypstError as error:
+        raise ValueError(f"the page cannot be laid out: {error}") from error
     return made if isinstance(made, list) else [made] if isinstance(made, bytes) else []
+
+
+def inputs(page: str, facts: ReportFacts, scale: float = 1.0) -> dict[str, str]:
+    """What the layout reads."""
+    foot = f"Publication {facts.publication_number}, revision {facts.code_revision}."
+    return {"page": page, "palette": json.dumps(PALETTE), "scale": str(scale), "foot": foot}

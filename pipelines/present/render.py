@@ -1,8 +1,8 @@
 """Turns a folder of dashboards/ and the published marts into one self-contained page.
 
-`report.yml` holds the queries, `report.html.j2` the words and the layout; `page.css` and `macros.html.j2` next to the
-folders are the style and the macros that all share. This module runs the queries and passes their rows to the
-template; it computes no figure.
+`report.yml` holds the queries, `report.html.j2` the words and the layout; next to the folders are what all share: the
+page around them, its macros and its style. A page is one document, in the XML syntax of HTML: browsers show it, and
+pdf.py lays it out on paper. This module runs the queries and passes their rows to the template; it computes no figure.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ Row = dict[str, Any]
 TEMPLATE = "report.html.j2"
 # Stands in a query for the month a monthly report is about.
 _MONTH = "{month}"
+# What XML has no way to write, each as a space.
+_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), " ")
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             **report_rows.rows,
         )
     )
-    return minuses(page).strip() + "\n"
+    return minuses(page).translate(_CONTROLS).strip() + "\n"
 
 
 def answered(report: str, query: Query, month: date | None = None) -> Answered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -10,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import typst
 
+from pipelines.base import resources
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
+from pipelines.present.pdf import TEMPLATE, inputs
 from pipelines.present.render import ReportFacts, render_report
 
 TYPES = {
@@ -332,3 +336,33 @@ def part(page: str, section: str) -> str:
     found = re.search(rf'<section id="{section}">.*?</section>', page, flags=re.DOTALL)
     assert found, section
     return words(found[0])
+
+
+def printed(page: str, kind: str) -> list[str]:
+    """The text of each element of this kind (heading, par, list or table) in the PDF of a page."""
+    found = typst.query(str(resources.DASHBOARDS / TEMPLATE), kind, sys_inputs=inputs(page, FACTS))
+    return [" ".join(_text(element).split()) for element in json.loads(found)]
+
+
+def printed_rows(page: str) -> list[list[str]]:
+    """The rows of all tables in the PDF of a page, without those of their heads."""
+    found = typst.query(str(resources.DASHBOARDS / TEMPLATE), "table", sys_inputs=inputs(page, FACTS))
+    rows: list[list[str]] = []
+    for table in json.loads(found):
+        room = 0
+        for cell in table["children"][1:]:
+            if room == 0:
+                rows.append([])
+                room = len(table["columns"])
+            room -= cell["colspan"]
+            rows[-1].append(" ".join(_text(cell).split()))
+    return rows
+
+
+def _text(element: Any) -> str:
+    if isinstance(element, list):
+        return "".join(map(_text, element))
+    if element["func"] in ("text", "space", "linebreak"):
+        return element.get("text", " ")
+    parts = [_text(element[name]) for name in ("children", "child", "body") if name in element]
+    return f"{''.join(parts)}{' ' if element['func'] in ('cell', 'item') else ''}"
