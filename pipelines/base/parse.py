@@ -25,14 +25,21 @@ class ParseError(ValueError):
     """What is wrong with a text; the message continues the name of its file."""
 
 
-def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """The content of a JSON text. ParseError where it is not JSON, or nested more than MOST_LEVELS deep."""
+def parse_json(
+    text: str | bytes,
+    object_hook: Callable[[dict[str, Any]], Any] | None = None,
+    object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
+) -> Any:
+    """The content of a JSON text, with the hooks of json.loads.
+
+    ParseError where it is not JSON, or nested more than MOST_LEVELS deep.
+    """
     try:
         text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
         # Most texts have too few brackets to look at each.
         if text.count("[") + text.count("{") > MOST_LEVELS:
             _refuse_deep("".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2]))
-        return json.loads(text, object_hook=object_hook)
+        return json.loads(text, object_hook=object_hook, object_pairs_hook=object_pairs_hook)
     except ParseError:
         raise
     except UnicodeDecodeError:

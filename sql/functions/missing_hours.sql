@@ -1,6 +1,9 @@
--- Why the hours of an accelerator that cost something are unknown; null where the bill has them.
+-- Why the hours of an accelerator that cost something are unknown, or those of any line that ends before it starts;
+-- null where the bill has them.
 -- args: line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at, cost
-case when line_class = 'instance' and accelerator_family <> 'none' and cost <> 0 then case
+case when cost = 0 then null
+when line_class = 'instance' and accelerator_family <> 'none' then case
     when not coalesce(usage_quantity * 7200000 >= 1 and usage_ended_at > usage_started_at, false) then 'no time'
     when date_diff('second', usage_started_at, usage_ended_at) > 3600 then 'billed by the day or month'
-end end
+end
+when usage_ended_at < usage_started_at then 'end before start' end

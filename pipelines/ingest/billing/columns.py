@@ -85,7 +85,8 @@ class TagKey:
 class RawFile:
     """One delivered file in the raw store: Parquet named `name` of `size` bytes, rows in the delivered order.
 
-    `billed_total`: of a csv with every delivered digit, of Parquet to 10 places a line.
+    `billed_total`: of a csv with every delivered digit, of Parquet to 10 places a line; `sha256` is of the
+    delivered bytes.
     """
 
     key: str
@@ -96,18 +97,21 @@ class RawFile:
     columns: tuple[Delivered, ...]
     tag_keys: tuple[TagKey, ...]
     warnings: tuple[str, ...]
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
 class ColumnList:
     """The columns we read of one family of exports, as reviewed in `sql/reference/ref_bill_column.csv`.
 
-    `table` is the raw table they make, `billed` the column whose sum is kept with each file, `export` what the
-    delivered files are called. `filled` are amounts no line may lack, `allowed` the values of columns with few values.
+    `table` is the raw table they make, `billed` the column whose sum is kept with each file, `list_price` what it
+    would be at public prices, `export` what the delivered files are called. `filled` are amounts no line may lack,
+    `allowed` the values of columns with few values.
     """
 
     table: str
     billed: str
+    list_price: str
     export: str
     filled: tuple[str, ...] = ()
     allowed: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -200,10 +204,13 @@ class ColumnList:
         return []
 
 
-CUR = ColumnList("aws_cur_line_item", "line_item_unblended_cost", "AWS cost and usage report")
+CUR = ColumnList(
+    "aws_cur_line_item", "line_item_unblended_cost", "pricing_public_on_demand_cost", "AWS cost and usage report"
+)
 FOCUS = ColumnList(
     "aws_focus_line_item",
     "billed_cost",
+    "list_cost",
     "FOCUS export",
     filled=("billed_cost", "effective_cost"),
     # Facts aws-billing 1.4, and FOCUS itself where it has no list.

@@ -28,9 +28,9 @@ Kind = Literal["cur", "cur2", "focus"]
 class Delivery:
     """One billing month ('YYYY-MM') as the current manifest of an export names it.
 
-    `delivery_id` is AWS's assemblyId or executionId; `fingerprint` (64 hex) changes when the manifest does, or the
-    size of a file that is stored; `missing` are files the manifest names that are not there; keys are relative to the
-    source's location; `is_gone` where the source has its manifest no more.
+    `delivery_id` is AWS's assemblyId or executionId; `fingerprint` (64 hex) changes when the manifest does, or a
+    file that is stored was replaced; `missing` are files the manifest names that are not there; keys are relative to
+    the source's location; `is_gone` where the source has its manifest no more.
     """
 
     source: str

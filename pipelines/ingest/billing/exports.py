@@ -31,7 +31,7 @@ CONVERTER = "pipelines.ingest.billing.convert"
 # Fetching waits on the network, converting on the processor and takes some 400 MB a file.
 _FETCHED_AT_ONCE = 4
 _CONVERTED_AT_ONCE = 2
-# So much of a fingerprint is the manifest's, the rest may be that of its files' sizes.
+# So much of a fingerprint is the manifest's, the rest may be that of its files' tags.
 _OF_MANIFEST = 8
 
 
@@ -46,7 +46,7 @@ def list_deliveries(source: BillingSource, raw_root: Path, stores: Stores | None
     paths = [path for path in find_manifests(listing, store, source.export) if source.reads(path.period)]
     manifests = read_manifests(paths, listing, store, raw_root / source.name)
     found = {item.key: item for item in listing}
-    deliveries = [_as_stored(_delivery(source, manifest, found, store), raw_root) for manifest in manifests]
+    deliveries = [_as_stored(_delivery(source, manifest, found, store), raw_root, store) for manifest in manifests]
     return sorted(deliveries, key=lambda delivery: delivery.billing_period)
 
 
@@ -126,24 +126,38 @@ def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object
     )
 
 
-def _as_stored(delivery: Delivery, raw_root: Path) -> Delivery:
-    """The delivery by the fingerprint it is stored under, by one of its own where a file has another size than then.
+def _as_stored(delivery: Delivery, raw_root: Path, store: Store) -> Delivery:
+    """The delivery by the fingerprint it is stored under, by one of its own where a file was replaced since.
 
     A copy may bring a manifest before the files it names. A file that has gone since is as it was.
     """
-    sizes = {item.key: item.size for item in delivery.objects}
+    now = {item.key: item for item in delivery.objects}
     folder = delivery.folder(raw_root)
     of_manifest = delivery.fingerprint[:_OF_MANIFEST]
     stored = [load(found) for found in folder.parent.glob("*/") if found.name.startswith(of_manifest)]
     # So few digits of two manifests may be equal by chance.
-    alike = [raw.delivery for raw in stored if raw and raw.delivery.delivery_id == delivery.delivery_id]
+    alike = [raw for raw in stored if raw and raw.delivery.delivery_id == delivery.delivery_id]
     for known in alike:
-        if all(sizes.get(item.key, item.size) == item.size for item in known.objects):
-            return replace(delivery, fingerprint=known.fingerprint)
+        seals = {file.key: file.sha256 for file in known.files}
+        items = known.delivery.objects
+        if all(_is_unchanged(item, now.get(item.key), seals.get(item.key, ""), store) for item in items):
+            return replace(delivery, fingerprint=known.delivery.fingerprint)
     if not alike:
         return delivery
-    own = hashlib.sha256(repr((delivery.fingerprint, sorted(sizes.items()))).encode()).hexdigest()
+    tags = sorted((item.key, item.etag) for item in delivery.objects)
+    own = hashlib.sha256(repr((delivery.fingerprint, tags)).encode()).hexdigest()
     return replace(delivery, fingerprint=delivery.fingerprint[:_OF_MANIFEST] + own[_OF_MANIFEST:])
+
+
+def _is_unchanged(stored: Object, now: Object | None, sha256: str, store: Store) -> bool:
+    """Whether a file is as it was stored; its content is read only where its tag changed and its size did not."""
+    if now is None or now.etag == stored.etag:
+        return True
+    # Older versions recorded no digest.
+    if now.size != stored.size or not sha256:
+        return now.size == stored.size
+    with store.open(now.key) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest() == sha256  # pyright: ignore[reportArgumentType]
 
 
 def _store_files(
@@ -177,9 +191,12 @@ def _store_files(
         _fetch(item, store, delivered, kept.get(item.key))
         allowed = Allowance(store.uri(item.key), item.size, unpack_ratio)
         listed = delivery.listed
-        return convert_file(
+        with delivered.open("rb") as stream:
+            seal = hashlib.file_digest(stream, "sha256").hexdigest()
+        file, ids = convert_file(
             delivered, out, key=item.key, allowed=allowed, listed=listed, converting=converting, on_bytes=on_bytes
         )
+        return replace(file, sha256=seal), ids
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]

@@ -70,6 +70,57 @@ def read_amounts(
     return total, warnings
 
 
+def silent_amounts(
+    file: pq.ParquetFile, columns: tuple[Delivered, ...], found: Layout, listed: ColumnList
+) -> list[str]:
+    """A warning for lines without a billed amount, and for lines where a column that is not read has another value."""
+    billed, price = (
+        next((columns[source.position].name for source in found.sources[name]), None)
+        for name in (listed.billed, listed.list_price)
+    )
+    warnings = []
+    if billed and _null_count(file, billed):
+        count, amount = _where(file, billed, None, price)
+        warnings.append(f"{count} lines have no {billed} and count as 0; at public prices they are {amount:,.2f}.")
+    read = {columns[source.position].name for sources in found.sources.values() for source in sources}
+    twins = {name.lower(): name for name in read}
+    for column in columns:
+        twin = twins.get(column.name.lower(), column.name)
+        if billed and column.form == "null" and twin != column.name:
+            count, amount = _where(file, column.name, twin, billed)
+            if count:
+                warnings.append(
+                    f"{count} lines bill {amount:,.2f} and have another value in {column.name}, which is not read, "
+                    f"than in {twin}."
+                )
+    return warnings
+
+
+def _null_count(file: pq.ParquetFile, name: str) -> int:
+    """Lines without a value by the file's statistics, or by the column itself."""
+    facts = file.metadata
+    leaf = next(at for at in range(facts.num_columns) if file.schema.column(at).path == name)
+    groups = [facts.row_group(number).column(leaf).statistics for number in range(facts.num_row_groups)]
+    if all(group is not None and group.has_null_count for group in groups):
+        return sum(group.null_count for group in groups)
+    return sum(values.null_count for values in _batches(file, name))
+
+
+def _where(file: pq.ParquetFile, name: str, other: str | None, amounts: str | None) -> tuple[int, Decimal]:
+    """How many lines have another value in one column than in `other`, or none, and the sum of `amounts` over them."""
+    count, total = 0, Decimal(0)
+    names = list(dict.fromkeys(filter(None, (name, other, amounts))))
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names):
+        if other is None:
+            lines = batch.column(name).is_null()
+        else:
+            lines = pc.fill_null(pc.not_equal(*(batch.column(each).cast(pa.string()) for each in (name, other))), True)
+        count += lines.true_count
+        if amounts and lines.true_count:
+            total += _total(batch.column(amounts).filter(lines))
+    return count, total
+
+
 def _batches(file: pq.ParquetFile, name: str) -> Iterator[pa.Array]:
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[name]):
         values = batch.column(0)
@@ -174,6 +225,7 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
             columns, ambiguous = delivered_columns(file.schema_arrow)
             found = listed.layout(columns, where)
             total, unread = read_amounts(file, columns, found, listed, where)
+            silent = silent_amounts(file, columns, found, listed)
             line_count = file.metadata.num_rows
         repeated, ids = repeated_in_parquet(stored, [column.name for column in columns], listed.billed, where)
         unlisted = unlisted_values(stored, columns, found, listed)
@@ -181,7 +233,8 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None
-    warnings = tuple(f"{key}: {warning}" for warning in (*ambiguous, *found.warnings, *unread, *unlisted, *repeated))
+    others = (*ambiguous, *found.warnings, *unread, *silent, *unlisted, *repeated)
+    warnings = tuple(f"{key}: {warning}" for warning in others)
     return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings), ids
 
 

@@ -135,6 +135,14 @@ class _Bill:
         self.names, self.key, self.where, self.listed = names, key, where, listed
         forms = ("map" if self._is_map(name) else "any" for name in names)
         self._layout = listed.layout([Delivered(n, f, "text") for n, f in zip(names, forms, strict=True)], where)
+        used = {source.position for sources in self._layout.sources.values() for source in sources}
+        by_name = {names[position].lower(): position for position in used}
+        # SQL would take the two for one column.
+        self._unread_twins = {
+            position: by_name[name.lower()]
+            for position, name in enumerate(names)
+            if position not in used and name.lower() in by_name
+        }
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self._map_keys: dict[str, dict[str, None]] = {}
@@ -142,6 +150,8 @@ class _Bill:
         self.identities = Identities(names)
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
+        # Lines, their amount and the first row by the words before and after the amount.
+        self._silent: dict[tuple[str, str], tuple[int, Decimal, int]] = {}
         self.row_count = 0
         self.billed_total = Decimal(0)
         fields = [pa.field(column.name, _TYPES[column.type]) for column in self._columns]
@@ -152,12 +162,14 @@ class _Bill:
     def positions(self) -> list[int]:
         """The columns to read."""
         used = [source.position for sources in self._layout.sources.values() for source in sources]
-        return sorted({*used, *(tag.position for tag in self._layout.tags), *self.identities.positions})
+        others = (*(tag.position for tag in self._layout.tags), *self.identities.positions, *self._unread_twins)
+        return sorted({*used, *others})
 
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the schema."""
         texts = dict(zip(self.positions, block.columns, strict=True))
         self.identities.add([texts[position] for position in self.identities.positions])
+        self._count_silent(texts)
         maps = {
             position: self._read(values.maps, text, position, None)
             for position, text in texts.items()
@@ -182,8 +194,39 @@ class _Bill:
             "count as missing."
             for position, count in self._unread.items()
         ]
-        others = (*self._layout.warnings, *self._listed_values.warnings())
+        silent = [
+            f"{count} lines {before}{amount:,.2f}{after}; the first is row {row}."
+            for (before, after), (count, amount, row) in self._silent.items()
+        ]
+        others = (*self._layout.warnings, *self._listed_values.warnings(), *silent)
         return (*(f"{self.key}: {warning}" for warning in others), *counted)
+
+    def _count_silent(self, texts: dict[int, pa.Array]) -> None:
+        """Count the lines without a billed amount, those whose tags repeat a key, and those of a column not read."""
+        billed, price = (self._amounts(name, texts) for name in (self.listed.billed, self.listed.list_price))
+        if billed.null_count:
+            before = f"have no {self.listed.billed} and count as 0; at public prices they are "
+            self._add_silent(before, "", billed.is_null(), price)
+        for position, text in texts.items():
+            name = self.names[position]
+            if self._is_map(name):
+                twice = pc.fill_null(values.repeats_a_key(text), False)
+                self._add_silent("bill ", f" and have a key twice in {name}, of which the last counts", twice, billed)
+        for position, read in self._unread_twins.items():
+            differs = values.pc.fill_null(values.pc.not_equal(texts[position], texts[read]), True)
+            after = f" and have another value in {self.names[position]}, which is not read, than in {self.names[read]}"
+            self._add_silent("bill ", after, differs, billed)
+
+    def _amounts(self, name: str, texts: dict[int, pa.Array]) -> pa.Array:
+        found = [texts[source.position] for source in self._layout.sources[name] if source.key is None]
+        return values.first(found) if found else pa.nulls(len(next(iter(texts.values()))), pa.string())
+
+    def _add_silent(self, before: str, after: str, lines: pa.Array, amounts: pa.Array) -> None:
+        if lines.true_count:
+            first = (0, Decimal(0), self.row_count + pc.index(lines, True).as_py() + 2)
+            count, amount, row = self._silent.get((before, after), first)
+            amount += values.total(amounts.filter(lines))
+            self._silent[before, after] = (count + lines.true_count, amount, row)
 
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]

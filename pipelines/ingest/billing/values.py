@@ -65,9 +65,17 @@ def times(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def maps(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Maps of text to text from JSON objects, without entries that have no value, and a mask of invalid texts."""
+    """Maps of text to text from JSON objects, without entries that have no value, and a mask of invalid texts.
+
+    Of a key that an object has twice, the last value counts (`repeats_a_key`).
+    """
     values = _by_distinct(texts, _entries, MAP)
     return values, pc.and_(values.is_null(), texts.is_valid())
+
+
+def repeats_a_key(texts: pa.Array) -> pa.Array:
+    """A mask of JSON objects that have a key twice, with two values."""
+    return _by_distinct(texts, _repeats_a_key, pa.bool_())
 
 
 def first(texts: Sequence[pa.Array]) -> pa.Array:
@@ -103,6 +111,18 @@ def _time(text: str) -> datetime | None:
     except (ValueError, OverflowError):
         # Outside of the calendar in UTC.
         return None
+
+
+def _repeats_a_key(text: str) -> bool:
+    # Objects of tags are flat: those without a repeated word before a colon need no parsing.
+    names = [part.rpartition('"')[2] for part in text.replace(" ", "").split('":')[:-1]]
+    if len(set(names)) == len(names):
+        return False
+    try:
+        pairs = parse_json(text, object_pairs_hook=list)
+    except ValueError:
+        return False
+    return isinstance(pairs, list) and len({json.dumps(pair) for pair in pairs}) > len({pair[0] for pair in pairs})
 
 
 def _entries(text: str) -> Sequence[tuple[str, str]] | None:

@@ -1,0 +1,99 @@
+"""Values that would move dollars without a word: each is a warning with its dollars, and the month is published."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from support.bills import instance_hour, write_config, write_events, write_export
+from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
+from support.ledgers import build_warehouse
+from support.spoiled import HOURS, MONTH, Ledger, run_events
+
+HOUR = CUR2_LINE | {"line_item_unblended_cost": "55.04", "pricing_public_on_demand_cost": "55.04"}
+
+
+def warnings(tmp_path: Any, lines: list[dict[str, Any]], name: str = "a-1.csv.gz") -> list[str]:
+    content = parquet(lines) if name.endswith(".parquet") else packed(csv_text(lines))
+    (raw,) = stored(cur2_export(tmp_path, {name: content}), tmp_path / "raw")
+    return [warning.partition(": ")[2] for warning in raw.warnings]
+
+
+@pytest.mark.parametrize("word", ["null", "None", ""])
+def test_a_cost_that_is_the_word_null(tmp_path: Any, word: str) -> None:
+    """Of three hours at 55.04 the last two bill nothing: 110.08."""
+    lines = [HOUR, *[HOUR | {"line_item_unblended_cost": word}] * 2]
+    assert warnings(tmp_path, lines) == [
+        "2 lines have no line_item_unblended_cost and count as 0; at public prices they are 110.08; the first is row 3."
+    ]
+
+
+def test_a_cost_that_is_null_in_parquet(tmp_path: Any) -> None:
+    lines = [HOUR, *[HOUR | {"line_item_unblended_cost": None}] * 2]
+    assert warnings(tmp_path, lines, "a-1.parquet") == [
+        "2 lines have no line_item_unblended_cost and count as 0; at public prices they are 110.08."
+    ]
+
+
+@pytest.mark.parametrize("name", ["a-1.csv.gz", "a-1.parquet"])
+def test_columns_that_differ_only_in_case(tmp_path: Any, name: str) -> None:
+    """The first line bills the same in both, the second 55.04 in the one that is read."""
+    lines = [HOUR | {"LINE_ITEM_UNBLENDED_COST": cost} for cost in ("55.04", "99.00")]
+    (found,) = (one for one in warnings(tmp_path, lines, name) if "another value" in one)
+    assert found.startswith(
+        "1 lines bill 55.04 and have another value in LINE_ITEM_UNBLENDED_COST, which is not read, than in line_item_"
+    )
+
+
+def test_a_tag_twice_in_one_object(tmp_path: Any) -> None:
+    """Two of three lines name two runs, 110.08; the same value twice is no fault."""
+    tags = ['{"user_run_id": "a", "user_run_id": "b"}', '{"user_run_id": "a", "user_run_id": "a"}']
+    lines = [HOUR | {"resource_tags": text} for text in (tags[0], tags[1], tags[0])]
+    assert warnings(tmp_path, lines) == [
+        "2 lines bill 110.08 and have a key twice in resource_tags, of which the last counts; the first is row 2."
+    ]
+
+
+def checked(ledger: Ledger) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each warning of the newest publication, after a build."""
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    (path,) = sorted((ledger.root / "warehouse/publications").glob("*.json"))[-1:]
+    return {check["check"]: check["sample"] for check in json.loads(path.read_text())["checks"]}
+
+
+def test_usage_of_another_month_and_an_end_before_its_start(ledger: Ledger) -> None:
+    late = instance_hour("2026-06-30T23", "i-1", "p5.48xlarge", "55.04")
+    backwards = {
+        "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3",
+        "line_item_resource_id": "vol-1",
+        "line_item_unblended_cost": "3.50",
+        "line_item_usage_start_date": f"{MONTH}-02T00:00:00.000Z",
+        "line_item_usage_end_date": f"{MONTH}-01T00:00:00.000Z",
+    }
+    ledger.restate(*HOURS, late, backwards)
+    found = checked(ledger)
+    (row,) = found["usage_dated_outside_its_month"]
+    assert (row["billing_month"], row["last_usage_date"]) == (f"{MONTH}-01", "2026-06-30")
+    assert float(row["effective_cost_usd"]) == 55.04
+    (row,) = found["line_ends_before_it_starts"]
+    assert float(row["effective_cost_usd"]) == 3.50
+
+
+def test_a_file_replaced_by_one_of_the_same_size(tmp_path: Any) -> None:
+    """Six hours at 55.04 become six at 65.04 under the same manifest: 60.00 more."""
+    config = write_config(tmp_path, billing="export", runs=write_events(tmp_path / "runs", run_events()))
+    published, sizes = None, set[int]()
+    for cost in ("55.04", "65.04"):
+        lines = [{**line, "line_item_unblended_cost": cost} for line in HOURS]
+        export = write_export(tmp_path, {MONTH: lines}, execution="one")
+        (bill,) = (export / "data").rglob("*.csv.gz")
+        # Packed, the two differ in size.
+        bill.write_bytes(gzip.decompress(bill.read_bytes()))
+        sizes.add(bill.stat().st_size)
+        published = build_warehouse(config).lake.current()
+    assert published and len(sizes) == 1
+    (check,) = (one for one in published.checks if one["check"] == "delivery_changed_under_its_id")
+    assert [float(row["moved_billed_cost_usd"]) for row in check["sample"]] == [60.0]
