@@ -82,7 +82,7 @@ class EventLog:
         return self.frame(kind).sort("run_id", "at", "attempt_no", *FIELDS[kind], nulls_last=True)
 
     def seen(self) -> pl.DataFrame:
-        """First and last event, and most tokens of a heartbeat, by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
+        """First and last event, and most tokens of a heartbeat by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
         return pl.DataFrame(
             [
                 (*alive, *span, self._tokens.get(alive))
