@@ -48,13 +48,13 @@ def rounded(value: Number, places: int) -> str:
 
 
 def places_of(value: Number) -> int:
-    """Decimals a unit cost needs: none from a thousand, cents from one, else three figures."""
+    """Decimals a unit cost needs: none from a thousand, cents from one, else three figures, four decimals at most."""
     size = abs(Decimal(str(value)))
     if size >= 1000:
         return 0
     if size >= 1 or size == 0:
         return 2
-    return min(2 - size.adjusted(), 10)
+    return min(2 - size.adjusted(), 4)
 
 
 def money(value: Number | None, currency: str, places: int) -> str:

@@ -2,7 +2,7 @@
 
 The cost of a unit of the runs that succeeded is a product of ratios of sums: list price of the day compared × change of
 price since the runs × rate (what was paid of it) × productive hours a step × steps to the target / goodput. Operations
-are what remains of a side's unit cost: 1 / goodput, and what failed runs cost.
+are what remains of a side's unit cost: 1 / goodput, and what failed runs cost; all hours where goodput is unknown.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def _factors(side: dict[str, float | None], known: set[str]) -> dict[str, float 
     hours, paid = has.get("hours"), has.get("paid", 1.0)
     return {
         "silicon_price": has.get("compared"),
-        "silicon_hours": hours and hours * has.get("goodput", 1.0) / has.get("steps", 1.0),
+        # Hours that waste may be part of are not the chip's.
+        "silicon_hours": hours and hours * has["goodput"] / has.get("steps", 1.0) if "goodput" in has else None,
         "rate": None if hours is None or "cost" not in has else has["cost"] / (hours * paid),
         "convergence": has.get("steps"),
         "price_change": _quotient(has.get("paid"), has.get("compared")),
@@ -142,5 +143,7 @@ def _quotient(part: Any, whole: Any) -> float | None:
 def _words(part: Part, known: set[str]) -> str | None:
     """What is not measured on both sides, and where it then stands."""
     if part.factor == OPERATIONS:
-        return None if "goodput" in known else "goodput is not measured of every run: it is in silicon_hours"
+        return None if "goodput" in known else "goodput is not measured of every run: all hours are here"
+    if part.factor == "silicon_hours" and "hours" in known and "goodput" not in known:
+        return "goodput is not measured of every run: it is in operations"
     return None if part.usd is not None else _MISSING[part.factor]

@@ -14,9 +14,8 @@ with line as (
 
 used as (
     select
-        date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id,
-        ledger.billing_currency, ledger.instance_type, run.owner, run.team,
-        sum(ledger.effective_cost_usd) as effective_cost_usd
+        date_trunc('month', ledger.usage_date) as usage_month, ledger.payer_account_id, ledger.account_id, run.owner,
+        ledger.billing_currency, ledger.instance_type, run.team, sum(ledger.effective_cost_usd) as effective_cost_usd
     from fct_ledger as ledger
     join dim_run as run on run.run_id = ledger.run_id
     where ledger.bucket = 'run' and ledger.instance_type is not null and coalesce(run.owner, run.team) is not null
@@ -33,27 +32,30 @@ usual as (
 
 seen as (
     select
-        line.claim_key, line.usage_date, run.owner, run.team,
-        unix_ms(left_at) - unix_ms(joined_at) as stay_ms,
+        line.claim_key, line.usage_date, run.owner, run.team, unix_ms(left_at) - unix_ms(joined_at) as stay_ms,
         line.usage_date between cast(joined_at as date) and cast(left_at as date) as is_same_day,
         line.usage_month between date_trunc('month', joined_at) and date_trunc('month', left_at) as is_same_month
     from line
     join stg_tracker__resource as stay on stay.resource_id = line.claim_key
     join dim_run as run on run.run_id = stay.run_id
+    -- The nearest run wins; of several the one that stayed longest, then by name, so that a rebuild guesses alike.
+    qualify row_number() over (partition by line.claim_key, line.usage_date
+        order by is_same_day desc, is_same_month desc, stay_ms desc, run.team, run.owner) = 1
 ),
 
--- The nearest run wins; of several the one that stayed longest, then by name, so that a rebuild guesses alike.
-seen_run as (
-    select * from seen
-    qualify row_number() over (partition by claim_key, usage_date
-        order by is_same_day desc, is_same_month desc, stay_ms desc, team, owner) = 1
+-- The run of the tag, or the one most like it: up to a third of it typed otherwise.
+named as (
+    select tagged_run_id, run_id, run.owner, run.team, folded(run_id) = folded(tagged_run_id) as is_known
+    from (select distinct tagged_run_id from line) as tag
+    join dim_run as run on levenshtein(folded(run.run_id), folded(tag.tagged_run_id)) * 3 <= length(tag.tagged_run_id)
+    qualify row_number() over (partition by tag.tagged_run_id order by run.run_id <> tag.tagged_run_id,
+        levenshtein(folded(run.run_id), folded(tag.tagged_run_id)), run.run_id) = 1
 ),
 
 -- Runs that describe such a machine and name none, where more than they fit the description.
 fitting_run as (
     select
-        line.claim_key, line.usage_date, run.run_id, run.owner, run.team,
-        match.match_kind, match.machine_count, match.fit_count
+        line.claim_key, line.usage_date, run.run_id, run.owner, run.team, match_kind, machine_count, fit_count
     from line
     join fct_resource_claim_monthly as match
         on match.resource_id = line.claim_key
@@ -67,22 +69,22 @@ fitting_run as (
 
 guessed as (
     select
-        line.*, named.run_id is not null as is_tagged_run_known, named.owner as named_owner, named.team as named_team,
+        line.*, named.is_known, named.run_id as nearest_run_id, named.owner as named_owner, named.team as named_team,
         seen.is_same_month, seen.is_same_day, seen.owner as seen_owner, seen.team as seen_team,
         fitting.run_id as fitting_run_id, fitting.owner as fitting_owner, fitting.team as fitting_team,
         match_kind, machine_count, fit_count, usual.owner as usual_owner, usual.team as usual_team,
         case
             when coalesce(line.tagged_owner, line.tagged_team) is not null then 'tag'
-            when coalesce(named.owner, named.team) is not null then 'run of the tag'
+            when named.is_known and coalesce(named.owner, named.team) is not null then 'run of the tag'
             when seen.is_same_month and coalesce(seen.owner, seen.team) is not null then 'run seen'
             when coalesce(fitting.owner, fitting.team) is not null then 'run that fits'
             when coalesce(usual.owner, usual.team) is not null then 'usual user'
         end as rung
     from line
-    left join seen_run as seen using (claim_key, usage_date)
+    left join seen using (claim_key, usage_date)
     left join fitting_run as fitting using (claim_key, usage_date)
     left join usual using (usage_month, payer_account_id, account_id, billing_currency, instance_type)
-    left join dim_run as named on named.run_id = line.tagged_run_id
+    left join named using (tagged_run_id)
 )
 
 select
@@ -103,18 +105,16 @@ select
     end as owner_guess_basis,
     case
         when resource_id is null then 'the bill names no resource: switch on resource ids in the export'
-        when is_tagged_run_known then 'the tag names a run that was not alive then: the clocks do not overlap'
-        when tagged_run_id is not null then 'the tag names a run nobody recorded: record its run events'
+        when is_known then 'the tag names a run that was not alive then: the clocks do not overlap'
+        when tagged_run_id is not null then 'the tag names a run nobody recorded: '
+            || coalesce('is it ' || nearest_run_id || '? Else ', '') || 'record its run events'
         when match_kind = 'rivals'
             then 'run ' || fitting_run_id || ' and others describe such a machine, and none names it: record its id'
         when match_kind = 'too_many' then 'run ' || fitting_run_id || ' describes ' || cast(machine_count as varchar)
             || ' such, and ' || cast(fit_count as varchar) || ' fit: record the ids it used'
         when is_same_month
             then 'a run names this resource, but the bill has no hours to share: ask for an hourly export'
-        when not is_same_month
-            then 'a run names this resource, but not in this month: the clocks do not overlap'
+        when not is_same_month then 'a run names this resource, but not in this month: the clocks do not overlap'
         when coalesce(tagged_owner, tagged_team) is not null then 'no run names this resource: ask the tagged owner'
-        else 'no run and no tag names this resource'
-    end as missing_evidence,
-    accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
+        else 'no run and no tag names this resource' end as missing_evidence, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
 from guessed

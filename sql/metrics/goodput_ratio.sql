@@ -1,4 +1,4 @@
--- Seconds nodes spent on training that was kept, over all seconds they were billed for the chosen runs.
+-- Seconds nodes spent on training that was kept, over all seconds they were billed for the chosen runs; null without recorded phases.
 -- unit: ratio   over: core.fct_run
 -- args: productive, billed
-ratio(sum(productive), sum(billed))
+ratio(known_sum(productive), sum(billed))

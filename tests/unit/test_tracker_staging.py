@@ -44,6 +44,17 @@ def test_an_attempt_that_died_ends_where_it_was_last_seen(tmp_path: Path) -> Non
     assert rows(tmp_path, events, ATTEMPT) == [(1, at("10:00:00"), at("10:40:00"), True, "unknown")]
 
 
+def test_tokens_of_heartbeats_are_those_of_the_job(tmp_path: Path) -> None:
+    """4 devices that have seen 250 million tokens each: the most of any heartbeat, whatever came in which order."""
+    events = [
+        event("run_started", "10:00:00", tokens_unit="device", tokens_unit_count=4),
+        event("heartbeat", "10:40:00", tokens_seen=2.5e8),
+        event("heartbeat", "10:20:00", tokens_seen=1e8),
+        event("heartbeat", "10:50:00"),
+    ]
+    assert rows(tmp_path, events, "select tokens_seen from stg_tracker__attempt") == [(1e9,)]
+
+
 def test_an_attempt_that_died_is_over_when_the_next_begins(tmp_path: Path) -> None:
     events = [
         event("attempt_started", "10:00:00", attempt=1),

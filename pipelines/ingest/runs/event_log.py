@@ -1,7 +1,7 @@
 """The run-event files of a source, read once into one typed frame per kind of event.
 
 Files are read one after the other, a few ahead for stores that answer slowly. Events leave Python for a frame
-every so often; heartbeats and unknown events leave only a time behind.
+every so often; unknown events leave only a time behind, heartbeats the tokens seen as well.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class EventLog:
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._frames: dict[str, list[pl.DataFrame]] = {}
         self._seen: dict[tuple[str, int], list[int]] = {}
+        self._tokens: dict[tuple[str, int], float] = {}
         self._strange: Counter[tuple[str, str]] = Counter()
         self._unknown: Counter[str] = Counter()
         self._cut: list[str] = []
@@ -81,10 +82,15 @@ class EventLog:
         return self.frame(kind).sort("run_id", "at", "attempt_no", *FIELDS[kind], nulls_last=True)
 
     def seen(self) -> pl.DataFrame:
-        """First and last event by (run_id, attempt_no); NO_ATTEMPT stands for the run as a whole."""
+        """First and last event, and most tokens of a heartbeat by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
         return pl.DataFrame(
-            [(*alive, *span) for alive, span in self._seen.items() if alive[0] not in self.aside],
-            schema={"run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64},
+            [
+                (*alive, *span, self._tokens.get(alive))
+                for alive, span in self._seen.items()
+                if alive[0] not in self.aside
+            ],
+            schema={"run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64}
+            | {"tokens_seen": pl.Float64},
             orient="row",
         )
 
@@ -143,6 +149,8 @@ class EventLog:
             span[1] = at
         elif at < span[0]:
             span[0] = at
+        if kind == "heartbeat" and (tokens := values.get("tokens_seen")) is not None:
+            self._tokens[alive] = max(tokens, self._tokens.get(alive, tokens))
         if fields is None or kind in _KEEPS_NOTHING:
             return
         rows = self._rows.setdefault(kind, [])

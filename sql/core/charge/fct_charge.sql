@@ -10,7 +10,8 @@ with claimed as (
 ),
 
 known_run as (
-    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms
+    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms,
+        min(has_one_spelling) as has_one_spelling
     from fct_run_stay_monthly
     where stay_kind = 'attempt'
     group by run_id
@@ -28,9 +29,10 @@ claimable as (
         = case when line.line_class = 'instance' then coalesce(job_name(line.resource_id), line.resource_id)
             when line.line_class = 'other' and line.charge_category = 'Usage'
                 and line.usage_ended_at > line.usage_started_at then attached_id(line.resource_id, line.usage_type) end
-    -- A tag alone is evidence only while the run it names was alive.
+    -- A tag alone is evidence only while the run it names was alive; another spelling names a run if it is the only one.
     left join known_run
-        on known_run.run_id = line.tag_run_id
+        on folded(known_run.run_id) = folded(line.tag_run_id)
+        and (known_run.run_id = line.tag_run_id or known_run.has_one_spelling)
         and unix_ms(line.usage_started_at) < known_run.ended_ms
         and unix_ms(line.usage_ended_at) > known_run.started_ms
 ),
@@ -58,7 +60,8 @@ summed as (
             then instance_type end as instance_type,
         case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
         case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_team end as tag_team,
-        case when is_shared_out or bucket in ('unattributed', 'idle') then tag_run_id end as tag_run_id,
+        case when is_shared_out or bucket in ('unattributed', 'idle') or (bucket = 'run' and tag_run_id <> named_run_id)
+            then tag_run_id end as tag_run_id,
         case when is_shared_out then source_file end as source_file,
         case when is_shared_out then source_row end as source_row,
         case when is_attached then 'attached' when is_timed then line_class end as line_class,

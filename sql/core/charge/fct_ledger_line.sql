@@ -2,7 +2,8 @@
 -- partition: billing_period
 -- stored: no
 with known_run as (
-    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms
+    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms,
+        min(has_one_spelling) as has_one_spelling
     from fct_run_stay_monthly
     where stay_kind = 'attempt'
     group by run_id
@@ -21,7 +22,8 @@ line as (
     from stg_aws__line_item as line
     left join shared using (source_name, source_file, source_row)
     left join known_run
-        on known_run.run_id = line.tag_run_id
+        on folded(known_run.run_id) = folded(line.tag_run_id)
+        and (known_run.run_id = line.tag_run_id or known_run.has_one_spelling)
         and unix_ms(line.usage_started_at) < known_run.ended_ms
         and unix_ms(line.usage_ended_at) > known_run.started_ms
 ),
@@ -47,7 +49,7 @@ entry as (
         payer_account_id, account_id, invoice_id, billing_currency, billing_month, bucket, charge_category, service,
         region_id, accelerator_family, market, resource_id, instance_type,
         case when bucket = 'run' then named_run_id end as run_id, cast(null as bigint) as attempt_no,
-        case when bucket = 'run' then 'tag' end as evidence,
+        case when bucket = 'run' then case when tag_run_id = named_run_id then 'tag' else 'tag_folded' end end as evidence,
         cast(null as bigint) as used_units, cast(null as bigint) as billed_units, cast(0 as bigint) as run_count,
         whole_line_hours(bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
         list_cost_usd, effective_cost_usd, billed_cost_usd

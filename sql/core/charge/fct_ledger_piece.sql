@@ -66,8 +66,8 @@ select
     billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
     billing_currency, 'whole' as piece_kind, cast(null as varchar) as source_name, cast(null as varchar) as source_file,
     cast(null as bigint) as source_row, cast(0 as bigint) as piece_no, bucket, charge_category, service, region_id,
-    accelerator_family, market,
-    run_id, cast(null as bigint) as attempt_no, case when bucket = 'run' then 'tag' end as evidence, resource_id,
+    accelerator_family, market, run_id, cast(null as bigint) as attempt_no,
+    case when bucket = 'run' then case when tag_run_id is null then 'tag' else 'tag_folded' end end as evidence, resource_id,
     -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
     case when source_row is not null or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end
         as instance_type,

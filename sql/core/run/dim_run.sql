@@ -17,7 +17,8 @@ with hardware as (
 ),
 
 attempt as (
-    select run_id, min(started_at) as first_started_at, max(ended_at) as last_ended_at
+    select run_id, min(started_at) as first_started_at, max(ended_at) as last_ended_at,
+        max(tokens_seen) as attempt_tokens_seen_count
     from stg_tracker__attempt
     group by run_id
 ),
@@ -52,13 +53,14 @@ unmeasured as (
 progress as (
     select
         run.run_id, epochs.epoch_completed_count, epochs.epoch_tokens_seen_count, saved.checkpoint_durable_count,
-        -- Epochs and checkpoints both record the tokens seen so far.
-        greatest(coalesce(epochs.epoch_tokens_seen_count, saved.checkpoint_tokens_seen_count),
-            coalesce(saved.checkpoint_tokens_seen_count, epochs.epoch_tokens_seen_count)) as tokens_seen_count,
+        -- Epochs and checkpoints both record the tokens seen so far; heartbeats count where no epoch does.
+        greatest(epochs.epoch_tokens_seen_count, saved.checkpoint_tokens_seen_count,
+            case when epochs.epoch_tokens_seen_count is null then attempt.attempt_tokens_seen_count end) as tokens_seen_count,
         coalesce(unmeasured.evaluation_unmeasured_count, 0) as evaluation_unmeasured_count
     from stg_tracker__run as run
     left join epochs on epochs.run_id = run.run_id
     left join saved on saved.run_id = run.run_id
+    left join attempt on attempt.run_id = run.run_id
     left join unmeasured on unmeasured.run_id = run.run_id
 )
 

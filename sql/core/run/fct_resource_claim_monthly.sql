@@ -1,8 +1,7 @@
 -- One row per stay that a run claims on a billed machine: one it recorded, one a tag names, or one found by what the run describes.
 -- partition: billing_period
 -- A run that names no machine describes one (facts training-runs 1.13): type, account, region and time. A machine fits that was billed
--- while the whole gang ran and that nobody else claims then; clocks differ by up to a minute. Rows that are no claim show why: several
--- runs or too many machines fit, or too few do (match_kind).
+-- while the whole gang ran and that nobody else claims then; clocks differ by up to a minute. Rows that are no claim show why (match_kind).
 with billed as (
     select
         resource_id, unix_ms(usage_started_at) as hour_ms, cast(round(sum(usage_quantity) * 3600000) as bigint) as billed_ms,
@@ -35,10 +34,13 @@ claim as (
     union all
 
     -- A tag says which run a node served when the run itself did not say.
-    select attempt.billing_period, tagged.resource_id, attempt.run_id, attempt.attempt_no, attempt.started_ms, attempt.ended_ms, null, 'tag'
+    select attempt.billing_period, tagged.resource_id, attempt.run_id, attempt.attempt_no, attempt.started_ms, attempt.ended_ms, null,
+        min(case when attempt.run_id = tagged.tag_run_id then 'tag' else 'tag_folded' end)
     from (select distinct resource_id, tag_run_id from billed) as tagged
-    join fct_run_stay_monthly as attempt on attempt.stay_kind = 'attempt' and attempt.run_id = tagged.tag_run_id
-    anti join recorded as known on known.resource_id = tagged.resource_id and known.run_id = tagged.tag_run_id
+    join fct_run_stay_monthly as attempt on attempt.stay_kind = 'attempt' and folded(attempt.run_id) = folded(tagged.tag_run_id)
+        and (attempt.run_id = tagged.tag_run_id or attempt.has_one_spelling)
+    anti join recorded as known on known.resource_id = tagged.resource_id and known.run_id = attempt.run_id
+    group by 1, 2, 3, 4, 5, 6
 ),
 
 wanted as (

@@ -25,11 +25,11 @@ stay as (
 
 -- What a run says of itself beats a tag or a guess for the same time: a node keeps its tag when it is used again.
 recorded as (
-    select * from stay where evidence not in ('tag', 'type_match')
+    select * from stay where not is_estimated(evidence)
 ),
 
 guessed as (
-    select * from stay where evidence in ('tag', 'type_match')
+    select * from stay where is_estimated(evidence)
 ),
 
 standing as (

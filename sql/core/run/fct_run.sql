@@ -22,6 +22,11 @@ target as (
     where interval_kind = 'target' and interval_key = '1'
 ),
 
+-- Without recorded phases nothing shows which seconds trained.
+phased as (
+    select distinct run_id from stg_tracker__phase
+),
+
 -- A single pass can be noise: a held target passes several times in a row, as often as the run or else the policy requires.
 passes as (
     select run.run_id, cast(coalesce(run.target_passes, policy.target_passes) as varchar) as interval_key
@@ -58,10 +63,11 @@ select
     coalesce(waste.compile_cost_usd, 0) as compile_cost_usd,
     coalesce(waste.failed_run_cost_usd, 0) as failed_run_cost_usd,
     coalesce(waste.idle_hold_cost_usd, 0) as idle_hold_cost_usd,
-    coalesce(waste.productive_node_ms, 0) as productive_node_ms,
+    case when phased.run_id is not null then coalesce(waste.productive_node_ms, 0) end as productive_node_ms,
     coalesce(waste.billed_node_ms, 0) as billed_node_ms
 from dim_run as run
 join fct_run_cost as cost on cost.run_id = run.run_id
 left join waste on waste.run_id = run.run_id and waste.billing_currency = cost.billing_currency
+left join phased on phased.run_id = run.run_id
 left join target on target.run_id = run.run_id
 left join held on held.run_id = run.run_id

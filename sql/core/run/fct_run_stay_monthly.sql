@@ -24,7 +24,10 @@ select
     month.billing_period, stay.stay_kind, stay.run_id, stay.attempt_no, stay.resource_id,
     unix_ms(greatest(stay.started_at, month.started_at)) as started_ms,
     unix_ms(least(stay.ended_at, month.ended_at)) as ended_ms,
-    stay.is_any_machine, stay.instance_type, stay.account_id, stay.region_id, stay.accelerators_used, stay.capacity_reservation_id, stay.evidence
+    stay.is_any_machine, stay.instance_type, stay.account_id, stay.region_id, stay.accelerators_used, stay.capacity_reservation_id, stay.evidence,
+    -- A tag in another spelling names the run if no other run has one.
+    min(stay.run_id) over (partition by folded(stay.run_id)) = max(stay.run_id) over (partition by folded(stay.run_id))
+        as has_one_spelling
 from stay
 cross join this_month as month
 where stay.started_at < month.ended_at and stay.ended_at > month.started_at
