@@ -192,15 +192,22 @@ def test_a_run_on_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
     assert (row["run_id"], row["instance_type"], float(row["effective_cost_usd"])) == ("new", "p99.48xlarge", 110.08)
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", '"NaN"'])
-def test_an_evaluation_that_is_no_number(ledger: Ledger, value: str) -> None:
-    """A run that diverges logs NaN: it meets no target, keeps its cost, and is named with it."""
+def test_an_evaluation_that_is_no_number(ledger: Ledger) -> None:
+    """A run that diverges logs NaN: it meets no target, keeps its cost, and is named with each of them."""
     line = json.dumps(event("evaluation", "01:00:00", run_id="good", metric="loss", value=0))
-    ledger.record(line.replace('"value": 0', f'"value": {value}'))
+    values = ["NaN", "Infinity", "-Infinity", '"NaN"']
+    ledger.record(
+        *[
+            line.replace('"value": 0', f'"value": {value}').replace("01:00", f"01:0{place}")
+            for place, value in enumerate(values)
+        ]
+    )
     assert ledger.say("build").code == 0
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     (told,) = (c for c in record["checks"] if c["check"] == "run_whose_evaluation_is_no_number")
-    assert told["sample"][0]["run_id"] == "good" and float(told["sample"][0]["effective_cost_usd"]) == 110.08
+    (row,) = told["sample"]
+    assert (row["run_id"], row["evaluation_unmeasured_count"]) == ("good", len(values))
+    assert float(row["effective_cost_usd"]) == 110.08
 
 
 def test_what_is_odd_but_harmless_becomes_a_warning(ledger: Ledger) -> None:

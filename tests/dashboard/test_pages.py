@@ -13,7 +13,7 @@ from support.bills import instance_hour, write_config, write_events, write_expor
 from support.commands import run_command
 from support.ledgers import build_warehouse
 from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, told
-from support.small_company import JULY, Company, found
+from support.small_company import JULY, Company
 
 from pipelines.config.settings import load_settings
 from pipelines.dashboard.links import PAGES
@@ -185,11 +185,11 @@ def test_written_pages_lead_to_each_other_alone(
 
 
 def test_runs_of_awkward_names_have_their_pages(
-    tmp_path: Path, serving: Callable[[Company], Site], capsys: pytest.CaptureFixture[str]
+    built_company: Company, tmp_path: Path, serving: Callable[[Company], Site], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Trackers allow any name: one that begins with spaces, one of 450 letters, one with a NUL."""
     names = ("  lead", "L" * 450, "nul\0run")
-    company = found(tmp_path)
+    company = built_company.copy(tmp_path, events=True)
     for place, name in enumerate(names):
         write_events(company.events, told(name, f"i-odd{place}", "team "), f"odd{place}.jsonl")
     build_warehouse(company.config)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from pipelines.analysis.estimate import estimate, interval, joined, not_inferior, portfolio, runs_needed, sample
 from pipelines.bench.comparison import Cell, simulate
@@ -35,6 +34,8 @@ def test_the_interval_is_the_one_computed_by_hand() -> None:
 def test_a_failed_run_counts_with_its_whole_cost_and_widens_its_end() -> None:
     """Trainium 8, 8.8, 9.68 and a failure of 4: R = 30.48 / 3 = 10.16; residuals -2.16, -1.36, -0.48 and 4 over 30.48
     have squares that sum to 0.024435, so the variance is 4/3 of it. A failed run costs 4, a success 8.826667."""
+    from scipy import stats
+
     failing = sample([8, 8.8, 9.68, 4], [1, 1, 1, 0])
     found = estimate(sample([10 * x for x in STEPS]), failing)
     squares = (2.16**2 + 1.36**2 + 0.48**2 + 4**2) / 30.48**2
@@ -117,6 +118,7 @@ def test_interval_includes_the_saving_and_a_saving_is_below_one(gpu: list[float]
 
 def test_needed_runs_are_those_that_make_the_interval_ten_points_wide() -> None:
     """Apart from the search: equal sides of n runs like STEPS, none failed; the story of wins and ties derives 76."""
+    from scipy import stats
 
     def half_width(n: int) -> float:
         rate = 1 - 0.025 ** (1 / n)
