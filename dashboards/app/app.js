@@ -5,7 +5,7 @@ for (const choice of document.querySelectorAll("form[method=get] select")) {
 
 // Without a server there are no forms: rows are filtered and sorted here.
 for (const form of document.querySelectorAll("[data-filters]")) {
-  const table = document.querySelector(`table[aria-labeledby="${form.dataset.filters}"]`);
+  const table = document.querySelector(`table[aria-labelledby="${form.dataset.filters}"]`);
   if (!table) continue;
   const body = table.tBodies[0], rows = [...body.rows];
   const texts = rows.map(row => row.textContent.toLowerCase());

@@ -48,19 +48,14 @@ def mistake(reader: Reader, sentence: str, code: int, request: Request) -> str:
 
 def _page(name: str, links: Links, **context: Any) -> str:
     template = _templates().get_template(f"{name}.html.j2")
-    page = template.render(name=name, menu=PAGES, links=links, command=command, **context)
+    page = template.render(name=name, menu=PAGES, links=links, **context)
     return minuses(page).strip()
 
 
 @cache
 def _templates() -> jinja2.Environment:
-    environment = templates("app")
-    # A page that extends another sees nothing of what that one imports.
-    for shared in ("names.j2", "macros.html.j2", "pieces.html.j2"):
-        module = environment.get_template(shared).module
-        environment.globals.update({name: getattr(module, name) for name in dir(module) if not name.startswith("_")})
-    environment.globals |= {"draw": _drawn, "timeline_chart": app_charts.timeline_chart, "heat_map": charts.heat_map}
-    return environment
+    drawings = {"draw": _drawn, "timeline_chart": app_charts.timeline_chart, "heat_map": charts.heat_map}
+    return templates("app", command=command, **drawings)
 
 
 def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import altair as alt
 from markupsafe import Markup
 
-from pipelines.present.charts import PALETTE, WIDTHS, Row, figure, plain, symbol, values
+from pipelines.present.charts import PALETTE, WIDTHS, Row, both_widths, figure, plain, symbol, values
 from pipelines.present.formats import month, usd
 
 _COLORS = {"gpu": "gpu", "trainium": "trainium"}
@@ -60,11 +60,6 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
     return figure(draw, label)
 
 
-def _both(draw: Callable[[int], Markup]) -> Markup:
-    wide, narrow = map(draw, WIDTHS)
-    return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
-
-
 def _svg(drawn: Sequence[Markup], label: str, width: int, height: float) -> Markup:
     return Markup('<svg role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" font-size="12">{}</svg>').format(
         label, width, height, width, Markup("").join(drawn)
@@ -78,7 +73,7 @@ def timeline_chart(
 
     Drawn without the drawing library, so that a thousand of them are written in seconds.
     """
-    return _both(lambda width: _timeline(stretches, checkpoints, names, currency, label, width))
+    return both_widths(lambda width: _timeline(stretches, checkpoints, names, currency, label, width))
 
 
 def _timeline(

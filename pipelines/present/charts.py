@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from calendar import monthrange
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -238,9 +238,14 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
     return figure(draw, label)
 
 
-def figure(draw: Any, label: str) -> Markup:
+def figure(draw: Callable[[int], alt.TopLevelMixin], label: str) -> Markup:
     """The drawings of both widths, as images with the text `label`."""
-    wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
+    return both_widths(lambda width: _svg(draw(width), label))
+
+
+def both_widths(draw: Callable[[int], Markup]) -> Markup:
+    """A drawing for a wide page and for a phone."""
+    wide, narrow = map(draw, WIDTHS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
 
 

@@ -149,8 +149,8 @@ def _plan_file(report: str) -> Path:
     return resources.DASHBOARDS / report / "report.yml"
 
 
-def templates(report: str) -> jinja2.Environment:
-    """The templates of a report; their values are text, never markup."""
+def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environment:
+    """The templates of a report, which may call `functions`; their values are text, never markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([resources.DASHBOARDS / report, resources.DASHBOARDS]),
         autoescape=True,
@@ -164,7 +164,12 @@ def templates(report: str) -> jinja2.Environment:
         "bucket_meanings": BUCKETS,
         "unused_buckets": UNUSED,
         "drawn_buckets": {bucket: LABELS[bucket] for bucket in TRAINING},
+        **functions,
     }
+    # Names first: macros use them.
+    for shared in ("names.j2", "macros.html.j2"):
+        module = environment.get_template(shared).module
+        environment.globals |= {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     return environment
 
 

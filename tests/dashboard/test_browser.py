@@ -45,12 +45,12 @@ AMISS = """() => {
   for (const picture of document.querySelectorAll("svg:not([aria-hidden]), img"))
     if (!picture.getAttribute("aria-label") && !picture.alt) found.push("no text: " + picture.outerHTML.slice(0, 80));
   for (const table of document.querySelectorAll("table")) {
-    const label = document.getElementById(table.getAttribute("aria-labeledby") || "-");
+    const label = document.getElementById(table.getAttribute("aria-labelledby") || "-");
     if (!table.caption && !label) found.push("table without caption");
     for (const head of table.querySelectorAll("th")) if (!head.scope) found.push("th without scope: " + named(head));
   }
-  for (const id of document.querySelectorAll("[aria-labeledby]"))
-    if (!document.getElementById(id.getAttribute("aria-labeledby"))) found.push("labeled by nothing");
+  for (const id of document.querySelectorAll("[aria-labelledby]"))
+    if (!document.getElementById(id.getAttribute("aria-labelledby"))) found.push("labeled by nothing");
   let level = 0;
   for (const heading of document.querySelectorAll("h1, h2, h3, h4")) {
     const own = Number(heading.tagName[1]);

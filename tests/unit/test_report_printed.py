@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.report_marts import FACTS, Marts, example, printed_rows, rendered
+from support.report_marts import FACTS, Marts, example, printed, printed_rows, rendered
 
 from pipelines.present.pdf import pdf_of_page
 
@@ -17,6 +17,12 @@ def test_the_pdf_has_the_figures_of_the_page(tmp_path: Path) -> None:
     assert rows[at][1:3] == ["$3,600", "82.2%"]
     names = ["Training runs", "Idle", "Unattributed"]
     assert all(row[0].startswith(name) for row, name in zip(rows[at:], names, strict=False))
+
+
+def test_every_chart_of_the_page_is_printed(tmp_path: Path) -> None:
+    page = rendered(tmp_path, example())
+    # One comparison and the days of the ledger.
+    assert len(printed(page, "image")) == page.count('class="chart wide"') == 2
 
 
 def test_a_cell_over_several_columns_keeps_its_width(tmp_path: Path) -> None:
