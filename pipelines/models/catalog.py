@@ -11,7 +11,7 @@ import importlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
@@ -188,6 +188,7 @@ def load_catalog() -> Catalog:
     return Catalog(models)
 
 
+@lru_cache(maxsize=1024)
 def tables_in(sql: str) -> tuple[str, ...]:
     """The tables a SELECT in DuckDB's dialect reads, in the order met, its own CTEs left out."""
     import sqlglot

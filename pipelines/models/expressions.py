@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import sqlglot
@@ -38,6 +38,7 @@ def load_expressions() -> dict[str, Expression]:
     return {path.stem: _load(path) for path in sorted(paths)}
 
 
+@lru_cache(maxsize=1024)
 def expand_calls(sql: str, path: Path) -> str:
     """The SELECT with every metric and function call replaced by its expression, in DuckDB's dialect."""
     try:
