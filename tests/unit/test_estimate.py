@@ -82,7 +82,8 @@ def test_a_larger_set_of_runs_shows_a_lower_failure_rate() -> None:
 
 @pytest.mark.parametrize("costs", [([10], [8]), ([10, 11], [8, 9, 10]), ([10, 10, 10], [8, 9, 10])])
 def test_no_interval_of_few_runs_or_without_variation(costs: tuple[list[float], list[float]]) -> None:
-    found = estimate(*map(sample, costs))
+    baseline, candidate = costs
+    found = estimate(sample(baseline), sample(candidate))
     assert (found.low, found.high, found.conclusion) == (None, None, None)
     assert found.missing
 
