@@ -25,6 +25,7 @@ from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
 from pipelines.models.checks import is_query
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.gate import ExpectationsGate
+from pipelines.models.session import DELIVERIES, delivery_select
 from pipelines.models.validate import validate
 from pipelines.warehouse.lake import Lake
 
@@ -61,6 +62,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
     tables = {name for model in STORED for name in (model.name, *load_contract(model.key).reads)} - INPUT_TABLES
     with open_tables(builder, tables) as engine:
         assert isinstance(engine, DuckDBEngine)
+        engine.view_sql(DELIVERIES, delivery_select(builder.warehouse.bill.deliveries))
         yield builder.lake, engine, ExpectationsGate(engine)
 
 

@@ -55,8 +55,8 @@ present as (
         on same.payer_account_id = now.payer_account_id and same.billing_month = now.billing_month
         and same.billing_currency = now.billing_currency
         and same.source_name = now.source_name and same.delivery_id = now.delivery_id
-        -- One that comes back after another has replaced it is new.
-        and same.delivery_no = same.newest_no
+        -- One that comes back after another has replaced it is new, and so is one that bills something else.
+        and same.delivery_no = same.newest_no and same.billed_cost_usd = now.billed_cost_usd
     left join (select distinct payer_account_id, billing_month, billing_currency, newest_no from known) as before
         on before.payer_account_id = now.payer_account_id and before.billing_month = now.billing_month
         and before.billing_currency = now.billing_currency
