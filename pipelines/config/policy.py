@@ -27,6 +27,7 @@ class Policy(Frozen):
     by the teams' cost of runs, "owner" by the line's tag, else by the largest user of its account.
     `assumed_eligible`: on-demand usage that commitments may cover without documentation: "hyperpod" by SageMaker's
     plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in any case.
+    `provisional_runs`: whether values of the run tag that no source recorded are listed as runs.
     `as_of`: the moment after which fees of an open month do not count; None means its newest hour of use.
     """
 
@@ -35,6 +36,7 @@ class Policy(Frozen):
     target_passes: int = Field(default=2, ge=1, le=MOST_PASSES)
     shared_cost: Literal["keep", "pro_rata", "owner"] = "keep"
     assumed_eligible: tuple[Literal["hyperpod", "rate_unknown"], ...] = ()
+    provisional_runs: bool = True
     as_of: AwareDatetime | None = None
 
     @field_validator("as_of", mode="before")

@@ -44,10 +44,11 @@ def _services(terms: Terms) -> Iterator[tuple[Any, ...]]:
 CONFIGURED = {
     "policy": _Table(
         "savings_plan_unused varchar, identity_tolerance_usd usd, target_passes bigint, shared_cost varchar, "
-        "assumed_eligible varchar",
+        "assumed_eligible varchar, has_provisional_runs boolean",
         lambda settings: [
             (settings.policy.savings_plan_unused, settings.policy.identity_tolerance_usd,
-             settings.policy.target_passes, settings.policy.shared_cost, " ".join(settings.policy.assumed_eligible))
+             settings.policy.target_passes, settings.policy.shared_cost, " ".join(settings.policy.assumed_eligible),
+             settings.policy.provisional_runs)
         ],
     ),
     # Null where it is not set. Apart from the policy, because it moves daily and few tables depend on it.

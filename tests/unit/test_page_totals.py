@@ -163,3 +163,50 @@ def test_resources_without_a_run_stand_next_to_all_that_lack_the_same() -> None:
         (None, "i-2", 5, 2, 42),
         (None, "i-3", 1, 1, 1),
     ]
+
+
+def provisional(*spends: str, known: str = "select 'recorded' as run_id", is_on: bool = True) -> list[tuple]:
+    """The provisional runs of unattributed hours, 10.00 each: tag, first day of July and how many days in a row."""
+    engine = DuckDBEngine(threads=1)
+    rows = " union all ".join(
+        f"select '{tag}' as tag_run_id, 'i-0' as resource_id, unnest(generate_series(timestamp '2026-07-{first} "
+        f"10:00', timestamp '2026-07-{first} 10:00' + interval {int(days) - 1} day, interval 1 day)) as hour_started_at"
+        for tag, first, days in (spend.split("|") for spend in spends)
+    )
+    engine.view_sql(
+        "fct_ledger",
+        "select *, 'USD' as billing_currency, 'unattributed' as bucket, cast(hour_started_at as date) as usage_date, "
+        "'p5.48xlarge' as instance_type, 'gpu' as accelerator_family, cast(null as varchar) as tag_team, "
+        f"cast(8 as {USD}) as accelerator_hours, cast(12 as {USD}) as list_cost_usd, cast(10 as {USD}) as "
+        f"effective_cost_usd, cast(10 as {USD}) as billed_cost_usd from ({rows}) as spend",
+    )
+    engine.view_sql("dim_run", known)
+    engine.view_sql("policy", f"select {is_on} as has_provisional_runs")
+    engine.view_sql("made", load_catalog()["detail_provisional_run"].text)
+    with engine:
+        return engine.query(
+            "select run_id, effective_cost_usd, spelling_count, longest_use_day_count, is_probably_run "
+            "from made order by 1"
+        ).rows()
+
+
+def test_spellings_of_a_tag_are_one_provisional_run() -> None:
+    """Two hours as tune-7, one each as TUNE-7 and with a space: 40.00, named as it was written most."""
+    assert provisional("tune-7|01|2", "TUNE-7|05|1", " tune-7|06|1", "other|01|1") == [
+        ("other", 10, 1, 1, True),
+        ("tune-7", 40, 3, 2, True),
+    ]
+
+
+def test_words_for_a_use_and_use_without_a_gap_are_probably_no_run() -> None:
+    """30 days in a row are no run; 29, a gap and 2 more are. `Prod` is a kind of use."""
+    assert provisional("web|01|30", "long|01|29", "long|31|2", "Prod|01|1") == [
+        ("Prod", 10, 1, 1, False),
+        ("long", 310, 1, 29, True),
+        ("web", 300, 1, 30, False),
+    ]
+
+
+def test_a_recorded_run_is_not_provisional_and_a_policy_turns_them_off() -> None:
+    assert provisional("RECORDED|01|1") == []
+    assert provisional("tune-7|01|2", is_on=False) == []

@@ -6,7 +6,7 @@ with claimed as (
     -- A job's run may know its ARN or its name alone: both name the same job.
     select distinct coalesce(job_name(resource_id), resource_id) as claim_key
     from fct_run_stay_monthly
-    where stay_kind <> 'attempt'
+    where stay_kind in ('machine', 'storage')
 ),
 
 known_run as (

@@ -18,7 +18,8 @@ held as (
     from attached as line
     -- Bytes are the instance's; whose they were, the stays on it say.
     join fct_run_stay_monthly as stay
-        on stay.resource_id = line.attached_id and (stay.stay_kind = 'storage' or is_instance_id(stay.resource_id))
+        on stay.resource_id = line.attached_id
+        and (stay.stay_kind = 'storage' or (stay.stay_kind = 'machine' and is_instance_id(stay.resource_id)))
         and stay.started_ms < line.line_ended_ms and stay.ended_ms > line.line_started_ms
         and stay.started_ms < stay.ended_ms
 ),
@@ -70,8 +71,7 @@ select
     case when bucket = 'run' then case when tag_run_id is null then 'tag' else 'tag_folded' end end as evidence, resource_id,
     -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
     case when source_row is not null or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end
-        as instance_type,
-    tag_owner, tag_team, tag_run_id, cast(null as timestamp) as hour_started_at,
+        as instance_type, tag_owner, tag_team, tag_run_id, cast(null as timestamp) as hour_started_at,
     cast(null as bigint) as started_ms, cast(null as bigint) as ended_ms, cast(null as bigint) as used_units,
     cast(null as bigint) as billed_units, is_unpriced,
     sum(accelerator_hours) as accelerator_hours,

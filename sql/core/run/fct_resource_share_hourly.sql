@@ -88,7 +88,7 @@ rest as (
     select
         hour.resource_id, hour.hour_ms, coalesce(used.taken, 0) as taken_units, hour.billed_units,
         hour.window_started_ms, hour.window_ended_ms,
-        known.resource_id is not null as is_known
+        known.resource_id is not null or hour.was_held_before as is_known
     from fct_resource_hourly as hour
     left join (select resource_id, hour_ms, max(upper_units) as taken from used group by resource_id, hour_ms) as used
         on used.resource_id = hour.resource_id and used.hour_ms = hour.hour_ms

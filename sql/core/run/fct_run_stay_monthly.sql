@@ -1,6 +1,6 @@
--- One row per stay of a run, clipped to the month: an attempt, and what it held of billed machines and storage.
+-- One row per stay of a run, clipped to the month: an attempt, and what it held of billed machines and storage, or had held before.
 -- partition: billing_period
--- A run that ends today changes the months it ran in, and no other month is built again.
+-- A run that ends today changes the months it ran in and the next, and no other month is built again.
 with stay as (
     select 'attempt' as stay_kind, run_id, attempt_no, cast(null as varchar) as resource_id, started_at, ended_at,
         false as is_any_machine, cast(null as varchar) as instance_type, cast(null as varchar) as account_id,
@@ -18,6 +18,17 @@ with stay as (
 
     select 'storage', run_id, attempt_no, storage_id, joined_at, left_at, false, null, null, null, null, null, evidence
     from stg_tracker__storage
+
+    union all
+
+    -- For a month after a run left it a machine may still be up, held by nobody else.
+    select 'earlier', run_id, attempt_no, resource_id, left_at, left_at + interval 31 day, false, null, null, null, null, null, evidence
+    from stg_tracker__resource
+
+    union all
+
+    select 'earlier', run_id, attempt_no, null, ended_at, ended_at + interval 31 day, false, null, null, null, null, null, null
+    from stg_tracker__attempt
 )
 
 select
@@ -30,4 +41,5 @@ select
         as has_one_spelling
 from stay
 cross join this_month as month
-where stay.started_at < month.ended_at and stay.ended_at > month.started_at
+where stay.ended_at > month.started_at
+    and case when stay.stay_kind = 'earlier' then stay.started_at <= month.started_at else stay.started_at < month.ended_at end
