@@ -18,6 +18,8 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup, escape
 
+from pipelines.present.formats import unit_usd
+
 Row = Mapping[str, Any]
 
 # The CSS variable of each color, and the color in the chart that it replaces; no two may be equal.
@@ -120,21 +122,30 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
     return figure(draw, label)
 
 
-def waterfall_chart(steps: Sequence[Row], unit: str, currency: str, label: str) -> Markup:
-    """From the GPU's unit cost to Trainium's, one floating bar per factor.
+def waterfall_chart(pair: Row, parts: Sequence[Row], names: Mapping[str, str], unit: str) -> Markup:
+    """From the GPU's unit cost to Trainium's, one floating bar per factor; a factor that is not measured has none.
 
-    Each step has `name`, `from_usd`, `to_usd` and `kind`: gpu and trainium stand on the axis, less and more float.
+    `parts` are the factors of the pair, `names` what each is called, `unit` what the axis is called.
     """
-    bars = [
-        {
-            "name": row["name"],
-            "low": plain(min(row["from_usd"], row["to_usd"])),
-            "high": plain(max(row["from_usd"], row["to_usd"])),
-            "kind": row["kind"],
-            "label": row["label"],
-        }
-        for row in steps
-    ]
+    currency, baseline, candidate = pair["currency"], pair["baseline_instance_type"], pair["candidate_instance_type"]
+    bars: list[dict[str, Any]] = []
+
+    def add(name: str, start: Decimal | int, end: Decimal, kind: str, shown: Decimal) -> None:
+        low, high = plain(min(start, end)), plain(max(start, end))
+        bars.append({"name": name, "low": low, "high": high, "kind": kind, "label": unit_usd(shown, currency)})
+
+    at = pair["baseline_unit_cost_usd"]
+    add(baseline, 0, at, "gpu", at)
+    for part in parts:
+        saved = part["cost_part_usd"]
+        if saved is not None:
+            # A factor that makes Trainium cheaper goes down.
+            kind = "less" if saved > 0 else "more"
+            add(names.get(part["factor"], part["factor"]), at, at - saved, kind, -saved)
+            at -= saved
+    end = pair["candidate_unit_cost_usd"]
+    add(candidate, 0, end, "trainium", end)
+    label = f"From the cost on {baseline} to that on {candidate} by factor; the table below has the figures"
     kinds = {"gpu": PALETTE["gpu"], "trainium": PALETTE["trainium"], "less": PALETTE["used"], "more": PALETTE["unused"]}
 
     def draw(width: int) -> alt.TopLevelMixin:

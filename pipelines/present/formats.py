@@ -173,40 +173,6 @@ def figure(value: Number | None) -> str:
     return f"{MINUS if value < 0 else ''}{rounded(value, places)}"
 
 
-def waterfall(
-    pair: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], names: Mapping[str, str], currency: str
-) -> list[dict[str, Any]]:
-    """The steps from the GPU's unit cost to Trainium's; a factor that is not measured has none."""
-    at = pair["baseline_unit_cost_usd"]
-    steps = [
-        {
-            "name": pair["baseline_instance_type"],
-            "from_usd": 0,
-            "to_usd": at,
-            "kind": "gpu",
-            "label": unit_usd(at, currency),
-        }
-    ]
-    for part in parts:
-        made = part["cost_part_usd"]
-        if made is None:
-            continue
-        # A factor that makes Trainium cheaper goes down.
-        steps.append(
-            {
-                "name": names.get(part["factor"], part["factor"]),
-                "from_usd": at,
-                "to_usd": at - made,
-                "kind": "less" if made > 0 else "more",
-                "label": unit_usd(-made, currency),
-            }
-        )
-        at -= made
-    end = pair["candidate_unit_cost_usd"]
-    name = pair["candidate_instance_type"]
-    return [*steps, {"name": name, "from_usd": 0, "to_usd": end, "kind": "trainium", "label": unit_usd(end, currency)}]
-
-
 def minutes(seconds: Number | None) -> str:
     """Seconds as minutes: one decimal below a hundred."""
     return UNKNOWN if seconds is None else hours(Decimal(str(seconds)) / 60)
@@ -235,7 +201,6 @@ def formats() -> dict[str, Callable[..., Any]]:
         large,
         figure,
         percent,
-        waterfall,
         day,
         short_day,
         month,
