@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
 from support.report_marts import FACTS, Marts, example, printed, printed_rows, rendered
 
+from pipelines.base.resources import known_reports
 from pipelines.present.pdf import pdf_of_page
 
 
@@ -36,9 +39,11 @@ def test_the_pdf_is_the_same_each_time(tmp_path: Path) -> None:
     assert pdf_of_page(page, None, FACTS) == pdf_of_page(page, None, FACTS)
 
 
+@pytest.mark.parametrize("kind", known_reports())
 @pytest.mark.parametrize("marts", [{mart: [] for mart in example()}, {}], ids=["empty", "missing"])
-def test_a_page_without_anything_is_printed_too(tmp_path: Path, marts: Marts) -> None:
-    assert pdf_of_page(rendered(tmp_path, marts), None, FACTS)[0].startswith(b"%PDF-")
+def test_a_page_without_anything_is_printed_too(tmp_path: Path, marts: Marts, kind: str) -> None:
+    facts = replace(FACTS, month=date(2026, 7, 1))
+    assert pdf_of_page(rendered(tmp_path, marts, facts, kind), None, facts)[0].startswith(b"%PDF-")
 
 
 def test_a_hostile_name_is_printed_as_text(tmp_path: Path) -> None:
