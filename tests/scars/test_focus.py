@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 
@@ -130,6 +131,22 @@ def test_the_fee_of_a_capacity_block_does_not_vanish(tmp_path: Path) -> None:
         ("instance", nothing, nothing, None, "cr-0b10c5"),
         ("capacity_unused", nothing, nothing, None, "cr-0b10c5"),
     ]
+
+
+@pytest.mark.parametrize(("on_fee", "on_hours"), [("0", "40.05"), ("955.20", "0.25")], ids=["shape A", "shape B"])
+def test_the_fee_of_a_capacity_block_counts_once(tmp_path: Path, on_fee: str, on_hours: str) -> None:
+    """24 hours at 39.80 and a license of 0.25 on each of two: 955.20 + 0.50, whether or not the hours carry the fee."""
+    fee = {
+        "ChargeCategory": "Purchase",
+        "ChargeFrequency": "One-Time",
+        "BilledCost": "955.20",
+        "EffectiveCost": on_fee,
+        "SkuMeter": "USW2-CapacityBlockFee:p5.48xlarge",
+        "CommitmentDiscountId": BLOCK,
+    }
+    used = {**NODE, "x_Operation": "RunInstances:0002:CB", "CapacityReservationId": BLOCK, "BilledCost": "0.25"}
+    hours = [{**used, "EffectiveCost": on_hours}] * 2
+    assert sum(cost for (cost,) in staged(tmp_path, "effective_cost_usd", fee, *hours)) == Decimal("955.70")
 
 
 def test_unused_capacity_is_not_instance_time_of_a_run(tmp_path: Path) -> None:

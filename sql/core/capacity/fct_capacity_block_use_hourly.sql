@@ -1,40 +1,18 @@
 -- One row per Capacity Block or training plan, hour of it and resource that used the hour; the unused rest has a row too.
--- Units are instance-milliseconds of the block, from 0 to whole_units: its window times its instances where both are known, hours to come
--- included; else the used and unused hours on the bill so far.
-with reserved as (
+-- Units are instance-milliseconds of the block, from 0 to whole_units: its window times its instances where both are known
+-- or inferred, hours to come included; else the used and unused hours on the bill so far.
+with billed as (
+    select block_id, hour_started_at, resource_id, is_unused, use_ms from fct_capacity_block_billed_hourly
+),
+
+reserved as (
     select reservation_id as block_id, started_at, ended_at, instance_count
     from stg_aws__capacity_reservation
     where reservation_kind <> 'odcr' and started_at is not null and ended_at is not null
-),
-
-declared as (
-    select resource_id, max(capacity_reservation_id) as block_id
-    from fct_run_stay_monthly
-    where capacity_reservation_id is not null
-    group by resource_id
-),
-
--- Where neither the bill nor the run names the block: the only one of that type that the account bought.
-only_block as (
-    select account_id, instance_type, max(block_id) as block_id
-    from fct_capacity_block_fee
-    where charge_category <> 'Refund'
-    group by account_id, instance_type
-    having count(distinct block_id) = 1
-),
-
-billed as (
-    select
-        coalesce(line.capacity_reservation_id, declared.block_id, only_block.block_id) as block_id,
-        line.usage_started_at as hour_started_at,
-        line.resource_id,
-        line.line_class = 'capacity_unused' as is_unused,
-        cast(round(sum(line.usage_quantity) * 3600000) as bigint) as use_ms
-    from fct_charge as line
-    left join declared on declared.resource_id = line.resource_id
-    left join only_block on only_block.account_id = line.account_id and only_block.instance_type = line.instance_type
-    where line.source_row is not null and line.market = 'capacity_block' and line.line_class in ('instance', 'capacity_unused')
-    group by 1, 2, 3, 4
+    union all
+    select distinct block_id, window_started_at, window_ended_at, window_instance_count
+    from fct_capacity_block_billed_hourly
+    where window_ended_at is not null
 ),
 
 billed_hour as (

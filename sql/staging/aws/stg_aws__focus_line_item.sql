@@ -110,7 +110,7 @@ select
     -- What differs where there is no commitment is a discount.
     cast(coalesce(case when is_commitment(effective_rule) then effective_cost else billed_cost end, 0)
         as decimal(20, 10)) as amortized_cost_usd,
-    cast(focus_effective_cost(effective_rule, line_class, billed_cost, effective_cost) as decimal(20, 10))
+    cast(focus_effective_cost(effective_rule, line_class, market, billed_cost, effective_cost) as decimal(20, 10))
         as effective_cost_usd,
     cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
