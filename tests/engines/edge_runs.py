@@ -88,8 +88,12 @@ def _tracker() -> dict[str, pl.DataFrame]:
         started_at=moment, ended_at=moment, last_seen_at=moment,
     )  # fmt: skip
     attempt = frame(
-        [(run_id, no, at(begin), moment_or_none(end), reason, at(465)) for run_id, no, begin, end, reason in ATTEMPTS],
+        [
+            (run_id, no, at(begin), moment_or_none(end), reason, at(465), 2.5e8 * no)
+            for run_id, no, begin, end, reason in ATTEMPTS
+        ],
         run_id=text, attempt_no=whole, started_at=moment, ended_at=moment, end_reason=text, last_seen_at=moment,
+        tokens_seen=real,
     )  # fmt: skip
     resource = frame(
         [
