@@ -7,7 +7,7 @@ save to the start of the next, but for `availability`, which is from one save's 
 
 from __future__ import annotations
 
-from math import sqrt
+from math import exp, expm1, inf, sqrt
 
 
 def young(save: float, between: float) -> float:
@@ -40,5 +40,14 @@ def dollar(save: float, between: float, rate: float, save_cost: float, noticed: 
 
 
 def overhead(interval: float, save: float, between: float, restart: float = 0.0, noticed: float = 0.0) -> float:
-    """Share of the training time that saves, the work lost and restarts take, as expected at an interval."""
-    return save / interval + ((1 - noticed) * interval / 2 + restart) / between
+    """Share of the training time that saves, the work lost and restarts take, as expected at an interval (Daly 2006).
+
+    M·e^(R/M)·(e^((T + C)/M) - 1)/T - 1: interruptions come at a constant rate, also during saves and restarts. What was
+    noticed loses nothing, so M is the time between interruptions without a notice. Infinite where no interval is ever
+    finished.
+    """
+    between /= 1 - noticed
+    try:
+        return between * exp(restart / between) * expm1((interval + save) / between) / interval - 1
+    except OverflowError:
+        return inf

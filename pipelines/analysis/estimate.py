@@ -139,6 +139,24 @@ def estimate(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int
     return Estimate(method, saving, ends[0], ends[1])
 
 
+def unit_cost(side: Sample) -> tuple[float, float | None, float | None, str | None]:
+    """Cost per unit of one side, its 95 % interval, and why there is none; ValueError where it cost or did nothing."""
+    from scipy import special
+
+    if side.costs.sum() <= 0 or side.units.sum() <= 0:
+        raise ValueError("a side without cost or without a success has no cost per success")
+    value, clusters = float(side.unit_cost), len(set(side.clusters))
+    if clusters < FEWEST_CLUSTERS:
+        return value, None, None, f"{clusters} independent runs show no interval, {FEWEST_CLUSTERS} do"
+    variance, freedom = (float(part) for part in _variance(side.residuals, side.clusters))
+    if variance <= _NO_VARIANCE:
+        return value, None, None, "all runs cost the same, so nothing shows how costs vary"
+    margin = float(special.stdtrit(freedom, LEVEL)) * np.sqrt(variance)
+    with np.errstate(all="ignore"):
+        high = float(_unfavorable(side, _mean_failed_cost(side, side)))
+    return value, float(np.exp(np.log(value) - margin)), float(np.exp(high + margin)), None
+
+
 def runs_needed(baseline: Sample, candidate: Sample, deciding: float | None = None) -> int | None:
     """Runs a side whose interval is ±5 points wide, or excludes the saving `deciding` in four of five cases.
 

@@ -10,17 +10,26 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class PublishedPrice:
-    """A row of somebody's table: units a second, USD an hour, and the USD per million units printed for them."""
+    """A row of somebody's table: units a second, USD an hour, and the USD per million units printed for them.
+
+    `units_ratio` is how many units the price counts for one of the throughput: total tokens an output token.
+    """
 
     name: str
     per_second: Decimal
     rate_usd_per_hour: Decimal
     printed_usd: Decimal
+    units_ratio: Decimal = Decimal(1)
 
     @property
     def recomputed_usd(self) -> Decimal:
         """USD per million units as the inputs give it."""
-        return self.rate_usd_per_hour * 1_000_000 / (self.per_second * 3600)
+        return self.rate_usd_per_hour * 1_000_000 / (self.per_second * self.units_ratio * 3600)
+
+    @property
+    def printed_usd_per_unit(self) -> Decimal:
+        """The printed USD per million units of the throughput: rows of both conventions are ranked by it."""
+        return self.printed_usd * self.units_ratio
 
     @property
     def follows(self) -> bool:
@@ -37,11 +46,15 @@ def reconcile(rows: Sequence[PublishedPrice]) -> list[str]:
         for row in rows
         if not row.follows
     ]
-    ranked = sorted(rows, key=lambda row: row.printed_usd)
-    if differences and any(better.recomputed_usd > worse.recomputed_usd for better, worse in pairwise(ranked)):
-        order = " < ".join(row.name for row in sorted(rows, key=lambda row: row.recomputed_usd))
+    ranked = sorted(rows, key=lambda row: row.printed_usd_per_unit)
+    if differences and any(_per_unit(better) > _per_unit(worse) for better, worse in pairwise(ranked)):
+        order = " < ".join(row.name for row in sorted(rows, key=_per_unit))
         differences.append(f"The ranking differs too: by the inputs it is {order}.")
     return differences
+
+
+def _per_unit(row: PublishedPrice) -> Decimal:
+    return row.recomputed_usd * row.units_ratio
 
 
 def _places(printed: Decimal) -> int:

@@ -22,8 +22,11 @@ Threshold = Annotated[Decimal, Field(gt=0, le=10, decimal_places=4)]
 
 
 class Baseline(Frozen):
-    """What a unit of work took on the GPU before anything was saved: instance-hours, with their interval, and the
-    share of the list price that was paid. Its cost in a month is hours x that month's list price x the share."""
+    """What a unit of work took on the GPU before anything was saved: `run_ids` names the runs that measure it.
+
+    Without them the figures are asserted: instance-hours with their interval, and the share of the list price that was
+    paid. The baseline's cost in a month is hours x that month's list price x the share.
+    """
 
     name: Text
     version: int = Field(ge=1)
@@ -32,16 +35,25 @@ class Baseline(Frozen):
     gpu_instance_type: Text
     region_id: Text = "us-east-1"
     unit_measure: Literal["cost_to_target", "cost_per_epoch", "cost_per_million_tokens"]
-    hours_per_unit: Positive
-    hours_low_per_unit: Positive
-    hours_high_per_unit: Positive
-    paid_ratio: Positive = Decimal(1)
+    run_ids: tuple[Text, ...] = ()
+    hours_per_unit: Positive | None = None
+    hours_low_per_unit: Positive | None = None
+    hours_high_per_unit: Positive | None = None
+    paid_ratio: Positive | None = None
     sha256: str = ""
 
     @model_validator(mode="after")
-    def _is_within_its_interval(self) -> Baseline:
-        if not self.hours_low_per_unit <= self.hours_per_unit <= self.hours_high_per_unit:
+    def _is_measured_or_asserted(self) -> Baseline:
+        hours = (self.hours_low_per_unit, self.hours_per_unit, self.hours_high_per_unit)
+        known = [one for one in hours if one is not None]
+        if self.run_ids and (known or self.paid_ratio is not None):
+            raise ValueError("the runs of run_ids measure hours and paid_ratio; remove the figures, or run_ids")
+        if not self.run_ids and len(known) < len(hours):
+            raise ValueError("write run_ids, the GPU runs that measure the baseline")
+        if known != sorted(known):
             raise ValueError("hours_per_unit must lie between hours_low_per_unit and hours_high_per_unit")
+        if twice := repeated(self.run_ids):
+            raise ValueError(f"run_ids contain {twice} twice; remove one")
         return self
 
 

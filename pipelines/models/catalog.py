@@ -43,6 +43,7 @@ PROOF_TABLES = ("proof_registration", "proof_run")
 COMMITMENTS = "aws_commitment"
 # Tables of the last publication by the table they come from; empty before the first.
 PUBLISHED = {
+    "published_baseline": "detail/detail_baseline",
     "published_figure_cost": "core/fct_figure_cost",
     "published_restatement": "core/fct_restatement",
     "published_restated_figure": "core/fct_restated_figure",

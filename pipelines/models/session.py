@@ -62,8 +62,14 @@ CONFIGURED = {
         "baseline_name varchar = name, baseline_version bigint = version, frozen_date date = frozen_on, "
         "baseline_sha256 varchar = sha256, workload_id varchar, baseline_instance_type varchar = gpu_instance_type, "
         "region_id varchar, unit_measure varchar, hours_per_unit double, hours_low_per_unit double, "
-        "hours_high_per_unit double, paid_ratio double",
+        "hours_high_per_unit double, baseline_paid_ratio double = paid_ratio",
         lambda settings: settings.decisions.frozen,
+    ),
+    "declared_baseline_run": _Table(
+        "baseline_name varchar, baseline_version bigint, run_id varchar",
+        lambda settings: (
+            (one.name, one.version, run_id) for one in settings.decisions.frozen for run_id in one.run_ids
+        ),
     ),
     # The price book that baselines are priced by is in dollars, and so are adjustments.
     "declared_adjustment": _Table(

@@ -44,7 +44,7 @@ _SAVINGS = """
         sum(cash_avoided_cost_usd) as cash_usd, sum(avoided_low_cost_usd) as low_usd,
         sum(avoided_high_cost_usd) as high_usd, sum(adjustment_count) as adjustment_count
     from mart_savings_monthly
-    where {where}
+    where is_headline and {where}
     group by billing_currency
     order by currency
 """

@@ -10,6 +10,8 @@ from pipelines.analysis.published_price import PublishedPrice, reconcile
 from pipelines.base.errors import CheckError, UsageError
 
 COLUMNS = ("name", "units_per_second", "price_per_hour_usd", "printed_usd_per_million")
+# What a token price counts where units_per_second are output tokens; without the column, the same units.
+CONVENTION, CONVENTIONS, TOKENS = "convention", ("output", "total"), ("input_tokens", "output_tokens")
 
 
 def check_table(path: Path) -> str:
@@ -39,15 +41,21 @@ def _read(path: Path) -> list[PublishedPrice]:
 
 
 def _row(path: Path, line: int, row: dict[str, str]) -> PublishedPrice:
-    amounts = []
-    for name in COLUMNS[1:]:
-        try:
-            amount = Decimal(row[name] or "")
-        except InvalidOperation:
-            amount = Decimal(0)
-        if not amount.is_finite() or amount <= 0:
-            raise UsageError(
-                f"{path} line {line}: {name} {row[name] or 'is empty and'} is not a positive number; correct it."
-            )
-        amounts.append(amount)
+    amounts = [_positive(path, line, name, row[name]) for name in COLUMNS[1:]]
+    convention = row.get(CONVENTION) or CONVENTIONS[0]
+    if convention not in CONVENTIONS:
+        raise UsageError(f"{path} line {line}: {CONVENTION} {convention} is unknown; write output or total.")
+    if convention == "total":
+        read, written = (_positive(path, line, name, row.get(name)) for name in TOKENS)
+        amounts.append((read + written) / written)
     return PublishedPrice(row["name"], *amounts)
+
+
+def _positive(path: Path, line: int, name: str, text: str | None) -> Decimal:
+    try:
+        amount = Decimal(text or "")
+    except InvalidOperation:
+        amount = Decimal(0)
+    if not amount.is_finite() or amount <= 0:
+        raise UsageError(f"{path} line {line}: {name} {text or 'is empty and'} is not a positive number; correct it.")
+    return amount

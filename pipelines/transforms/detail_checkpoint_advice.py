@@ -154,11 +154,13 @@ def _advice(run: dict[str, Any]) -> dict[str, Any]:
         # The availability rule's period holds the save itself.
         intervals |= {"done": done, "availability": restart and intervals["availability"] - save}
         whole = rate * run["training_seconds"]
-        found |= {
-            f"{rule}_expected_cost_usd": whole * rules.overhead(interval, save, between, noticed=noticed)
+        shares = {
+            rule: rules.overhead(interval, save, between, noticed=noticed)
             for rule, interval in intervals.items()
             if interval
         }
+        # Where no interval would ever be finished, the cost has no bound.
+        found |= {f"{rule}_expected_cost_usd": whole * share for rule, share in shares.items() if share < 1000}
     return found
 
 

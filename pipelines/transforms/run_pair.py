@@ -64,11 +64,17 @@ def runs_of(
     stg_tracker__evaluation: pl.DataFrame,
     fct_ledger_piece: pl.DataFrame,
 ) -> list[Run]:
-    """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings."""
+    """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings.
+
+    The cost `hours` is of instance-hours.
+    """
     found: dict[str, dict[str, Any]] = {}
     for row in fct_run_unit_cost.iter_rows(named=True):
         run = found.setdefault(row["run_id"], row | {"costs": {}})
         run["costs"][row["cost_basis"]] = row["whole_cost_usd"], row["unit_cost_to_target_usd"]
+        hours = row["accelerator_hours"], row["target_accelerator_hours"]
+        count = row["accelerator_count"]
+        run["costs"]["hours"] = tuple(float(part) / count if part and count else None for part in hours)
         run["million_token_count"] = row["tokens_seen_count"] and float(row["tokens_seen_count"]) / 1e6
     described = {row["run_id"]: row for row in dim_run.iter_rows(named=True)}
     bases = dict(stg_tracker__run.select("run_id", "base_checkpoint_id").iter_rows())

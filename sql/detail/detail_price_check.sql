@@ -1,6 +1,6 @@
 -- One row per instance type × region × public price on the bill × how it compares with the price book of that day.
 with daily as (
-    select instance_type, region_id, usage_date, billing_currency, min(price_per_hour_usd) as price_per_hour_usd,
+    select instance_type, region_id, usage_date, billing_currency, max_by(price_per_hour_usd, instance_hours) as price_per_hour_usd,
         max(highest_price_per_hour_usd) as highest_price_per_hour_usd, max(book_price_per_hour_usd) as book_price_per_hour_usd,
         sum(instance_hours) as instance_hours
     from fct_list_price_daily

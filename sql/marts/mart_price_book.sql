@@ -1,7 +1,7 @@
 -- One row per price of an instance-hour and the day it holds from, by instance type, region and offer: what `reprice` reads.
 -- The reviewed book, refreshed by the list prices of the bill.
 with daily as (
-    select instance_type, region_id, usage_date, billing_currency, min(price_per_hour_usd) as price_per_hour_usd
+    select instance_type, region_id, usage_date, billing_currency, max_by(price_per_hour_usd, instance_hours) as price_per_hour_usd
     from fct_list_price_daily
     group by instance_type, region_id, usage_date, billing_currency
 ),

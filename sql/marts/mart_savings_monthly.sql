@@ -1,63 +1,21 @@
 -- One row per workload × month × currency × baseline: what its Trainium runs avoided, at the list prices of the month.
--- A run counts in the month it ended, against the newest baseline frozen by that day, priced as of that day.
 -- What was avoided is economic; cash takes off GPU commitments still paid for.
-with run as (
-    select
-        run.run_id, run.workload_id, run.billing_currency, cast(run.ended_at as date) as ended_date, run.epoch_unit,
-        run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
-        run.target_duration_ms, baseline.baseline_name, baseline.baseline_version, baseline.baseline_instance_type,
-        baseline.region_id, baseline.unit_measure, baseline.hours_per_unit, baseline.hours_low_per_unit,
-        baseline.hours_high_per_unit, baseline.paid_ratio
-    from fct_run as run
-    join declared_baseline as baseline
-        on baseline.workload_id = run.workload_id and baseline.frozen_date <= cast(run.ended_at as date)
-    where run.is_billed and run.accelerator_family = 'trainium'
-    qualify row_number() over (partition by run.run_id order by baseline.frozen_date desc) = 1
-),
-
-price as (
-    select run.run_id, max_by(book.price_per_hour_usd, book.from_date) as price_per_hour_usd
-    from run
-    join mart_price_book as book
-        on book.offer = 'on_demand' and book.instance_type = run.baseline_instance_type
-        and book.region_id = run.region_id and book.from_date <= run.ended_date
-    group by run.run_id
-),
-
-restated as (
-    select run_id, billing_currency, sum(cost_change_usd) as restated_cost_usd
-    from fct_restated_figure
-    where cost_basis = 'effective' and run_id is not null
-    group by run_id, billing_currency
-),
-
-counted as (
-    select
-        run.*, cast(date_trunc('month', run.ended_date) as date) as month_date, restated.restated_cost_usd,
-        cast(coalesce(case
-            when unit_measure = 'cost_to_target' then case when target_duration_ms is not null then 1 end
-            when unit_measure = 'cost_per_epoch' then case when epoch_unit = 'dataset_pass' then epoch_completed_count end
-            else ratio(tokens_seen_count, 1000000) end, 0) as decimal(20, 6)) as unit_count,
-        -- Up to its target, as the baseline is; a run that never reached it counts with its whole cost and no unit.
-        case when unit_measure = 'cost_to_target' and target_duration_ms is not null then cost_to_target_usd
-            else effective_cost_usd end as actual_cost_usd,
-        -- The price book is in dollars.
-        case when run.billing_currency = 'USD' then cast(price.price_per_hour_usd as double) * paid_ratio end
-            as paid_per_hour
-    from run
-    left join price on price.run_id = run.run_id
-    left join restated on restated.run_id = run.run_id and restated.billing_currency = run.billing_currency
-),
-
-ran as (
+-- The difference is split by log shares: the chip (hours of runs that did the work, at on-demand prices), the rate (what was paid of
+-- these prices) and operations (failed runs); the parts sum to it exactly.
+with ran as (
     select
         workload_id, month_date, billing_currency, baseline_name, max(baseline_version) as baseline_version,
+        case when bool_and(baseline_evidence = 'measured') then 'measured' else 'asserted' end as baseline_evidence,
+        bool_and(is_proven) as is_proven, max(missing_evidence) as missing_evidence,
         count(*) as run_count, sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
-        cast(known_sum(ratio(unit_count * paid_per_hour * hours_per_unit, 1)) as decimal(20, 10)) as baseline_cost_usd,
-        cast(known_sum(ratio(unit_count * paid_per_hour * hours_low_per_unit, 1)) as decimal(20, 10)) as baseline_low_cost_usd,
-        cast(known_sum(ratio(unit_count * paid_per_hour * hours_high_per_unit, 1)) as decimal(20, 10)) as baseline_high_cost_usd,
-        coalesce(sum(restated_cost_usd), 0) as restated_cost_usd
-    from counted
+        known_sum(baseline_cost_usd) as baseline_cost_usd, known_sum(baseline_low_cost_usd) as baseline_low_cost_usd,
+        known_sum(baseline_high_cost_usd) as baseline_high_cost_usd,
+        known_sum(baseline_on_demand_cost_usd) as baseline_listed_usd,
+        known_sum(baseline_success_on_demand_cost_usd) as baseline_success_usd,
+        known_sum(hours_on_demand_cost_usd) as listed_usd,
+        known_sum(case when unit_count > 0 then hours_on_demand_cost_usd else 0 end) as success_usd,
+        sum(restated_cost_usd) as restated_cost_usd
+    from detail_savings_run
     group by workload_id, month_date, billing_currency, baseline_name
 ),
 
@@ -74,7 +32,8 @@ monthly as (
     union all
 
     -- A month may be adjusted in which nothing ran.
-    select workload_id, month_date, billing_currency, baseline_name, baseline_version, 0, 0, 0, 0, 0, 0, 0
+    select workload_id, month_date, billing_currency, baseline_name, baseline_version, null, false, null, 0, 0, 0, 0, 0, 0,
+        null, null, null, null, 0
     from adjusted
     anti join ran using (baseline_name, month_date, billing_currency)
 ),
@@ -98,22 +57,47 @@ lined as (
 -- No more is stranded than was displaced; workloads share it by what each displaced.
 stranded as (
     select *, piece_usd(least(unused_cost_usd, all_displaced_usd), displaced_so_far_usd - displaced_usd,
-        displaced_so_far_usd, all_displaced_usd) as displaced_commitment_cost_usd
+        displaced_so_far_usd, all_displaced_usd) as displaced_commitment_cost_usd,
+        baseline_cost_usd - actual_cost_usd as difference_usd,
+        ln(case when baseline_cost_usd > 0 then cast(baseline_cost_usd as double) end) as baseline_log,
+        ln(case when actual_cost_usd > 0 then cast(actual_cost_usd as double) end) as actual_log,
+        ln(case when baseline_listed_usd > 0 then cast(baseline_listed_usd as double) end) as baseline_listed_log,
+        ln(case when baseline_success_usd > 0 then cast(baseline_success_usd as double) end) as baseline_success_log,
+        ln(case when listed_usd > 0 then cast(listed_usd as double) end) as listed_log,
+        ln(case when success_usd > 0 then cast(success_usd as double) end) as success_log
     from lined
+),
+
+-- Dollars of a unit of logarithm: the logarithmic mean of both costs.
+scaled as (
+    select
+        *, case when difference_usd = 0 then cast(actual_cost_usd as double)
+            else cast(difference_usd as double) / (baseline_log - actual_log) end as log_usd
+    from stranded
+),
+
+shared as (
+    select
+        *, cast(log_usd * (baseline_success_log - success_log) as decimal(20, 6)) as chip_avoided_cost_usd,
+        cast(log_usd * (baseline_log - baseline_listed_log - actual_log + listed_log) as decimal(20, 6)) as rate_avoided_cost_usd
+    from scaled
 )
 
 select
-    stranded.workload_id, month_date, billing_currency, baseline_name, baseline_version, frozen.baseline_sha256,
-    run_count, unit_count, adjustment_count, ratio(baseline_cost_usd, unit_count) as baseline_unit_cost_usd,
+    shared.workload_id, month_date, billing_currency, shared.baseline_name, shared.baseline_version, frozen.baseline_sha256,
+    shared.baseline_evidence, coalesce(is_proven and shared.baseline_evidence = 'measured' and baseline_cost_usd is not null, false)
+        as is_headline,
+    shared.run_count, unit_count, adjustment_count, ratio(baseline_cost_usd, unit_count) as baseline_unit_cost_usd,
     ratio(actual_cost_usd, unit_count) as actual_unit_cost_usd, baseline_cost_usd, actual_cost_usd, adjustment_usd,
-    baseline_cost_usd - actual_cost_usd + adjustment_usd as avoided_cost_usd,
+    difference_usd + adjustment_usd as avoided_cost_usd,
     baseline_low_cost_usd - actual_cost_usd + adjustment_usd as avoided_low_cost_usd,
     baseline_high_cost_usd - actual_cost_usd + adjustment_usd as avoided_high_cost_usd,
+    chip_avoided_cost_usd, rate_avoided_cost_usd,
+    difference_usd - chip_avoided_cost_usd - rate_avoided_cost_usd as operations_avoided_cost_usd,
     displaced_commitment_cost_usd,
-    baseline_cost_usd - actual_cost_usd + adjustment_usd - displaced_commitment_cost_usd as cash_avoided_cost_usd,
+    difference_usd + adjustment_usd - displaced_commitment_cost_usd as cash_avoided_cost_usd,
     restated_cost_usd,
-    case when baseline_cost_usd is null
-        then 'the price book has no price of the baseline for every run, or the bill is not in USD' end
-        as missing_evidence
-from stranded
-left join declared_baseline as frozen using (baseline_name, baseline_version)
+    shared.missing_evidence
+from shared
+left join detail_baseline as frozen
+    on frozen.baseline_name = shared.baseline_name and frozen.baseline_version = shared.baseline_version

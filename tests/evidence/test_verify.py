@@ -136,7 +136,13 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
     shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_figure_cost")
     del old
     lost = json.loads(members(pack_of(copied, "lost.zip"))["manifest.json"])["not_recomputed"]
-    assert set(lost) == {"mart_break_even", "detail_restated_figure", "mart_restatement", "mart_savings_monthly"}
+    assert set(lost) == {
+        "mart_break_even",
+        "detail_baseline",
+        "detail_restated_figure",
+        "mart_restatement",
+        "mart_savings_monthly",
+    }
     verify(copied.root / "lost.zip", None, Console())
     told = capsys.readouterr()
     assert "VERIFIED" in told.out

@@ -75,6 +75,21 @@ def test_the_command_tells_the_one_table_from_the_other(tmp_path: Path, capsys: 
     )
 
 
+def test_a_price_per_total_token_is_normalized_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Facts serving V1 (KILN): ml.p5en.48xlarge at 72.795, 8192 tokens in, 256 out, so 33 in all for each one out."""
+    head = "name,units_per_second,price_per_hour_usd,printed_usd_per_million,convention,input_tokens,output_tokens\n"
+    lines = "16,311,72.795,65.02,output,,\n128,2359,72.795,8.57,,,\n", "128 total,2359,72.795,0.26,total,8192,256\n"
+    (tmp_path / "v1.csv").write_text(head + "".join(lines))
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
+    assert (said.code, said.out) == (0, "All 3 prices of v1.csv follow from their inputs.\n")
+    (tmp_path / "v1.csv").write_text(head + lines[1].replace("total,8192", "output,8192"))
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
+    assert (said.code, "are $8.57 per million, printed $0.26 (33.0 times less)" in said.error) == (1, True)
+    (tmp_path / "v1.csv").write_text(head + lines[1].replace(",256", ","))
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
+    assert (said.code, "line 2: output_tokens is empty and is not a positive number" in said.error) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [

@@ -28,6 +28,8 @@ def saved(**other: Any) -> dict[str, Any]:
         "billing_currency": "USD",
         "baseline_name": "llama8b",
         "baseline_version": 1,
+        "baseline_evidence": "measured",
+        "is_headline": True,
         "unit_count": Decimal(4),
         "baseline_unit_cost_usd": Decimal(270),
         "actual_unit_cost_usd": Decimal(180),
@@ -36,6 +38,9 @@ def saved(**other: Any) -> dict[str, Any]:
         "avoided_cost_usd": Decimal(360),
         "avoided_low_cost_usd": Decimal(300),
         "avoided_high_cost_usd": Decimal(420),
+        "chip_avoided_cost_usd": Decimal(200),
+        "rate_avoided_cost_usd": Decimal(150),
+        "operations_avoided_cost_usd": Decimal(10),
         "displaced_commitment_cost_usd": Decimal(60),
         "cash_avoided_cost_usd": Decimal(300),
     } | other
@@ -102,6 +107,11 @@ def test_page_one_says_the_verdict_and_the_saving_in_a_sentence(page: str) -> No
     ("changed", "sentence"),
     [
         pytest.param({"mart_savings_monthly": []}, "; no saving is claimed for July 2026.", id="no baseline"),
+        pytest.param(
+            {"mart_savings_monthly": [saved(baseline_evidence="asserted", is_headline=False)]},
+            "No workload with a measured baseline is proven cheaper, so what July 2026 avoided is not quoted;",
+            id="asserted baseline",
+        ),
         pytest.param({"mart_silicon_comparison": []}, "Whether Trainium is cheaper is unknown", id="one-sided"),
         pytest.param(
             {"mart_invoice_reconciliation_monthly": []},

@@ -21,6 +21,7 @@ MART = "mart_savings_monthly"
 KINDS = {
     "VARCHAR": pl.String(),
     "BIGINT": pl.Int64(),
+    "BOOLEAN": pl.Boolean(),
     "DATE": pl.Date(),
     "DECIMAL(20,6)": pl.Decimal(20, 6),
     "DECIMAL(20,10)": pl.Decimal(20, 10),

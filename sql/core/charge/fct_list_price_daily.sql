@@ -28,16 +28,25 @@ book as (
         lead(from_date) over (partition by instance_type, region_id order by from_date) as until_date
     from ref_list_price
     where offer = 'on_demand'
+),
+
+-- The price of most hours, the lower of two: licensed systems and dedicated tenancy cost more.
+ranked as (
+    select *, first_value(price_usd) over (partition by billing_period, usage_date, instance_type, region_id, billing_currency
+        order by usage_quantity desc, price_usd rows between unbounded preceding and unbounded following) as modal_price_usd
+    from price
 )
 
--- Licensed systems and dedicated tenancy cost more, so the lowest price is that of Linux on shared machines.
 select
     price.billing_period, price.usage_date, price.instance_type, price.region_id, price.billing_currency,
-    min(price.price_usd) as price_per_hour_usd,
+    max(price.modal_price_usd) as price_per_hour_usd,
     max(price.price_usd) as highest_price_per_hour_usd,
     max(book.price_per_hour_usd) as book_price_per_hour_usd,
-    cast(sum(price.usage_quantity) as decimal(20, 6)) as instance_hours
-from price
+    cast(sum(price.usage_quantity) as decimal(20, 6)) as instance_hours,
+    -- Less than a hundredth of a percent is how amounts are rounded.
+    cast(sum(case when abs(price_usd - modal_price_usd) * 10000 > modal_price_usd
+        then price_usd * usage_quantity else 0 end) as decimal(20, 10)) as other_price_list_cost_usd
+from ranked as price
 left join book
     on book.instance_type = price.instance_type and book.region_id = price.region_id
     and book.from_date <= price.usage_date and (book.until_date > price.usage_date or book.until_date is null)

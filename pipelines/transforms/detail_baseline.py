@@ -1,0 +1,126 @@
+"""One row per version of a baseline: what a unit of work took on the GPU, measured on the runs it names or asserted.
+
+Figures of closed months are frozen when they are first published: later builds take them from that publication.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from pipelines.analysis.estimate import unit_cost
+from pipelines.analysis.matched import Run, one_side
+from pipelines.base.errors import UsageError
+from pipelines.transforms import run_pair
+from pipelines.transforms.run_pair import price_on, prices_of, runs_of
+
+INPUTS = (*run_pair.INPUTS, "declared_baseline", "declared_baseline_run", "published_baseline", "mart_price_book")
+QUERIES = run_pair.QUERIES
+HOURS = ("hours_per_unit", "hours_low_per_unit", "hours_high_per_unit")
+FIGURES = (*HOURS, "success_hours_per_unit", "baseline_paid_ratio")
+
+
+def build(
+    declared_baseline: pl.DataFrame,
+    declared_baseline_run: pl.DataFrame,
+    published_baseline: pl.DataFrame,
+    mart_price_book: pl.DataFrame,
+    **of_runs: pl.DataFrame,
+) -> list[dict[str, Any]]:
+    """Every declared version, and those published before, which stay sealed. UsageError for one that was edited."""
+    prices = prices_of(mart_price_book)
+    runs: dict[str, Run] = {}
+    for run in runs_of(**of_runs):
+        usd, hours = price_on(prices, run, run["ended_at"].date()), run["costs"]["hours"]
+        listed = tuple(None if usd is None or part is None else part * usd for part in hours)
+        runs[run["run_id"]] = {**run, "costs": {**run["costs"], "on_demand": listed}}
+    before = {_version(row): row for row in published_baseline.iter_rows(named=True)}
+    named: dict[tuple[str, int], list[str]] = {}
+    for row in declared_baseline_run.iter_rows(named=True):
+        named.setdefault(_version(row), []).append(row["run_id"])
+    rows = []
+    for baseline in declared_baseline.iter_rows(named=True):
+        known = before.pop(_version(baseline), None)
+        if known is not None and known["baseline_sha256"] != baseline["baseline_sha256"]:
+            raise UsageError(
+                f"Baseline {baseline['baseline_name']} version {baseline['baseline_version']} was changed after it was "
+                f"published (sha256 {known['baseline_sha256'][:12]} then, {baseline['baseline_sha256'][:12]} now); put "
+                "its file back, and write the change as a new version in a file of its own."
+            )
+        if known is None or not known["is_sealed"]:
+            of_baseline = named.get(_version(baseline))
+            known = baseline | (_asserted(baseline) if of_baseline is None else _measured(baseline, of_baseline, runs))
+            known["figures_sha256"] = _digest(known) if known["is_sealed"] else None
+        rows.append(known | {"is_configured": True})
+    return rows + [row | {"is_configured": False} for row in before.values()]
+
+
+def _version(row: Mapping[str, Any]) -> tuple[str, int]:
+    return row["baseline_name"], row["baseline_version"]
+
+
+def _asserted(baseline: Mapping[str, Any]) -> dict[str, Any]:
+    paid = baseline["baseline_paid_ratio"]
+    return {
+        "baseline_evidence": "asserted",
+        "success_hours_per_unit": baseline["hours_per_unit"],
+        "baseline_paid_ratio": 1.0 if paid is None else paid,
+        "is_sealed": True,
+    }
+
+
+def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str, Run]) -> dict[str, Any]:
+    """Hours and paid ratio of the named runs as ratios of sums, failed runs included, and the interval of hours."""
+    row: dict[str, Any] = {"baseline_evidence": "measured", "run_count": 0, "failed_run_count": 0, "is_sealed": False}
+    own = [runs[run_id] for run_id in named if run_id in runs]
+    faults = [*_faults(baseline, named, runs)]
+    side = None if faults else one_side(own, baseline["unit_measure"])
+    if side is None:
+        what = baseline["unit_measure"].replace("_", " ")
+        return row | {"missing_evidence": "; ".join(faults) or f"no {what} is recorded of its runs"}
+    row |= {"run_count": len(side.succeeded), "failed_run_count": len(side.failed)}
+    hours = side.sample("hours")
+    spent, listed = (side.sample(basis) for basis in ("effective", "on_demand"))
+    if hours is None or spent is None or listed is None:
+        lacks = "hours" if hours is None else "cost" if spent is None else "on-demand price"
+        return row | {"missing_evidence": f"the {lacks} of one of its runs is not known"}
+    value, low, high, missing = unit_cost(hours)
+    done = hours.costs[~hours.failed].sum() / hours.units.sum()
+    return row | {
+        **dict(zip(HOURS, (value, low, high), strict=True)),
+        "success_hours_per_unit": float(done),
+        "baseline_paid_ratio": float(spent.costs.sum() / listed.costs.sum()),
+        "is_sealed": not any(run["open_billing_month"] for run in side.runs),
+        "missing_evidence": missing,
+    }
+
+
+def _faults(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str, Run]) -> Iterator[str]:
+    """Why the named runs do not measure the baseline."""
+    workload_id, instance_type = baseline["workload_id"], baseline["baseline_instance_type"]
+    for run_id in named:
+        run = runs.get(run_id)
+        if run is None:
+            yield f"run {run_id} is not on the bill"
+        elif run["workload_id"] != workload_id:
+            yield f"run {run_id} is of the workload {run['workload_id']}"
+        elif run["instance_type"] != instance_type:
+            yield f"run {run_id} used {run['instance_type']}"
+        elif run["status"] == "running":
+            yield f"run {run_id} has not ended"
+        elif run["ended_at"].date() > baseline["frozen_date"]:
+            yield f"run {run_id} ended on {run['ended_at']:%Y-%m-%d}, after the baseline was frozen"
+    # Naming the expensive runs alone would raise the baseline.
+    starts = [runs[run_id]["started_at"] for run_id in named if run_id in runs]
+    for run_id, run in runs.items():
+        is_alike = (run["workload_id"], run["instance_type"]) == (workload_id, instance_type)
+        if is_alike and run_id not in named and starts and min(starts) <= run["started_at"] <= max(starts):
+            yield f"run {run_id} of the same days is not named"
+
+
+def _digest(row: Mapping[str, Any]) -> str:
+    figures = [row["baseline_sha256"], *(f"{row[name] or 0:.12g}" for name in FIGURES)]
+    return hashlib.sha256(" ".join(figures).encode()).hexdigest()

@@ -1,0 +1,82 @@
+-- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the baseline.
+-- A run counts in the month it ended, against the newest baseline frozen by that day, priced as of that day.
+with proven as (
+    select distinct workload_id, billing_currency, baseline_instance_type, candidate_instance_type
+    from mart_silicon_comparison
+    where verdict = 'proven' and cost_basis = coalesce(registered_cost_basis, 'effective')
+),
+
+run as (
+    select
+        run.run_id, run.workload_id, run.billing_currency, cast(run.ended_at as date) as ended_date, run.epoch_unit,
+        run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
+        run.target_duration_ms, run.status in ('failed', 'killed', 'abandoned', 'unknown') as has_failed,
+        run.instance_type, coalesce(run.region_id, baseline.region_id) as run_region_id,
+        ratio(case when baseline.unit_measure = 'cost_to_target' and run.target_duration_ms is not null
+            then run.target_accelerator_hours else run.accelerator_hours end, run.accelerator_count) as instance_hours,
+        baseline.baseline_name, baseline.baseline_version, baseline.baseline_instance_type, baseline.baseline_evidence,
+        baseline.region_id, baseline.unit_measure, baseline.hours_per_unit, baseline.hours_low_per_unit,
+        baseline.hours_high_per_unit, baseline.success_hours_per_unit, baseline.baseline_paid_ratio,
+        baseline.missing_evidence, proven.workload_id is not null as is_proven
+    from fct_run as run
+    join detail_baseline as baseline
+        on baseline.workload_id = run.workload_id and baseline.frozen_date <= cast(run.ended_at as date) and baseline.is_configured
+    left join proven
+        on proven.workload_id = run.workload_id and proven.billing_currency = run.billing_currency
+        and proven.baseline_instance_type = baseline.baseline_instance_type
+        and proven.candidate_instance_type = run.instance_type
+    where run.is_billed and run.accelerator_family = 'trainium' and run.status <> 'running'
+    qualify row_number() over (partition by run.run_id order by baseline.frozen_date desc) = 1
+),
+
+price as (
+    select
+        run.run_id,
+        max_by(book.price_per_hour_usd, book.from_date) filter (where book.instance_type = run.baseline_instance_type
+            and book.region_id = run.region_id) as price_per_hour_usd,
+        max_by(book.price_per_hour_usd, book.from_date) filter (where book.instance_type = run.instance_type
+            and book.region_id = run.run_region_id) as run_price_per_hour_usd
+    from run
+    join mart_price_book as book
+        on book.offer = 'on_demand' and book.instance_type in (run.baseline_instance_type, run.instance_type)
+        and book.from_date <= run.ended_date
+    group by run.run_id
+),
+
+restated as (
+    select run_id, billing_currency, sum(cost_change_usd) as restated_cost_usd
+    from fct_restated_figure
+    where cost_basis = 'effective' and run_id is not null
+    group by run_id, billing_currency
+),
+
+counted as (
+    select
+        run.*, cast(date_trunc('month', run.ended_date) as date) as month_date, coalesce(restated.restated_cost_usd, 0) as restated_cost_usd,
+        cast(coalesce(case
+            when unit_measure = 'cost_to_target' then case when target_duration_ms is not null then 1 end
+            when has_failed then 0
+            when unit_measure = 'cost_per_epoch' then case when epoch_unit = 'dataset_pass' then epoch_completed_count end
+            else ratio(tokens_seen_count, 1000000) end, 0) as decimal(20, 6)) as unit_count,
+        -- Up to its target, as the baseline is; a run that never reached it counts with its whole cost and no unit.
+        case when unit_measure = 'cost_to_target' and target_duration_ms is not null then cost_to_target_usd
+            else effective_cost_usd end as actual_cost_usd,
+        -- The price book is in dollars.
+        case when run.billing_currency = 'USD' then cast(price.price_per_hour_usd as double) end as listed_per_hour,
+        cast(price.run_price_per_hour_usd as double) * instance_hours as listed_usd
+    from run
+    left join price on price.run_id = run.run_id
+    left join restated on restated.run_id = run.run_id and restated.billing_currency = run.billing_currency
+)
+
+select
+    run_id, workload_id, month_date, billing_currency, baseline_name, baseline_version, baseline_evidence, is_proven, unit_count,
+    actual_cost_usd, ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_per_unit, 1) as baseline_cost_usd,
+    ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_low_per_unit, 1) as baseline_low_cost_usd,
+    ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_high_per_unit, 1) as baseline_high_cost_usd,
+    ratio(unit_count * listed_per_hour * hours_per_unit, 1) as baseline_on_demand_cost_usd,
+    ratio(unit_count * listed_per_hour * success_hours_per_unit, 1) as baseline_success_on_demand_cost_usd,
+    ratio(listed_usd, 1) as hours_on_demand_cost_usd, restated_cost_usd,
+    coalesce(missing_evidence, case when listed_per_hour is null
+        then 'the price book has no price of the baseline for every run, or the bill is not in USD' end) as missing_evidence
+from counted

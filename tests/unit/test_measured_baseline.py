@@ -1,0 +1,150 @@
+"""A baseline that names its runs: hours, paid ratio and interval come from them, and stay as first published."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from decimal import Decimal
+from math import log
+from pathlib import Path
+
+import pytest
+from support.bills import instance_time, one_attempt, write_config, write_events, write_export
+from support.ledgers import ask, lazy_warehouse, publish_tables
+
+from pipelines.analysis.estimate import sample, unit_cost
+from pipelines.base.errors import UsageError
+
+WORK = {"model": "m", "dataset": "d", "epoch_unit": "dataset_pass"}
+WORKLOAD = "m / d / seq ? / batch ? / any precision / no target"
+BASELINE = f"""name = "b"
+version = 1
+frozen_on = 2026-06-30
+workload_id = "{WORKLOAD}"
+gpu_instance_type = "p5.48xlarge"
+unit_measure = "cost_per_epoch"
+run_ids = ["gpu-1", "gpu-2", "gpu-3", "gpu-failed"]
+"""
+# Whole instance-hours of an epoch each; the last run did none.
+HOURS = {"gpu-1": 2, "gpu-2": 3, "gpu-3": 4, "gpu-failed": 1}
+TABLES = ("detail_baseline", "mart_savings_monthly")
+
+
+def company(root: Path, baseline: str = BASELINE, rate: str = "55.04") -> Path:
+    """Four GPU runs of June, and one Trainium run of July: five hours at 21.50 for an epoch."""
+    june, events = [], []
+    for day, (run_id, hours) in enumerate(HOURS.items(), start=1):
+        start = datetime(2026, 6, day, 10)
+        june += instance_time(f"i-{day}", "p5.48xlarge", rate, start, timedelta(hours=hours))
+        inside = [{"event": "epoch_completed", "epoch": 1, "at": f"2026-06-0{day}T{10 + hours}:00:00Z"}]
+        made = one_attempt(
+            run_id, [f"i-{day}"], "p5.48xlarge", start, timedelta(hours=hours), inside * (day < 4), **WORK
+        )
+        if day == 4:
+            made = [{**event, "status": "failed"} if event["event"] == "run_ended" else event for event in made]
+        events += made
+    start = datetime(2026, 7, 14, 10)
+    july = instance_time("i-5", "trn1.32xlarge", "21.50", start, timedelta(hours=5))
+    inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T15:00:00Z"}]
+    events += one_attempt("trn", ["i-5"], "trn1.32xlarge", start, timedelta(hours=5), inside, **WORK)
+    export = write_export(root, {"2026-06": june, "2026-07": july})
+    config = write_config(root, billing=export, runs=write_events(root / "runs", events))
+    text = config.read_text()
+    return declare(config, text, baseline)
+
+
+def declare(config: Path, text: str, baseline: str) -> Path:
+    """The configuration with the baseline and its digest."""
+    (config.parent / "b.toml").write_text(baseline)
+    seal = hashlib.sha256(baseline.encode()).hexdigest()
+    config.write_text(f'{text}\n[[decisions.baselines]]\nfile = "b.toml"\nsha256 = "{seal}"\n')
+    return config
+
+
+def test_hours_come_from_all_ended_runs(tmp_path: Path) -> None:
+    """(2 + 3 + 4 + 1) / 3 epochs; what was paid is the on-demand price. The run of July took 5 x 21.50 = 107.50."""
+    built = lazy_warehouse(company(tmp_path))
+    (row,) = ask(built, "select * from detail_baseline").to_dicts()
+    assert (row["run_count"], row["failed_run_count"], row["baseline_evidence"]) == (3, 1, "measured")
+    assert row["hours_per_unit"] == pytest.approx(10 / 3)
+    assert row["success_hours_per_unit"] == 3
+    assert row["baseline_paid_ratio"] == pytest.approx(1)
+    assert row["hours_low_per_unit"] < 10 / 3 < row["hours_high_per_unit"]
+    (saved,) = ask(built, "select * from mart_savings_monthly").to_dicts()
+    baseline, actual = 55.04 * 10 / 3, 107.50
+    assert float(saved["avoided_cost_usd"]) == pytest.approx(baseline - actual)
+    # Log shares: the chip by the hours of runs that did the work, operations by the failed run, nothing by the rate.
+    scale = (baseline - actual) / log(baseline / actual)
+    assert float(saved["chip_avoided_cost_usd"]) == pytest.approx(scale * log(55.04 * 3 / actual), abs=1e-5)
+    assert float(saved["operations_avoided_cost_usd"]) == pytest.approx(scale * log(10 / 9), abs=1e-5)
+    assert float(saved["rate_avoided_cost_usd"]) == pytest.approx(0, abs=1e-5)
+    parts = sum(saved[f"{part}_avoided_cost_usd"] for part in ("chip", "rate", "operations"))
+    assert parts == saved["avoided_cost_usd"]
+    # Nothing is proven of this workload.
+    assert saved["is_headline"] is False
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"gpu-1", ', "", None),
+        ('"gpu-2", ', "", "run gpu-2 of the same days is not named"),
+        ('"gpu-failed"', '"gpu-failed", "nobody"', "run nobody is not on the bill"),
+        ('"gpu-failed"', '"gpu-failed", "trn"', "run trn used trn1.32xlarge"),
+        ("frozen_on = 2026-06-30", "frozen_on = 2026-06-03", "run gpu-failed ended on 2026-06-04, after the baseline"),
+        (WORKLOAD, f"other {WORKLOAD}", f"run gpu-1 is of the workload {WORKLOAD}"),
+    ],
+)
+def test_runs_that_do_not_measure_it(tmp_path: Path, old: str, new: str, reason: str | None) -> None:
+    built = lazy_warehouse(company(tmp_path, BASELINE.replace(old, new)))
+    (row,) = ask(built, "select hours_per_unit, is_sealed, missing_evidence from detail_baseline").to_dicts()
+    if reason is None:
+        assert row["hours_per_unit"] == 4, "(3 + 4 + 1) / 2: runs before the first named one are another time"
+    else:
+        assert reason in row["missing_evidence"]
+        assert (row["hours_per_unit"], row["is_sealed"]) == (None, False)
+
+
+def test_an_asserted_figure_is_labeled(tmp_path: Path) -> None:
+    """40 hours instead of 3.33: $2,201.60 less $107.50 would be avoided."""
+    typed = "hours_per_unit = 40\nhours_low_per_unit = 40\nhours_high_per_unit = 40\n"
+    built = lazy_warehouse(company(tmp_path, BASELINE[: BASELINE.index("run_ids")] + typed))
+    (row,) = ask(built, "select baseline_evidence, is_headline, avoided_cost_usd from mart_savings_monthly").rows()
+    assert row == ("asserted", False, Decimal("2094.10"))
+    (warned,) = built.failing_rows("avoided_cost_rests_on_an_asserted_baseline")
+    assert (warned["baseline_name"], warned["avoided_cost_usd"]) == ("b", "2094.1000000000")
+
+
+def test_published_figures_stay(tmp_path: Path) -> None:
+    """The failed run is no longer recorded: nine hours of three epochs would be left of ten."""
+    config = company(tmp_path)
+    first = ask(publish_tables(config, TABLES), "select * from detail_baseline")
+    events = tmp_path / "runs" / "events.jsonl"
+    kept = [line for line in events.read_text().splitlines(keepends=True) if "gpu-failed" not in line]
+    events.write_text("".join(kept))
+    assert ask(publish_tables(config, TABLES), "select * from detail_baseline").equals(first)
+    assert first["is_sealed"].all() and first["figures_sha256"].null_count() == 0
+
+
+def test_a_version_edited_in_place_is_refused(tmp_path: Path) -> None:
+    config = company(tmp_path)
+    text = config.read_text().partition("\n[[decisions")[0]
+    publish_tables(config, TABLES)
+    declare(config, text, BASELINE.replace('"gpu-1", ', ""))
+    with pytest.raises(UsageError, match="Baseline b version 1 was changed after it was published"):
+        publish_tables(config, TABLES)
+    # Nor may it leave and return.
+    config.write_text(text)
+    (gone,) = ask(publish_tables(config, TABLES), "select is_configured from detail_baseline").rows()
+    assert gone == (False,)
+    declare(config, text, BASELINE.replace('"gpu-1", ', ""))
+    with pytest.raises(UsageError, match="Baseline b version 1 was changed after it was published"):
+        publish_tables(config, TABLES)
+
+
+def test_the_interval_of_one_side() -> None:
+    """Equal successes: R = 3, Σe² = (1 + 0 + 1) / 81, var = 3/2 · 2/81, t of 2 degrees 4.302653 (NIST tables)."""
+    value, low, _, missing = unit_cost(sample([2, 3, 4]))
+    assert (value, missing) == (3, None)
+    assert low == pytest.approx(3 * 2.718281828459045 ** -(4.302653 * (3 / 81) ** 0.5), rel=1e-6)
+    assert unit_cost(sample([2, 3]))[1:3] == (None, None)
