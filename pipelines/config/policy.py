@@ -25,8 +25,9 @@ class Policy(Frozen):
     identity. `target_passes`: passes in a row after which a target counts as held, in addition to the first pass.
     `shared_cost`: showback of storage, network and control planes without a run; "keep" leaves them, "pro_rata" goes
     by the teams' cost of runs, "owner" by the line's tag, else by the largest user of its account.
-    `assumed_eligible`: on-demand usage that commitments may cover without documentation: "hyperpod" by SageMaker's
-    plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in any case.
+    `assumed_eligible`: on-demand usage that commitments may cover without documentation: "hyperpod" and
+    "warm_pool" by SageMaker's plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in
+    any case.
     `provisional_runs`: whether values of the run tag that no source recorded are listed as runs.
     `as_of`: the moment after which fees of an open month do not count; None means its newest hour of use.
     """
@@ -35,7 +36,7 @@ class Policy(Frozen):
     identity_tolerance_usd: Decimal = Field(default=Decimal("0.01"), ge=0, le=1_000_000, decimal_places=10)
     target_passes: int = Field(default=2, ge=1, le=MOST_PASSES)
     shared_cost: Literal["keep", "pro_rata", "owner"] = "keep"
-    assumed_eligible: tuple[Literal["hyperpod", "rate_unknown"], ...] = ()
+    assumed_eligible: tuple[Literal["hyperpod", "warm_pool", "rate_unknown"], ...] = ()
     provisional_runs: bool = True
     as_of: AwareDatetime | None = None
 

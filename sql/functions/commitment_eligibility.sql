@@ -14,6 +14,8 @@ case
         when service like '%SageMaker%' then case
             when effective_rule = 'as_billed' and usage_type like '%Cluster:%' and strpos(assumed, 'hyperpod') = 0
                 then 'hyperpod'
+            when effective_rule = 'as_billed' and line_class = 'warm_pool' and strpos(assumed, 'warm_pool') = 0
+                then 'warm_pool'
             else 'sagemaker_instance' end
         when service not like '%EC2%' and service not like '%Elastic Compute%' then 'other_service'
         when effective_rule = 'as_billed' and (instance_type like 'p6-%' or instance_type like 'p6e-%'

@@ -7,7 +7,7 @@ case
     when effective_rule = 'reservation_unused' then
         case when service like '%EC2%' or service like '%Elastic Compute%' then 1 else 4 end
     when eligibility in ('ec2_instance', 'rate_unknown', 'fargate', 'lambda') then 1
-    when eligibility in ('sagemaker_instance', 'hyperpod') then 2
+    when eligibility in ('sagemaker_instance', 'hyperpod', 'warm_pool') then 2
     when eligibility = 'spot' then 3
     else 4
 end

@@ -149,6 +149,22 @@ def test_the_fee_of_a_capacity_block_counts_once(tmp_path: Path, on_fee: str, on
     assert sum(cost for (cost,) in staged(tmp_path, "effective_cost_usd", fee, *hours)) == Decimal("955.70")
 
 
+@pytest.mark.parametrize("has_fee", [True, False], ids=["with its fee", "by what used it"])
+def test_a_plan_is_of_one_kind(tmp_path: Path, has_fee: bool) -> None:
+    """A SageMaker plan of 100.00 of which a training job used 3.80: 3.8 %, not a plan used whole and one not at all."""
+    plan = {**PLAN, "ServiceName": "Amazon SageMaker", "PricingCategory": "Committed"}
+    used = {**plan, "EffectiveCost": "3.80", "SkuMeter": "USW2-Train:ml.p5.48xlarge"}
+    used |= {"CommitmentDiscountStatus": "Used", "ConsumedQuantity": "1"}
+    rest = {**plan, "EffectiveCost": "96.20", "CommitmentDiscountStatus": "Unused", "ServiceName": "Savings Plans"}
+    fee = {**PLAN, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "BilledCost": "100"}
+    fee |= {"SkuMeter": "MachineLearningSP:1yrNoUpfront", "ServiceName": "Savings Plans"}
+    with lab(tmp_path, *([fee] if has_fee else []), used, rest) as made:
+        sums = "sum(commitment_cost_usd), sum(used_cost_usd), sum(unused_cost_usd)"
+        what = f"select commitment_kind, {sums} from stg_aws__commitment_fee group by commitment_kind"
+        found = made.ask(what, "stg_aws__commitment_fee")
+    assert found == [("sagemaker_savings_plan", Decimal(100), Decimal("3.80"), Decimal("96.20"))]
+
+
 def test_unused_capacity_is_not_instance_time_of_a_run(tmp_path: Path) -> None:
     """An idle reservation's hour is real cost and nobody's run, whatever meter it stands under (pitfall 15)."""
     idle = {"ResourceId": BLOCK, "CapacityReservationStatus": "Unused", "EffectiveCost": "55.04", "ListCost": "55.04"}

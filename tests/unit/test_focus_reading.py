@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from support.cur_exports import bill, csv_text, packed, stored
 from support.focus_exports import focus_export, focus_lines, focus_parquet, in_lower_case
@@ -55,6 +56,19 @@ def test_a_line_is_read_alike_however_it_is_delivered(tmp_path: Path, version: s
     assert [raw.delivery.kind for raw in raws] == ["focus"]
     assert raws[0].billed_total == Decimal("0.1234567891")
     assert bill(raws, READ) == [EXPECTED]
+
+
+def test_tags_as_json_text_in_parquet(tmp_path: Path) -> None:
+    """As our own FOCUS export writes them: the columns of maps are JSON text."""
+    lines = focus_lines([LINE, {**LINE, "Tags": "{"}], version="1.2")
+    written = focus_parquet(lines, {"Tags": pa.string(), "SkuPriceDetails": pa.string()})
+    root = focus_export(tmp_path, {"f.parquet": written}, lines[0])
+    raws = stored(root, tmp_path / "raw")
+    assert bill(raws, f"{READ} order by source_row")[0] == EXPECTED
+    assert [warning for warning in raws[0].warnings if "Tags" in warning] == [
+        f"{raws[0].files[0].key}: 1 values of Tags are no JSON objects and count as missing."
+    ]
+    assert stored(root, tmp_path / "raw")[0].folder == raws[0].folder
 
 
 def test_only_what_the_current_manifest_names_counts(tmp_path: Path) -> None:

@@ -172,8 +172,14 @@ def _store_files(
     from pipelines.ingest.billing.convert import convert_file, is_parquet, with_repeats
     from pipelines.ingest.billing.unpack import Allowance
 
-    # Parquet is kept as it came, so it need not be fetched twice.
-    kept = {file.key: before.folder / file.name for file in before.files if is_parquet(file.key)} if before else {}
+    # Parquet that is kept as it came need not be fetched twice.
+    sizes = {item.key: item.size for item in delivery.objects}
+    files = before.files if before else ()
+    kept = {
+        file.key: before.folder / file.name
+        for file in files
+        if before and is_parquet(file.key) and sizes.get(file.key) == file.size
+    }
     total = sum(item.size for item in delivery.objects)
     label = f"{delivery.source} {delivery.billing_period}"
     lock, converting, done = Lock(), Semaphore(_CONVERTED_AT_ONCE), 0

@@ -15,10 +15,10 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, tag_keys_of
+from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, snake, tag_keys_of
 from pipelines.ingest.billing.repeats import repeated_in_parquet
 from pipelines.ingest.billing.unpack import Allowance
-from pipelines.ingest.billing.values import CALENDAR
+from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps
 
 # Its functions are made when it is imported, so a type checker does not know them.
 pc: Any = pyarrow.compute
@@ -220,6 +220,7 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
     """
     where = allowed.where
     try:
+        unread_maps = _read_maps(stored, listed)
         with pq.ParquetFile(stored, page_checksum_verification=True) as file:
             allowed.check(_unpacked_bytes(file.metadata))
             columns, ambiguous = delivered_columns(file.schema_arrow)
@@ -233,9 +234,33 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None
-    others = (*ambiguous, *found.warnings, *unread, *silent, *unlisted, *repeated)
+    others = (*ambiguous, *found.warnings, *unread_maps, *unread, *silent, *unlisted, *repeated)
     warnings = tuple(f"{key}: {warning}" for warning in others)
     return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings), ids
+
+
+def _read_maps(stored: Path, listed: ColumnList) -> list[str]:
+    """Make maps of columns that hold them as JSON text, as our own FOCUS export does; warnings of other texts."""
+    with pq.ParquetFile(stored, page_checksum_verification=True) as file:
+        kinds = {field.name: field.type for field in file.schema_arrow}
+        texts = [name for name, kind in kinds.items() if snake(name) in listed.map_names and _form(kind) == "text"]
+        if not texts:
+            return []
+        schema = pa.schema((name, MAP if name in texts else kind) for name, kind in kinds.items())
+        unread: Counter[str] = Counter()
+        made = stored.with_suffix(".maps")
+        with pq.ParquetWriter(made, schema, compression="zstd") as writer:
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+                for name in texts:
+                    text = arrays[name].cast(pa.string())
+                    text = pc.if_else(pc.is_in(text, pa.array(MISSING)), None, text)
+                    arrays[name], invalid = maps(text)
+                    unread[name] += invalid.true_count
+                writer.write_batch(pa.RecordBatch.from_arrays([*arrays.values()], schema=schema))
+    made.replace(stored)
+    found = ((name, count) for name, count in unread.items() if count)
+    return [f"{count} values of {name} are no JSON objects and count as missing." for name, count in found]
 
 
 def _unpacked_bytes(facts: pq.FileMetaData) -> int:

@@ -27,10 +27,23 @@ focus as (
         focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_discount_id)
             as is_plan,
         coalesce(commitment_discount_status, '') = 'Unused' as is_unused,
-        coalesce(commitment_discount_name, '') || ' ' || coalesce(commitment_discount_type, '') || ' '
-            || coalesce(sku_meter, '') as offering
+        concat_ws(' ', commitment_discount_name, commitment_discount_type, x_usage_type, sku_meter) as offering,
+        concat_ws(' ', x_service_code, service_name) as service
     from aws_focus_line_item
-    where charge_category = 'Usage' and focus_is_commitment()
+    where focus_is_commitment()
+),
+
+-- One kind for each plan: by the words of its fee, else of what it left unused, else by the service of what used it.
+plan as (
+    select
+        billing_period, billing_account_id, billing_currency, commitment_discount_id,
+        coalesce(max(case when charge_category = 'Purchase' then worded_plan_kind(offering || ' ' || service) end),
+            max(case when is_unused then worded_plan_kind(offering || ' ' || service) end),
+            max(case when service like '%SageMaker%' then 'sagemaker_savings_plan' end),
+            max(worded_plan_kind(offering)), 'compute_savings_plan') as commitment_kind
+    from focus
+    where is_plan
+    group by billing_period, billing_account_id, billing_currency, commitment_discount_id
 ),
 
 stated as (
@@ -68,14 +81,19 @@ stated as (
     union all
 
     select
-        billing_period, billing_month, billing_account_id, coalesce(sub_account_id, billing_account_id),
-        billing_currency, commitment_discount_id,
-        case when is_plan then savings_plan_kind(offering) else 'reserved_instance' end,
+        focus.billing_period, billing_month, focus.billing_account_id,
+        coalesce(sub_account_id, focus.billing_account_id), focus.billing_currency, focus.commitment_discount_id,
+        coalesce(plan.commitment_kind, 'reserved_instance'),
         charge_period_start, charge_period_end,
         coalesce(effective_cost, 0), billed_cost, case when is_unused then 0 else coalesce(effective_cost, 0) end,
         case when is_unused then coalesce(effective_cost, 0) else 0 end,
         null, null, null, null, null, null, null, null
     from focus
+    left join plan
+        on plan.billing_period = focus.billing_period and plan.billing_account_id = focus.billing_account_id
+        and plan.billing_currency = focus.billing_currency
+        and plan.commitment_discount_id = focus.commitment_discount_id and focus.is_plan
+    where charge_category = 'Usage'
 )
 
 select
