@@ -168,11 +168,14 @@ def test_a_month_in_two_currencies_is_kept_apart_and_told(ledger: Ledger) -> Non
 
 @pytest.mark.parametrize("resource", ["i-9", ""])
 def test_an_accelerator_that_nobody_has_listed(ledger: Ledger, resource: str) -> None:
-    """Whether or not the bill names the resource, the type stops the build by name."""
+    """Whether or not the bill names the resource, its dollars are published as family unknown with a warning."""
     ledger.restate(*HOURS, instance_hour(f"{MONTH}-01T00", resource, "p99.48xlarge", "99"))
-    said = ledger.refused(1)
-    assert "accelerator type missing from ref instance type" in said
-    assert "instance type p99.48xlarge" in said
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    assert "accelerator type missing from ref instance type" in said.err
+    assert "effective cost $99.00, instance type p99.48xlarge" in said.err
+    sql = "select sum(effective_cost_usd) as usd from mart_cost_ledger_daily where accelerator_family = 'unknown'"
+    assert json.loads(ledger.say("query", sql, "--json").out) == [{"usd": "99.0000000000"}]
 
 
 def test_a_line_of_next_to_no_time_is_no_reason_to_stop(ledger: Ledger) -> None:

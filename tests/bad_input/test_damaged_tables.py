@@ -14,7 +14,7 @@ from support.ledgers import build_with
 from support.reader import copied
 from support.spoiled import COST_OF_THE_RUN, HOURS, Ledger
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import CheckError
 from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
 
@@ -94,15 +94,20 @@ def test_whoever_reads_a_damaged_file_names_it(
     )
 
 
-@pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/dim_run"])
-def test_a_build_over_an_overwritten_file_names_it_and_makes_it_again_once_it_is_gone(ledger: Ledger, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "code", "words"),
+    [("detail/detail_workload_cost", 1, "changed after publishing; remove it"), ("core/dim_run", 3, "is damaged (")],
+)
+def test_a_build_over_an_overwritten_file_names_it_and_makes_it_again_once_it_is_gone(
+    ledger: Ledger, key: str, code: int, words: str
+) -> None:
     file = part(ledger, key)
     overwrite(file)
     # The run's two hours stay as they were.
     ledger.restate(*HOURS[:5])
     failed = ledger.say("build")
-    assert failed.code == 3
-    assert failed.error.startswith(f"{file} is damaged (")
+    assert failed.code == code
+    assert failed.error.startswith(f"{file} {words}")
     assert newest(ledger).name == "000001.json"
     file.unlink()
     assert ledger.say("build").code == 0
@@ -115,15 +120,16 @@ def test_nothing_is_published_over_a_mart_that_cannot_be_copied(ledger: Ledger) 
     spoiled = []
 
     def spoil(builder: Builder, table: str) -> None:
-        if table == "marts/mart_run_cost":
+        if table == "marts/mart_epoch_cost":
             spoiled.extend(builder.lake.files(table))
             cut(spoiled[0])
 
-    with pytest.raises(SourceError, match="is damaged") as caught:
+    with pytest.raises(CheckError, match="changed after publishing") as caught:
         build_with(load_settings(ledger.config), spoil)
     assert str(spoiled[0]) in str(caught.value)
     assert (newest(ledger).name, copied(ledger.root / "warehouse")) == before
     # The next build makes it anew and publishes.
+    spoiled[0].unlink()
     assert ledger.say("build").code == 0
     assert newest(ledger).name == "000002.json"
     assert copied(ledger.root / "warehouse") == (COST_OF_THE_RUN, COST_OF_THE_RUN)
