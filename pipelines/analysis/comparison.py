@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from math import fsum
@@ -26,8 +26,8 @@ MATCHED = {
     "target_split": "splits of the evaluation that met the target",
 }  # fmt: skip
 TRAIN_SPLITS = ("train", "training")
-# How far tokens per epoch may be from the dataset, and final metrics of both sides from each other.
-_DATASET_TOLERANCE, _QUALITY_TOLERANCE = 0.05, 0.01
+# How far tokens per epoch may be from the dataset.
+_DATASET_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,17 @@ class Context:
 
     `residual` gives the cost of a run's instance type, month and currency on a basis that no run explains; `price` the
     on-demand list price of its machine on a day, USD an hour; `rate` the ended and the failed runs of a family between
-    two days, but for some; `alike` runs that record the same work on the same machine under another workload id.
+    two days, but for some; `alike` runs that record the same work on the same machine under another workload id;
+    `spend` the effective cost of all accelerators in a run's currency. Final metrics that differ by a ratio of
+    `equal_quality` or less agree.
     """
 
     residual: Callable[[Run, date, str], float]
     price: Callable[[Run, date], float | None]
     rate: Callable[[str, date, date, frozenset[str]], tuple[int, int]]
     alike: Callable[[Run], Sequence[Run]]
+    spend: Callable[[Run], float] = lambda run: 0.0
+    equal_quality: float = 0.01
 
 
 @dataclass(frozen=True)
@@ -155,9 +159,9 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
         )
         for day in {judged_on, today}
     }
-    quality = _quality(sides, registration)
+    quality = _quality(sides, registration, context.equal_quality)
     faults, warnings, support = (
-        _faults(sides, registration),
+        _faults(sides, registration, quality),
         _warnings(taken, context, quality),
         _support(taken, quality),
     )
@@ -203,6 +207,7 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
             "worst_quality_loss": quality.worst,
             "quality_metric": quality.metric,
             "quality_margin": registration.margin.margin if registration else None,
+            "accelerator_spend_ratio": _share(sides, context),
         }
         for name, side, residual in zip(SIDES, sides, unexplained, strict=True):
             row |= _side_columns(name, side, basis, verdict) | {f"{name}_residual_cost_usd": residual}
@@ -213,6 +218,13 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
             row["verdict_sensitivity"] = "; ".join([*others, *filter(None, [row["verdict_sensitivity"]])]) or None
         rows.append(row)
     return rows
+
+
+def _share(sides: tuple[Side, Side], context: Context) -> float | None:
+    """The part of all accelerator spend that the compared runs are."""
+    cost = spent([run for side in sides for run in side.runs], "effective")
+    whole = context.spend(sides[0].runs[0])
+    return cost / whole if cost is not None and whole > 0 else None
 
 
 def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, Any]:
@@ -228,6 +240,8 @@ def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, 
         f"{name}_unit_cost_usd": None if sample is None or verdict == "not comparable" else float(sample.unit_cost),
         f"{name}_hours_to_target": None if None in hours else fmean(hours) / 3_600_000,
     }
+    if verdict != "not comparable" and (used := side.sample("hours")) is not None:
+        row[f"{name}_hours_per_unit"] = float(used.unit_cost)
     if all(seen is not None for seen, _ in tokens):
         seconds = fsum(
             (run["ended_at"] - run["started_at"]).total_seconds() for job in side.succeeded for run in job.runs
@@ -271,7 +285,7 @@ def _at_prices(side: Side, day: date, context: Context) -> Side:
     return replace(side, jobs=tuple(replace(job, runs=tuple(map(priced, job.runs))) for job in side.jobs))
 
 
-def _quality(sides: tuple[Side, Side], registration: Registration | None) -> Quality:
+def _quality(sides: tuple[Side, Side], registration: Registration | None, tolerance: float) -> Quality:
     """Without a registration the final metrics of one split must agree, whatever target was met."""
     runs = [[job.runs[-1] for job in side.succeeded] for side in sides]
     target = runs[0][0]["target"]
@@ -293,9 +307,9 @@ def _quality(sides: tuple[Side, Side], registration: Registration | None) -> Qua
     means = fmean(known[0]), fmean(known[1])
     name = metric or split[0]
     words = f"final {name} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
-    if abs(means[1] - means[0]) > _QUALITY_TOLERANCE * abs(means[0]):
-        return Quality("not shown", f"{words}, more than {_QUALITY_TOLERANCE:.0%} apart", *means, metric=name)
-    return Quality("met", f"{words}, within {_QUALITY_TOLERANCE:.0%}", *means, metric=name)
+    if abs(means[1] - means[0]) > tolerance * abs(means[0]):
+        return Quality("not shown", f"{words}, more than {100 * tolerance:g}% apart", *means, metric=name)
+    return Quality("met", f"{words}, within {100 * tolerance:g}%", *means, metric=name)
 
 
 def _split(runs: Sequence[Run], metric: str | None, registration: Registration | None) -> Any:
@@ -308,7 +322,7 @@ def _split(runs: Sequence[Run], metric: str | None, registration: Registration |
     return min(counts, key=lambda split: (-counts[split], split), default="")
 
 
-def _faults(sides: tuple[Side, Side], registration: Registration | None) -> Iterator[str] | list[str]:
+def _faults(sides: tuple[Side, Side], registration: Registration | None, quality: Quality) -> list[str]:
     """What makes the runs unlike; a declared workload id does not make them alike."""
     runs = [run for side in sides for run in side.runs]
     faults = []
@@ -340,7 +354,6 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None) -> Iter
         wanted = f"{margin.metric} {'>=' if margin.direction == 'max' else '<='} {registration.target_value or 0:g}"
         if registration.target_value is not None and declared != [wanted]:
             faults.append(f"registration {registration.name} has the target {wanted} and its runs {declared[0]}")
-        quality = _quality(sides, registration)
         faults += [quality.reason] if quality.status in ("missed", "missing") else []
     return faults
 

@@ -76,6 +76,11 @@ def _words(row: Row) -> Iterator[str]:
     if row["saving_ratio"] is not None:
         yield f"Saving:   {_saving(row)}"
     yield f"Verdict:  {row['verdict']}: {row['verdict_reason']}."
+    if row["accelerator_spend_ratio"] is not None:
+        yield f"Scope:    the compared runs are {row['accelerator_spend_ratio']:.1%} of accelerator spend."
+    if row["delay_cost_usd"] is not None:
+        later = "later" if row["delay_cost_usd"] > 0 else "sooner"
+        yield f"Delay:    a run ends {later}, worth {cents(abs(row['delay_cost_usd']), 'USD')}; no saving includes it."
     if row["verdict_sensitivity"]:
         yield f"Changes:  {row['verdict_sensitivity']}."
     if row["evidence_shares"]:

@@ -132,6 +132,8 @@ class Workload(Frozen):
     runs_in_horizon: _Count | None = None
     region_id: Text | None = None
     need_within_days: _Days | None = None
+    # Value of a result that is a day earlier.
+    delay_usd_per_day: Usd | None = None
 
 
 class Offer(Frozen):

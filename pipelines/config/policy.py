@@ -29,6 +29,7 @@ class Policy(Frozen):
     "warm_pool" by SageMaker's plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in
     any case.
     `provisional_runs`: whether values of the run tag that no source recorded are listed as runs.
+    `equal_quality_ratio`: how far final metrics of both sides may differ in a comparison without a registration.
     `as_of`: the moment after which fees of an open month do not count; None means its newest hour of use.
     """
 
@@ -38,6 +39,7 @@ class Policy(Frozen):
     shared_cost: Literal["keep", "pro_rata", "owner"] = "keep"
     assumed_eligible: tuple[Literal["hyperpod", "warm_pool", "rate_unknown"], ...] = ()
     provisional_runs: bool = True
+    equal_quality_ratio: float = Field(default=0.01, ge=0, le=0.5)
     as_of: AwareDatetime | None = None
 
     @field_validator("as_of", mode="before")

@@ -44,11 +44,11 @@ def _services(terms: Terms) -> Iterator[tuple[Any, ...]]:
 CONFIGURED = {
     "policy": _Table(
         "savings_plan_unused varchar, identity_tolerance_usd usd, target_passes bigint, shared_cost varchar, "
-        "assumed_eligible varchar, has_provisional_runs boolean",
+        "assumed_eligible varchar, has_provisional_runs boolean, equal_quality_ratio double",
         lambda settings: [
             (settings.policy.savings_plan_unused, settings.policy.identity_tolerance_usd,
              settings.policy.target_passes, settings.policy.shared_cost, " ".join(settings.policy.assumed_eligible),
-             settings.policy.provisional_runs)
+             settings.policy.provisional_runs, settings.policy.equal_quality_ratio)
         ],
     ),
     # Null where it is not set. Apart from the policy, because it moves daily and few tables depend on it.
@@ -109,12 +109,12 @@ CONFIGURED = {
     "declared_workload": _Table(
         "workload_id varchar, purpose varchar, architecture varchar, custom_cuda varchar, neuron_supported varchar, "
         "architecture_changed_date date, team_is_cuda_native varchar, runs_in_horizon bigint, region_id varchar, "
-        "need_within_days bigint",
+        "need_within_days bigint, delay_usd_per_day usd",
         lambda settings: (
             (one.workload_id, one.purpose, one.architecture, one.custom_cuda,
              None if one.neuron_supported == "unknown" else one.neuron_supported, one.architecture_changed_on,
              {True: "yes", False: "no", None: None}[one.team_is_cuda_native], one.runs_in_horizon, one.region_id,
-             one.need_within_days)
+             one.need_within_days, one.delay_usd_per_day)
             for one in settings.decisions.workloads
         ),
     ),

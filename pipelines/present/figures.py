@@ -14,7 +14,8 @@ def show_key_figures(engine: Engine, console: Console) -> None:
         "from mart_cost_summary_monthly where is_newest_month and dimension = 'bucket_group' order by 1, 2"
     ).rows(named=True)
     pair = engine.query(
-        "select workload_id, billing_currency, saving_ratio, baseline_run_count, candidate_run_count, verdict "
+        "select workload_id, baseline_instance_type, candidate_instance_type, saving_ratio, baseline_run_count, "
+        "candidate_run_count, accelerator_spend_ratio, verdict "
         "from mart_silicon_comparison where cost_basis = 'effective' and saving_ratio is not null "
         "order by baseline_run_count desc, workload_id, billing_currency limit 1"
     ).rows(named=True)
@@ -28,9 +29,12 @@ def show_key_figures(engine: Engine, console: Console) -> None:
     for row in pair:
         cheaper = "cheaper" if row["saving_ratio"] > 0 else "more expensive"
         model = row["workload_id"].split(" / ")[0]
-        runs = f"{row['baseline_run_count']} against {row['candidate_run_count']} runs"
-        console.say(
-            f"Trainium versus GPU      {abs(row['saving_ratio']):>12.1%}   {cheaper}, {model}, {runs}, "
-            f"effective: {row['verdict']}"
-        )
+        machines = f"{row['candidate_instance_type']} against {row['baseline_instance_type']}"
+        runs = f"{row['baseline_run_count']} GPU and {row['candidate_run_count']} Trainium runs"
+        share = row["accelerator_spend_ratio"]
+        saving = f"{abs(row['saving_ratio']):>12.1%}   {cheaper}, effective"
+        console.say(f"Trainium versus GPU      {saving}: {row['verdict']}; {model}")
+        console.say(f"{'':40}{machines}, {runs}")
+        if share is not None:
+            console.say(f"{'':40}{share:.1%} of accelerator spend")
     console.say("")

@@ -20,7 +20,6 @@ from pipelines.explain.terminal import grid
 from pipelines.prices.book import Price, PriceBook
 
 SIDES, FAMILIES = ("baseline", "candidate"), ("gpu", "trainium")
-_PAIR = ("workload_id", "baseline_instance_type", "candidate_instance_type", "billing_currency")
 
 
 @dataclass(frozen=True)
@@ -97,21 +96,26 @@ def reprice_workload(
         "max(saving_ratio) filter (where cost_basis = 'effective') as effective_saving, "
         "max(saving_ratio) filter (where cost_basis = 'list') as list_saving, "
         "max(saving_low_ratio) filter (where cost_basis = 'list') as low, "
-        "max(saving_high_ratio) filter (where cost_basis = 'list') as high "
+        "max(saving_high_ratio) filter (where cost_basis = 'list') as high, "
+        + ", ".join(
+            f"max({side}_hours_per_unit) as {side}_hours, "
+            f"max({side}_run_count + coalesce({side}_failed_run_count, 0)) as {side}_runs"
+            for side in SIDES
+        )
+        + " "
         f"from mart_silicon_comparison where workload_id = {quoted(workload_id)} and unit_measure <> 'none' "
         "group by all having max(saving_ratio) is not null order by all"
     )
     if pairs.is_empty():
         raise CheckError(f"{workload_id} cannot be repriced: {_one_sided(marts, workload_id)}.")
-    return [_pair(marts, book, pair, at, offer, region) for pair in pairs.iter_rows(named=True)]
+    return [_pair(book, pair, at, offer, region) for pair in pairs.iter_rows(named=True)]
 
 
-def _pair(marts: Engine, book: PriceBook, pair: dict[str, Any], at: date, offer: str, region: str) -> Repriced:
+def _pair(book: PriceBook, pair: dict[str, Any], at: date, offer: str, region: str) -> Repriced:
     baseline, candidate = (
         book.at(pair[f"{side}_instance_type"].removeprefix("ml."), at, offer, region) for side in SIDES
     )
-    measured = [_hours(marts, pair, pair[f"{side}_instance_type"]) for side in SIDES]
-    hours = measured[0][0], measured[1][0]
+    hours = _hours(pair, "baseline"), _hours(pair, "candidate")
     costs = hours[0] * baseline.usd_per_hour, hours[1] * candidate.usd_per_hour
     saving = 1 - costs[1] / costs[0]
     before = pair["list_saving"]
@@ -140,29 +144,21 @@ def _pair(marts: Engine, book: PriceBook, pair: dict[str, Any], at: date, offer:
         high=high,
         unit_measure=pair["unit_measure"],
         hours=hours,
-        run_counts=(measured[0][1], measured[1][1]),
+        run_counts=(pair["baseline_runs"], pair["candidate_runs"]),
         unit_costs=costs,
         notes=tuple(notes),
     )
 
 
-def _hours(marts: Engine, pair: dict[str, Any], instance_type: str) -> tuple[Decimal, int]:
-    """Geometric mean of the instance-hours a unit took, and the runs it is of: the very ones compared."""
-    pair_is = " and ".join(f"{name} = {quoted(pair[name])}" for name in _PAIR)
-    row = marts.query(
-        "select count(*) as runs, count(unit_instance_hours) filter (where unit_instance_hours > 0) as known, "
-        "exp(avg(ln(unit_instance_hours) order by run_id) filter (where unit_instance_hours > 0)) "
-        "as hours "
-        f"from detail_run_unit_cost where instance_type = {quoted(instance_type)} "
-        f"and unit_measure = {quoted(pair['unit_measure'])} and run_id in (select run_id from detail_compared_run "
-        f"where comparison_part = 'compared' and cost_basis = 'effective' and {pair_is})"
-    ).row(0, named=True)
-    if row["known"] == 0 or row["known"] != row["runs"]:
+def _hours(pair: dict[str, Any], side: str) -> Decimal:
+    """Instance-hours of all ended runs of a side over the units of work they did."""
+    hours = pair[f"{side}_hours"]
+    if hours is None:
         raise CheckError(
-            f"{pair['workload_id']} cannot be repriced: the bill has the instance-hours of {row['known']} of its "
-            f"{row['runs']} completed runs on {instance_type}."
+            f"{pair['workload_id']} cannot be repriced: the bill does not have the instance-hours of all its runs on "
+            f"{pair[f'{side}_instance_type']}."
         )
-    return Decimal(repr(row["hours"])).quantize(Decimal("1e-15")), row["runs"]
+    return Decimal(repr(hours)).quantize(Decimal("1e-15"))
 
 
 def _workload(marts: Engine, name: str) -> str:

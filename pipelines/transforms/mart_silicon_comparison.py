@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.comparison import Context, compare
+from pipelines.analysis.comparison import SIDES, Context, compare
 from pipelines.analysis.matched import FAILED, Run
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import run_pair
@@ -20,9 +20,11 @@ from pipelines.transforms.run_pair import FIELDS, pairs_of, price_on, prices_of,
 
 INPUTS = (
     *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration", "stg_proof__run",
-    "mart_price_book",
+    "mart_price_book", "declared_workload", "policy",
 )  # fmt: skip
-# Accelerator spend of a month that no run explains: the worst case of a comparison.
+# How often a two-sided 95 % interval leads to a false verdict.
+FALSE_RATIO = 0.05
+# Accelerator spend of a month that no run explains, the worst case of a comparison; without a month, all there is.
 QUERIES = run_pair.QUERIES | {
     "fct_ledger": """
         select billing_month, billing_currency, instance_type,
@@ -31,6 +33,11 @@ QUERIES = run_pair.QUERIES | {
         from fct_ledger
         where bucket = 'unattributed' and instance_type is not null
         group by billing_month, billing_currency, instance_type
+        union all
+        select null, billing_currency, null, null, sum(effective_cost_usd), null
+        from fct_ledger
+        where accelerator_family <> 'none'
+        group by billing_currency
     """
 }
 
@@ -41,27 +48,44 @@ def build(
     stg_proof__registration: pl.DataFrame,
     stg_proof__run: pl.DataFrame,
     mart_price_book: pl.DataFrame,
+    declared_workload: pl.DataFrame,
+    policy: pl.DataFrame,
     **of_runs: pl.DataFrame,
 ) -> list[dict[str, Any]]:
     """Every pair of instance types on which a workload completed a run, on each basis."""
+    delay = dict(declared_workload.select("workload_id", "delay_usd_per_day").iter_rows())
     impossible = dict(detail_run_efficiency.select("run_id", "is_impossible").iter_rows())
     runs: list[Run] = [{**run, "is_impossible": impossible.get(run["run_id"])} for run in runs_of(**of_runs)]
-    context = _context(runs, fct_ledger, mart_price_book)
+    context = _context(runs, fct_ledger, mart_price_book, policy["equal_quality_ratio"].item())
     registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
-    return [
-        key | row
+    pairs = [
+        (key, compare(baseline, candidate, context, registered.get(key["workload_id"])))
         for key, baseline, candidate in pairs_of(runs)
-        for row in compare(baseline, candidate, context, registered.get(key["workload_id"]))
+    ]
+    count = sum(rows[0].get("registration") is not None for _, rows in pairs)
+    of_all = {"registered_comparison_count": count, "expected_false_count": count * FALSE_RATIO}
+    return [
+        key | row | of_all | {"delay_cost_usd": delay_cost(row, delay.get(key["workload_id"]))}
+        for key, rows in pairs
+        for row in rows
     ]
 
 
-def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame) -> Context:
+def delay_cost(row: dict[str, Any], usd_per_day: Any) -> float | None:
+    """USD by which a later result of the candidate costs more; negative where it is sooner."""
+    hours = [row.get(f"{side}_hours_to_target") for side in SIDES]
+    if usd_per_day is None or hours[0] is None or hours[1] is None:
+        return None
+    return (hours[1] - hours[0]) / 24 * float(usd_per_day)
+
+
+def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame, equal_quality: float) -> Context:
     unexplained = {
         (row["billing_month"], row["billing_currency"], row["instance_type"]): row
         for row in residual.iter_rows(named=True)
     }
 
-    def held(run: Run, month: date, basis: str) -> float:
+    def held(run: Run, month: date | None, basis: str) -> float:
         row = unexplained.get((month, run["billing_currency"], run["instance_type"]), {})
         return float(row.get(f"{basis}_cost_usd") or 0)
 
@@ -81,7 +105,10 @@ def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame) 
     def alike(run: Run) -> list[Run]:
         return [other for other in same_work[_work(run)] if run["model"] and other["workload_id"] != run["workload_id"]]
 
-    return Context(held, partial(price_on, prices_of(prices)), rate, alike)
+    def spend(run: Run) -> float:
+        return held({**run, "instance_type": None}, None, "effective")
+
+    return Context(held, partial(price_on, prices_of(prices)), rate, alike, spend, equal_quality)
 
 
 def _work(run: Run) -> tuple[Any, ...]:

@@ -24,7 +24,6 @@ EXPLAIN_TABLES = ("fct_ledger_line", "fct_ledger", "stg_aws__invoice_total", "ma
 EXPLAIN_TABLES += ("mart_invoice_reconciliation_monthly", "mart_run_cost")
 FOCUS_TABLES = (*CHARGES, "ref_service")
 REPRICE_TABLES = ("mart_silicon_comparison", "mart_run_cost", "mart_price_book")
-REPRICE_TABLES += ("detail_compared_run", "detail_run_unit_cost")
 
 
 def build_warehouse(config: Path, only: Collection[str] = ()) -> Builder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,6 +15,7 @@ from pipelines.analysis.estimate import estimate, sample
 from pipelines.analysis.quality import Margin
 from pipelines.analysis.registration import Registration
 from pipelines.analysis.verdict import price_change_to_flip
+from pipelines.transforms.mart_silicon_comparison import delay_cost
 
 GPU, TRAINIUM = "p5.48xlarge", "trn1.32xlarge"
 FAMILY = {GPU: "gpu", TRAINIUM: "trainium"}
@@ -48,7 +50,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "epoch_completed_count": None,
         "tokens_seen_count": None,
         "million_token_count": None,
-        "costs": dict.fromkeys(("effective", "list", "billed"), (usd, usd)),
+        "costs": dict.fromkeys(("effective", "list", "billed", "hours"), (usd, usd)),
         **dict.fromkeys((f"{kind}_cost_usd" for kind in ("api", "nodemap", "tag", "type_match")), Decimal(0)),
         "imds_cost_usd": Decimal(str(cost or 0)),
         "first_billing_month": date(2026, 7, 1),
@@ -75,7 +77,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
 def failed(name: str, kind: str, cost: float, **more: Any) -> Row:
     """A run that ended without its target."""
     usd = Decimal(str(cost))
-    costs = dict.fromkeys(("effective", "list", "billed"), (usd, None))
+    costs = dict.fromkeys(("effective", "list", "billed", "hours"), (usd, None))
     return run(name, kind, cost, costs=costs, status="failed", target_duration_ms=None, target_split=None, **more)
 
 
@@ -290,3 +292,28 @@ def test_price_that_flips_the_verdict_is_the_published_one() -> None:
     """Facts training-runs S8: trn1 0.4865 a million tokens, p5 at $98.32 an hour 0.5241: even at of $91.27."""
     change = price_change_to_flip(estimate(sample([0.5241]), sample([0.4865])), "indicative")
     assert 98.32 * (1 + change) == pytest.approx(91.27, abs=0.01)
+
+
+def test_final_metrics_agree_within_the_configured_margin() -> None:
+    """Final losses of 2.00 and 2.05 are 2.5 % apart: more than 1 %, less than 3 %."""
+    gpu = side(GPU, (100, 101, 102), final={("eval_loss", "eval"): 2.00})
+    trainium = side(TRAINIUM, (10, 10.1, 10.2), final={("eval_loss", "eval"): 2.05})
+    strict = row_of(gpu, trainium)
+    assert (strict["verdict"], "more than 1% apart" in strict["verdict_reason"]) == ("indicative", True)
+    row = row_of(gpu, trainium, context=replace(CONTEXT, equal_quality=0.03))
+    assert (row["verdict"], "within 3%" in row["verdict_reason"]) == ("supported", True)
+
+
+def test_the_share_of_accelerator_spend_a_comparison_covers() -> None:
+    """303 + 30.3 of 3333."""
+    context = replace(CONTEXT, spend=lambda run: 3333.0)
+    row = row_of(side(GPU, (100, 101, 102)), side(TRAINIUM, (10, 10.1, 10.2)), context=context)
+    assert row["accelerator_spend_ratio"] == pytest.approx(0.1)
+    assert (row["baseline_hours_per_unit"], row["candidate_hours_per_unit"]) == pytest.approx((101, 10.1))
+
+
+def test_a_later_result_costs_its_delay() -> None:
+    """36 hours instead of 24 at 500 USD a day."""
+    row = {"baseline_hours_to_target": 24.0, "candidate_hours_to_target": 36.0}
+    assert delay_cost(row, Decimal(500)) == 250
+    assert delay_cost(row, None) is delay_cost({**row, "baseline_hours_to_target": None}, Decimal(500)) is None

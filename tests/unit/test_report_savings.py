@@ -75,6 +75,9 @@ def example() -> Marts:
         "verdict": "proven",
         "saving_low_ratio": Decimal("0.1"),
         "saving_high_ratio": Decimal("0.4"),
+        "accelerator_spend_ratio": Decimal("0.25"),
+        "registered_comparison_count": 3,
+        "expected_false_count": Decimal("0.15"),
     }
     return marts | {
         "mart_savings_monthly": [saved()],
@@ -98,8 +101,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_page_one_says_the_verdict_and_the_saving_in_a_sentence(page: str) -> None:
     assert (
-        "Trainium is proven cheaper for 1 of 1 comparison; July 2026 avoided $360 ($300 to $420), in cash $300."
-        in words(page)
+        "Trainium is proven cheaper for 1 of 1 comparison (3 registered comparisons, of which 0.15 are expected to be "
+        "decided falsely by chance); llama-3.1-8b on trn1.32xlarge cost 27.7% less than on p5.48xlarge (2 and 2 runs, "
+        "25.0% of accelerator spend); July 2026 avoided $360 ($300 to $420), in cash $300." in words(page)
     )
 
 
