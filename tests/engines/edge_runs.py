@@ -71,7 +71,7 @@ def _tracker() -> dict[str, pl.DataFrame]:
     run = frame(
         [
             (
-                run_id, "events", "llama-8b", "corp-v3", 9.1e9, None, *UNITS.get(run_id, UNITS["run-a"]),
+                run_id, "events", "llama-8b", "corp-v3", 1.1e8, None, *UNITS.get(run_id, UNITS["run-a"]),
                 8192, 256, "bf16", "3f2c1", "eval_loss", target, "min" if target != 2.05 else "max",
                 1 if run_id == "run-e" else None, "compile_only" if run_id == "run-d" else None, "exp-1", "nlp",
                 None, None, None, "run-d" if run_id == "run-e" else None, None, status,
