@@ -70,7 +70,7 @@ sized as (
     from seen
     where has_unused
     union all
-    select block_id, first_ms, last_ms, first_hour_ms, has_unused, power.instance_count
+    select block_id, first_ms, last_ms, first_hour_ms, has_unused, cast(power.instance_count as bigint)
     from seen
     cross join (select unnest([1, 2, 4, 8, 16, 32, 64]) as instance_count) as power
     where not has_unused and power.instance_count >= seen.instance_count
@@ -85,10 +85,10 @@ begun as (
 
 candidate as (
     select begun.block_id, begun.started_ms, begun.instance_count,
-        last_half_past_eleven(begun.started_ms) + day.day_count * 86400000 as ended_ms
+        last_half_past_eleven(begun.started_ms) + cast(day.day_count as bigint) * 86400000 as ended_ms
     from begun
     cross join (select unnest(generate_series(1, 183)) as day_count) as day
-    where last_half_past_eleven(begun.started_ms) + day.day_count * 86400000 > begun.last_ms
+    where last_half_past_eleven(begun.started_ms) + cast(day.day_count as bigint) * 86400000 > begun.last_ms
 ),
 
 fitting as (
@@ -98,8 +98,9 @@ fitting as (
     join price on price.block_id = candidate.block_id
     anti join stg_aws__capacity_reservation as known
         on known.reservation_id = candidate.block_id and known.started_at is not null and known.ended_at is not null
-    where abs(fee.fee_usd * 3600000 - price.price_usd * candidate.instance_count * (candidate.ended_ms - candidate.started_ms))
-        <= fee.fee_usd * 720
+    -- Within 0.02 %: the fee is rounded to cents.
+    where abs(cast(fee.fee_usd as double) - cast(price.price_usd as double) * candidate.instance_count
+            * (candidate.ended_ms - candidate.started_ms) / 3600000) <= cast(fee.fee_usd as double) * 0.0002
 )
 
 select
