@@ -2,7 +2,7 @@
 -- The reviewed book, refreshed by the list prices of the bill.
 with daily as (
     select instance_type, region_id, usage_date, billing_currency, max_by(price_per_hour_usd, instance_hours) as price_per_hour_usd
-    from fct_list_price_daily
+    from detail_list_price_daily
     group by instance_type, region_id, usage_date, billing_currency
 ),
 

@@ -35,19 +35,33 @@ ranked as (
     select *, first_value(price_usd) over (partition by billing_period, usage_date, instance_type, region_id, billing_currency
         order by usage_quantity desc, price_usd rows between unbounded preceding and unbounded following) as modal_price_usd
     from price
+),
+
+day as (
+    select
+        price.billing_period, price.usage_date, price.instance_type, price.region_id, price.billing_currency,
+        max(price.modal_price_usd) as price_per_hour_usd,
+        max(price.price_usd) as highest_price_per_hour_usd,
+        max(book.price_per_hour_usd) as book_price_per_hour_usd,
+        cast(sum(price.usage_quantity) as decimal(20, 6)) as instance_hours,
+        -- Less than a hundredth of a percent is how amounts are rounded.
+        cast(sum(case when abs(price_usd - modal_price_usd) * 10000 > modal_price_usd
+            then price_usd * usage_quantity else 0 end) as decimal(20, 10)) as other_price_list_cost_usd
+    from ranked as price
+    left join book
+        on book.instance_type = price.instance_type and book.region_id = price.region_id
+        and book.from_date <= price.usage_date and (book.until_date > price.usage_date or book.until_date is null)
+    group by price.billing_period, price.usage_date, price.instance_type, price.region_id, price.billing_currency
 )
 
 select
-    price.billing_period, price.usage_date, price.instance_type, price.region_id, price.billing_currency,
-    max(price.modal_price_usd) as price_per_hour_usd,
-    max(price.price_usd) as highest_price_per_hour_usd,
-    max(book.price_per_hour_usd) as book_price_per_hour_usd,
-    cast(sum(price.usage_quantity) as decimal(20, 6)) as instance_hours,
-    -- Less than a hundredth of a percent is how amounts are rounded.
-    cast(sum(case when abs(price_usd - modal_price_usd) * 10000 > modal_price_usd
-        then price_usd * usage_quantity else 0 end) as decimal(20, 10)) as other_price_list_cost_usd
-from ranked as price
-left join book
-    on book.instance_type = price.instance_type and book.region_id = price.region_id
-    and book.from_date <= price.usage_date and (book.until_date > price.usage_date or book.until_date is null)
-group by price.billing_period, price.usage_date, price.instance_type, price.region_id, price.billing_currency
+    billing_period, usage_date, instance_type, region_id, billing_currency, price_per_hour_usd, highest_price_per_hour_usd,
+    book_price_per_hour_usd, instance_hours, other_price_list_cost_usd,
+    case
+        when book_price_per_hour_usd is null then 'not in the book'
+        -- A hundredth of a percent is more than amounts are rounded by.
+        when abs(price_per_hour_usd - book_price_per_hour_usd) * 10000 > book_price_per_hour_usd then 'differs'
+        else 'agrees'
+    end as price_status,
+    cast((price_per_hour_usd - book_price_per_hour_usd) * instance_hours as decimal(20, 10)) as price_difference_usd
+from day
