@@ -50,9 +50,9 @@ fee as (
     select block_id, max(replace(instance_type, 'ml.', '')) as instance_type, sum(billed_cost_usd) as fee_usd,
         min(usage_started_at) as bought_at
     from fct_capacity_block_fee
-    group by block_id
-    having count(*) filter (where charge_category = 'Refund') = 0 and min(billing_currency) = 'USD'
-        and max(billing_currency) = 'USD'
+    where billing_currency = 'USD'
+    group by block_id, billing_currency
+    having count(*) filter (where charge_category = 'Refund') = 0
 ),
 
 price as (
