@@ -50,7 +50,7 @@ def burnt(amounts: dict[int, str], *, rule: str = "paid", opened: int | None = N
             for number, committed in ((1, "120"), (2, "100"))
         ]
     )
-    rows = burn_down.build(agreement, periods, spend(amounts, opened)).to_dicts()
+    rows = burn_down.build(agreement, periods, spend(amounts, opened))
     return {row["billing_month"].month: row for row in rows}
 
 
