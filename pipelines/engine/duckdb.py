@@ -219,6 +219,7 @@ _NOT_OF_A_FILE = (
     duckdb.ConversionException,
     duckdb.InterruptException,
     duckdb.OutOfMemoryException,
+    duckdb.OutOfRangeException,
     duckdb.ParserException,
     duckdb.PermissionException,
 )

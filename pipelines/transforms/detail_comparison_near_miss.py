@@ -22,16 +22,6 @@ FIELDS = (
 )
 UNRECORDED = "not recorded"
 _KEY = ["baseline_workload_id", "candidate_workload_id", "differing_field", "baseline_value", "candidate_value"]
-_SCHEMA = {
-    "baseline_workload_id": pl.String,
-    "candidate_workload_id": pl.String,
-    "differing_field": pl.String,
-    "baseline_value": pl.String,
-    "candidate_value": pl.String,
-    "baseline_run_count": pl.Int64,
-    "candidate_run_count": pl.Int64,
-    "is_compared": pl.Boolean,
-}
 
 
 def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
@@ -61,7 +51,7 @@ def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
     found.append(_rows(other_code.with_columns(*codes, differing_field=pl.lit("code_revision"))))
     # One declared workload may hold several kinds of run.
     return (
-        pl.concat([pl.DataFrame(schema=_SCHEMA), *found])
+        pl.concat(found)
         .group_by(_KEY)
         .agg(pl.col("baseline_run_count", "candidate_run_count").sum(), pl.col("is_compared").any())
         .sort(_KEY)
@@ -85,7 +75,7 @@ def _rows(pair: pl.DataFrame) -> pl.DataFrame:
         baseline_run_count="run_count",
         candidate_run_count="run_count_right",
         is_compared=same,
-    ).select(list(_SCHEMA))
+    ).select(*_KEY, "baseline_run_count", "candidate_run_count", "is_compared")
 
 
 def _code(name: str) -> pl.Expr:

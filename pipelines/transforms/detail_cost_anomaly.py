@@ -22,22 +22,6 @@ INPUTS = ("mart_run_cost", "mart_team_cost_monthly", "fct_ledger")
 QUERIES = watched_cost.QUERIES
 # Less money than this is nobody's alarm, in any currency.
 LEAST_EXCESS = 10.0
-_SCHEMA = {
-    "anomaly_kind": pl.String,
-    "subject": pl.String,
-    "observed_date": pl.Date,
-    "billing_currency": pl.String,
-    "cost_basis": pl.String,
-    "anomaly_measure": pl.String,
-    "observed_cost_usd": pl.Float64,
-    "expected_cost_usd": pl.Float64,
-    "history_low_cost_usd": pl.Float64,
-    "history_high_cost_usd": pl.Float64,
-    "history_count": pl.Int64,
-    "deviation_score": pl.Float64,
-    "excess_cost_usd": pl.Float64,
-    "anomaly_reason": pl.String,
-}
 
 
 @dataclass(frozen=True)
@@ -59,13 +43,15 @@ KINDS = {
 }
 
 
-def build(mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, fct_ledger: pl.DataFrame) -> pl.DataFrame:
+def build(
+    mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, fct_ledger: pl.DataFrame
+) -> list[dict[str, Any]]:
     """The costs that are far off, each with its reason."""
     series: dict[tuple[str, ...], list[Point]] = defaultdict(list)
     for point in watched_points(mart_run_cost, mart_team_cost_monthly, fct_ledger):
         series[point.kind, point.series, point.currency, point.measure].append(point)
     found = [row for _, history in sorted(series.items()) for row in _judged(history)]
-    return pl.DataFrame(found, schema=_SCHEMA, orient="row").sort("anomaly_kind", "subject", "observed_date")
+    return sorted(found, key=lambda row: (row["anomaly_kind"], row["subject"], row["observed_date"]))
 
 
 def _judged(points: list[Point]) -> Iterator[dict[str, Any]]:
@@ -91,14 +77,13 @@ def _row(point: Point, off: FarOff, count: int, excess: float) -> dict[str, Any]
         "billing_currency": point.currency,
         "cost_basis": "effective",
         "anomaly_measure": point.measure,
-        # Six places, for further ones differ from machine to machine.
-        "observed_cost_usd": round(point.cost, 6),
-        "expected_cost_usd": round(off.expected, 6),
-        "history_low_cost_usd": round(off.low, 6),
-        "history_high_cost_usd": round(off.high, 6),
+        "observed_cost_usd": point.cost,
+        "expected_cost_usd": off.expected,
+        "history_low_cost_usd": off.low,
+        "history_high_cost_usd": off.high,
         "history_count": count,
         "deviation_score": round(off.score, 1),
-        "excess_cost_usd": round(excess, 6),
+        "excess_cost_usd": excess,
         "anomaly_reason": _reason(point, off, count),
     }
 

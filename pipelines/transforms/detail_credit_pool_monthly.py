@@ -41,27 +41,10 @@ QUERIES = {
         group by all
     """,
 }
-_MONEY = pl.Decimal(38, 10)
-_SCHEMA = {
-    "pool_name": pl.String,
-    "billing_currency": pl.String,
-    "billing_month": pl.Date,
-    **dict.fromkeys(("is_declared", "is_open_month"), pl.Boolean),
-    **dict.fromkeys(("issued_date", "expiry_date"), pl.Date),
-    **dict.fromkeys(
-        (
-            "issued_usd", "used_usd", "cumulative_used_usd", "expired_usd", "remaining_usd", "eligible_cost_usd",
-            "cost_after_credits_usd",
-        ),
-        _MONEY,
-    ),
-    "history_month_count": pl.Int64,
-    **dict.fromkeys(("runway_months", "runway_low_months", "runway_high_months"), pl.Float64),
-    "months_to_expiry": pl.Int64,
-    "unused_at_expiry_usd": pl.Float64,
-    "missing_evidence": pl.String,
+_USE = {
+    "pool_name": pl.String, "billing_currency": pl.String, "is_declared": pl.Boolean, "billing_month": pl.Date,
+    "is_open_month": pl.Boolean, "used_usd": pl.Decimal(38, 10),
 }  # fmt: skip
-_USE = ("pool_name", "billing_currency", "is_declared", "billing_month", "is_open_month", "used_usd")
 _UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
 
 
@@ -71,7 +54,7 @@ def build(
     fct_bill_total_monthly: pl.DataFrame,
     fct_charge_sum_monthly: pl.DataFrame,
     fct_term_spend_monthly: pl.DataFrame,
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """Every pool, declared or on a bill, from the month it was issued or first used."""
     uses = pool_uses(declared_credit_pool, declared_term_payer, fct_bill_total_monthly, fct_charge_sum_monthly)
     return pool_months(declared_credit_pool, uses, fct_term_spend_monthly)
@@ -108,12 +91,12 @@ def pool_uses(
             for month, currency, is_open in months.iter_rows()
             if currency == pool[1]
         ],
-        schema={name: _SCHEMA[name] for name in _USE},
+        schema=_USE,
         orient="row",
     )
 
 
-def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame) -> pl.DataFrame:
+def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame) -> list[dict[str, Any]]:
     """The rows of this table, from the uses of `pool_uses` and the spend that counts toward each pool."""
     declarations = {pool["pool_name"]: pool for pool in declared.to_dicts()}
     eligible = {
@@ -127,8 +110,7 @@ def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame)
         months = of_pool.to_dicts()
         pool = declarations[months[0]["pool_name"]] if months[0]["is_declared"] else _UNDECLARED
         rows += _rows(pool, months, eligible)
-    # More than six places would differ from machine to machine.
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+    return rows
 
 
 def _rows(

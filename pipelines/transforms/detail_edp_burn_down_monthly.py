@@ -16,32 +16,8 @@ import polars as pl
 from pipelines.analysis.forecast import FEWEST_MONTHS, Ahead, months_ahead
 
 INPUTS = ("declared_agreement", "declared_agreement_period", "fct_term_spend_monthly")
-_MONEY = pl.Decimal(38, 10)
 _FORECAST = ("forecast_cost_usd", "forecast_low_cost_usd", "forecast_high_cost_usd")
 _SHORTFALL = ("shortfall_usd", "shortfall_low_usd", "shortfall_high_usd")
-_SCHEMA = {
-    "agreement_name": pl.String,
-    "billing_month": pl.Date,
-    "billing_currency": pl.String,
-    "period_no": pl.Int64,
-    **dict.fromkeys(("period_started_date", "period_ended_date"), pl.Date),
-    "is_open_month": pl.Boolean,
-    **dict.fromkeys(
-        (
-            "committed_cost_usd", "carried_cost_usd", "eligible_cost_usd", "training_cost_usd", "cumulative_cost_usd",
-            "cumulative_training_cost_usd", "remaining_cost_usd",
-        ),
-        _MONEY,
-    ),
-    "remaining_month_count": pl.Int64,
-    "needed_per_month_usd": _MONEY,
-    "history_month_count": pl.Int64,
-    "forecast_method": pl.String,
-    **dict.fromkeys(_FORECAST, pl.Float64),
-    "shortfall_rule": pl.String,
-    **dict.fromkeys(_SHORTFALL, pl.Float64),
-    "missing_evidence": pl.String,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,7 +41,7 @@ class Spend:
 
 def build(
     declared_agreement: pl.DataFrame, declared_agreement_period: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """Every agreement, for each month of its periods that has a bill."""
     rows: list[dict[str, Any]] = []
     for agreement in declared_agreement.sort("agreement_name").to_dicts():
@@ -77,8 +53,7 @@ def build(
             rows += period_rows
             is_carried = agreement["shortfall_rule"] == "carried"
             carried = _shortfall(period_rows, period, carried) if is_carried else Decimal(0)
-    # More than six places would differ from machine to machine.
-    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+    return rows
 
 
 def months_between(first: date, last: date) -> int:

@@ -41,22 +41,6 @@ QUERIES = {
         group by payer_account_id, billing_currency
     """,
 }
-_SCHEMA: dict[str, Any] = {
-    **dict.fromkeys((*PAYER, "commitment_kind", "purchase_term", "payment_option"), pl.String),
-    **dict.fromkeys(("region_id", "instance_family"), pl.String),
-    "last_used_at": pl.Datetime("us"),
-    "week_count": pl.Int64,
-    **dict.fromkeys(("eligible_list_cost_usd", "unrated_list_cost_usd"), pl.Float64),
-    **dict.fromkeys(("unrated_usage_types", "rate_basis"), pl.String),
-    **dict.fromkeys(("best_commitment_per_hour_usd", "commitment_per_hour_usd"), pl.Float64),
-    **dict.fromkeys(("simulated_coverage_ratio", "eligible_share_ratio", "simulated_utilization_ratio"), pl.Float64),
-    **dict.fromkeys(("simulated_savings_usd", "worst_week_savings_usd", "next_dollar_value_usd"), pl.Float64),
-    **dict.fromkeys(("upfront_cost_usd", "tranche_per_hour_usd", "expiring_per_hour_usd"), pl.Float64),
-    "next_expiry_at": pl.Datetime("us"),
-    **dict.fromkeys(("back_test_commitment_per_hour_usd", "back_test_savings_usd"), pl.Float64),
-    **dict.fromkeys(("back_test_best_savings_usd", "back_test_regret_usd"), pl.Float64),
-    **dict.fromkeys(("advice", "advice_reason", "exclusive_offers"), pl.String),
-}
 
 
 def build(
@@ -65,7 +49,7 @@ def build(
     fct_invoice_monthly: pl.DataFrame,
     declared_commitment_rate: pl.DataFrame,
     ref_commitment_rate: pl.DataFrame,
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """Every offer with a rate, and for each kind without one a row that says so."""
     use, commitments = detail_commitment_use_hourly, detail_commitment_utilization_daily
     known = rates(use, commitments, declared_commitment_rate, ref_commitment_rate)
@@ -76,7 +60,7 @@ def build(
 
 def recommend(
     demand: pl.DataFrame, rates: pl.DataFrame, held: pl.DataFrame, unknown: dict[tuple[Any, ...], str] | None = None
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """The recommendations for the frames of commitment_offer: on-demand usage, rates, and commitments in force.
 
     `unknown` has the payers and currencies whose use of their commitments is unknown, each with the reason.
@@ -95,9 +79,7 @@ def recommend(
                 judged["eligible_share_ratio"] = _share(judged, usage, newest)
                 rows.append(purchase(judged, held.filter(is_kinds), newest))
     _name_exclusive(rows)
-    kept = [{name: row.get(name) for name in _SCHEMA} for row in rows]
-    # More than six places would differ from machine to machine.
-    return pl.DataFrame(kept, schema=_SCHEMA).with_columns(pl.col(pl.Float64).round(6))
+    return rows
 
 
 def _share(row: dict[str, Any], usage: pl.DataFrame, newest: Any) -> float | None:

@@ -50,7 +50,7 @@ def burnt(amounts: dict[int, str], *, rule: str = "paid", opened: int | None = N
             for number, committed in ((1, "120"), (2, "100"))
         ]
     )
-    rows = burn_down.build(agreement, periods, spend(amounts, opened)).to_dicts()
+    rows = burn_down.build(agreement, periods, spend(amounts, opened))
     return {row["billing_month"].month: row for row in rows}
 
 
@@ -81,7 +81,7 @@ def pool(used: dict[int, str], opened: int | None = None, expires: date | None =
         ],
         schema_overrides={"used_usd": MONEY},
     )
-    return pools.pool_months(declared, uses, spend(dict.fromkeys(used, "50"), kind="credits")).to_dicts()
+    return pools.pool_months(declared, uses, spend(dict.fromkeys(used, "50"), kind="credits"))
 
 
 def test_a_period_that_ended_is_known_and_not_forecast() -> None:
@@ -164,6 +164,6 @@ def test_a_credit_that_was_taken_back_is_a_pool_without_use() -> None:
         ],
         schema_overrides={"used_usd": MONEY},
     )
-    (row,) = pools.pool_months(nothing, uses, spend({7: "50"}, kind="credits")).to_dicts()
+    (row,) = pools.pool_months(nothing, uses, spend({7: "50"}, kind="credits"))
     assert (row["used_usd"], row["remaining_usd"], row["runway_months"]) == (Decimal(0), None, None)
     assert row["missing_evidence"] == "the issued amount is not declared: add it to [[terms.credits]]"

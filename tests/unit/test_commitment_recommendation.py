@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
+from pipelines.models.contract import load_contract
 from pipelines.transforms.mart_commitment_recommendation import build, recommend
 
 START, WEEK = datetime(2026, 5, 1), 168
@@ -42,8 +43,13 @@ def rate(paid: float, kind: str = "p5.48xlarge", **other: str) -> dict[str, obje
     return PAYER | PLAN | place | other
 
 
+def typed(rows: list[dict]) -> list[dict]:
+    """The rows as the table has them."""
+    return load_contract("marts/mart_commitment_recommendation").frame(rows).to_dicts()
+
+
 def advise(demand: pl.DataFrame, *rates: dict[str, object], held: pl.DataFrame = NONE_HELD) -> list[dict]:
-    return recommend(demand, pl.DataFrame(list(rates)), held).to_dicts()
+    return typed(recommend(demand, pl.DataFrame(list(rates)), held))
 
 
 def plan(rows: list[dict], kind: str = "compute_savings_plan") -> dict:
@@ -129,7 +135,7 @@ def test_history_ends_at_the_newest_usage_of_any_line() -> None:
         "unallocated_fee_usd": pl.Decimal(38, 10),
     }
     declared = pl.DataFrame([PLAN | {"region_id": "us-west-2", "usage_type_key": "p5.48xlarge", "paid_ratio": 0.6}])
-    row = plan(build(use, pl.DataFrame(schema=held), newest, declared, declared.clear().drop("region_id")).to_dicts())
+    row = plan(typed(build(use, pl.DataFrame(schema=held), newest, declared, declared.clear().drop("region_id"))))
     assert row["week_count"] == 12
     assert row["last_used_at"] == START + timedelta(hours=9 * WEEK - 1)
     # Learned on 8 weeks: 60 an hour. Scored on 4: 40 saved in one week, 60 lost in three.
@@ -139,7 +145,7 @@ def test_history_ends_at_the_newest_usage_of_any_line() -> None:
 
 def test_nothing_is_bought_while_the_use_of_what_is_owned_is_unknown() -> None:
     demand, reason = history(9, lambda hour: 100), "the bill does not show what used 13,687.20 USD of commitment fees"
-    row = plan(recommend(demand, pl.DataFrame([rate(0.6)]), NONE_HELD, {tuple(PAYER.values()): reason}).to_dicts())
+    row = plan(typed(recommend(demand, pl.DataFrame([rate(0.6)]), NONE_HELD, {tuple(PAYER.values()): reason})))
     assert (row["advice"], row["commitment_per_hour_usd"], row["advice_reason"]) == ("undecided", None, reason)
 
 

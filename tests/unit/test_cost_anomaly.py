@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from pipelines.analysis.far_off import far_off
+from pipelines.models.contract import load_contract
 from pipelines.transforms.detail_cost_anomaly import build
 
 TRIALS = 20_000
@@ -32,11 +33,12 @@ DAYS = {
 def listed(
     runs: list[tuple] | None = None, months: list[tuple] | None = None, days: list[tuple] | None = None
 ) -> pl.DataFrame:
-    return build(
+    rows = build(
         pl.DataFrame(runs or [], schema=RUNS, orient="row"),
         pl.DataFrame(months or [], schema=MONTHS, orient="row"),
         pl.DataFrame(days or [], schema=DAYS, orient="row"),
     )
+    return load_contract("detail/detail_cost_anomaly").frame(rows)
 
 
 def usd(cost: float) -> Decimal:
