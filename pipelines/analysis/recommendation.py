@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from math import inf, isinf
+from operator import itemgetter
 from typing import Any
 
 PILOT = "run a pilot"
@@ -113,23 +114,24 @@ def where_to_declare(missing: Sequence[str]) -> str:
     return f"to declare: {'; '.join([*of_workload, *elsewhere])}"
 
 
-def rules_of(rules: Iterable[Mapping[str, Any]], conditions: Iterable[Mapping[str, Any]]) -> list[Rule]:
-    """The rules as reviewed, hard stops first, then by their number: the lists ref_recommendation_*."""
-    by_rule: dict[str, list[Mapping[str, Any]]] = {}
-    for row in sorted(conditions, key=lambda row: (row["alternative_no"], row["condition_no"])):
-        by_rule.setdefault(row["rule"], []).append(row)
+def rules_of(conditions: Iterable[Mapping[str, Any]]) -> list[Rule]:
+    """The rules of ref_recommendation_rule, a row per condition: hard stops first, then by their number."""
+    rows = sorted(
+        conditions,
+        key=lambda row: (row["rule_kind"] != "hard_stop", row["rule_no"], row["alternative_no"], row["condition_no"]),
+    )
     return [
         Rule(
-            row["rule"],
-            row["rule_kind"],
-            row["recommendation"],
-            row["situation"],
+            first["rule"],
+            first["rule_kind"],
+            first["recommendation"],
+            first["situation"],
             [
-                [Condition(one["condition_input"], one["comparison"], one["compared_value"]) for one in group]
-                for _, group in groupby(by_rule[row["rule"]], key=lambda one: one["alternative_no"])
+                [Condition(one["condition_input"], one["comparison"], one["compared_value"]) for one in alternative]
+                for _, alternative in groupby([first, *others], key=itemgetter("alternative_no"))
             ],
         )
-        for row in sorted(rules, key=lambda row: (row["rule_kind"] != "hard_stop", row["rule_no"]))
+        for _, (first, *others) in groupby(rows, key=itemgetter("rule"))
     ]
 
 

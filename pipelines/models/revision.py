@@ -7,6 +7,7 @@ from functools import cache
 
 from pipelines.base.code import code_digest
 from pipelines.base.version import __version__
+from pipelines.ingest.billing.columns import CUR, FOCUS
 from pipelines.ingest.billing.exports import CONVERTER
 from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import load_catalog
@@ -33,11 +34,12 @@ INPUT_CODE = (
 
 @cache
 def code_revision() -> str:
-    """`version+models.inputs`: a digest of every model and contract, and one of the code that makes their inputs."""
+    """`version+models.inputs`: a digest of every model and contract, one of the code and columns of their inputs."""
     seal = hashlib.sha256()
     for model in load_catalog().ordered:
         seal.update(f"{model.key}\n{model.text}{model.code}\n{load_contract(model.key).digest}\n".encode())
-    return f"{__version__}+{seal.hexdigest()[:8]}.{code_digest(*INPUT_CODE)[:8]}"
+    inputs = hashlib.sha256(f"{code_digest(*INPUT_CODE)}{CUR.digest}{FOCUS.digest}".encode())
+    return f"{__version__}+{seal.hexdigest()[:8]}.{inputs.hexdigest()[:8]}"
 
 
 def has_our_models(revision: str) -> bool:

@@ -45,7 +45,6 @@ INPUTS = (
     "declared_maturity",
     "fct_ledger",
     "ref_recommendation_rule",
-    "ref_recommendation_condition",
 )
 # What the runs of each workload spent, by day, family of the run, machine and way it was bought.
 QUERIES = {
@@ -117,17 +116,11 @@ def workload_cases(
     declared_maturity: pl.DataFrame,
     fct_ledger: pl.DataFrame,
     ref_recommendation_rule: pl.DataFrame,
-    ref_recommendation_condition: pl.DataFrame,
     **of_ports: pl.DataFrame,
 ) -> Iterator[WorkloadCase]:
     """Every workload with a billed run on GPU or Trainium, by name and currency."""
-    numbers = ("rule_no", "alternative_no", "condition_no")
-    rules = rules_of(
-        *(
-            listed.with_columns(pl.col(name).cast(pl.Int64) for name in numbers if name in listed.columns).to_dicts()
-            for listed in (ref_recommendation_rule, ref_recommendation_condition)
-        )
-    )
+    numbers = pl.col("rule_no", "alternative_no", "condition_no").cast(pl.Int64)
+    rules = rules_of(ref_recommendation_rule.with_columns(numbers).to_dicts())
     runs = of_ports["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
     # A bill that names no currency leaves nothing to sum or to rank.
     runs = runs.drop_nulls("billing_currency")

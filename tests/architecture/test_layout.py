@@ -12,6 +12,7 @@ import pytest
 import sqlglot
 
 from pipelines.base import resources
+from pipelines.ingest.billing.columns import REVIEWED
 from pipelines.models.catalog import BILLS, INPUT_TABLES, LAYERS, SCHEMAS, SESSION_TABLES, load_catalog
 from pipelines.models.contract import contract_paths, load_columns, load_contract
 from pipelines.models.expressions import load_expressions
@@ -170,7 +171,7 @@ def test_models_open_with_their_row_and_read_down_only(model) -> None:
 
 
 def test_aws_names_live_in_staging_reference_and_sources() -> None:
-    with (resources.REFERENCE / "ref_bill_column.csv").open(encoding="utf-8", newline="") as file:
+    with REVIEWED.open(encoding="utf-8", newline="") as file:
         columns = {row["column_name"] for row in csv.DictReader(file) if row["raw_table"] == "aws_cur_line_item"}
     with (resources.REFERENCE / "ref_line_item_type.csv").open(encoding="utf-8", newline="") as file:
         types = {row["line_item_type"] for row in csv.DictReader(file)} - {

@@ -21,7 +21,7 @@ from support.cur_exports import (
     stored,
 )
 
-from pipelines.base import resources
+from pipelines.ingest.billing.columns import REVIEWED
 from pipelines.ingest.billing.delivery import RawDelivery, TagKey
 from pipelines.ingest.billing.select import raw_select
 from pipelines.ingest.billing.tags import bare, lookups
@@ -41,8 +41,18 @@ def cur2(tmp_path: Path, *lines: dict, name: str = "ml-cur2") -> RawDelivery:
     return raw
 
 
+def test_each_column_of_the_list_is_there_once_and_filled_in() -> None:
+    with REVIEWED.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert len({(row["raw_table"], row["column_name"]) for row in rows}) == len(rows)
+    assert {row["raw_table"] for row in rows} == {"aws_cur_line_item", "aws_focus_line_item"}
+    assert {row["required"] for row in rows} == {"yes", "no"}
+    assert {row["on_bad_value"] for row in rows} == {"refuse", "null"}
+    assert [row for row in rows if "" in (row["type"], row["source"], row["as_of"])] == []
+
+
 def test_the_columns_are_those_of_the_list_in_its_order(tmp_path: Path) -> None:
-    with (resources.REFERENCE / "ref_bill_column.csv").open(newline="") as lines:
+    with REVIEWED.open(newline="") as lines:
         rows = [row for row in csv.DictReader(lines) if row["raw_table"] == "aws_cur_line_item"]
     listed = [row["column_name"] for row in rows if row["type"] != "TAGS"]
     expected = ["source_name", "delivery_id", "billing_period", "source_file", "source_row", *listed]

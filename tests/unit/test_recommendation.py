@@ -53,7 +53,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
         return [{k: int(v) if k.endswith("_no") else v for k, v in row.items()} for row in csv.DictReader(file)]
 
 
-RULES = rules_of(_rows("ref_recommendation_rule"), _rows("ref_recommendation_condition"))
+RULES = rules_of(_rows("ref_recommendation_rule"))
 SITUATIONS = {rule.name: rule.situation for rule in RULES}
 
 

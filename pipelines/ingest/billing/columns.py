@@ -1,4 +1,9 @@
-"""The bill columns read from each kind of export, and their position in a delivered file, by sql/reference/."""
+"""The bill columns read from each kind of export, as reviewed in columns.csv, and their position in a delivered file.
+
+Each row of the list is a column of the normalized bill `raw_table`, with the type it is read as, its other names in the
+order they are tried, whether a delivery without it is refused, what a value of the wrong type does (`refuse` the file,
+or `null`: count as unknown), and the source of this with its date.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
+from pathlib import Path
 
-from pipelines.base import resources
 from pipelines.base.errors import SourceError
 
+REVIEWED = Path(__file__).with_name("columns.csv")
 TAGS = "TAGS"
 MONEY = "DECIMAL(20,10)"
 
@@ -102,7 +108,7 @@ class RawFile:
 
 @dataclass(frozen=True)
 class ColumnList:
-    """The columns we read of one family of exports, as reviewed in `sql/reference/ref_bill_column.csv`.
+    """The columns we read of one family of exports, as reviewed in columns.csv.
 
     `table` is the raw table they make, `billed` the column whose sum is kept with each file, `list_price` what it
     would be at public prices, `export` what the delivered files are called. `filled` are amounts no line may lack,
@@ -140,7 +146,7 @@ class ColumnList:
 
     @cached_property
     def _listed(self) -> tuple[Column, ...]:
-        with (resources.REFERENCE / "ref_bill_column.csv").open(encoding="utf-8", newline="") as lines:
+        with REVIEWED.open(encoding="utf-8", newline="") as lines:
             return tuple(
                 Column(
                     row["column_name"],
