@@ -26,6 +26,12 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
     types = resources.REFERENCE / "ref_instance_type.csv"
     typed = "select * replace (cast(accelerator_count as bigint) as accelerator_count)"
     engine.view_sql("ref_instance_type", f"{typed} from read_csv('{types}', all_varchar = true)")
+    # Without a bill, no instance is seen to stay up.
+    engine.view_sql(
+        "stg_aws__billed_stretch",
+        "select '' as payer_account_id, '' as resource_id, timestamp '2026-07-01' as started_at, "
+        "timestamp '2026-07-01' as ended_at where false",
+    )
     for model in load_catalog().ordered:
         if model.name.startswith("stg_tracker__"):
             engine.view_sql(model.name, model.text)

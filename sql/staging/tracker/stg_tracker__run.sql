@@ -2,7 +2,7 @@
 with attempt as (
     select
         run_id, count(*) as attempt_count, min(started_at) as first_started_at, max(ended_at) as last_ended_at,
-        max_by(end_reason, attempt_no) as last_end_reason
+        max_by(end_reason, attempt_no) as last_end_reason, max_by(is_running, attempt_no) as is_running
     from stg_tracker__attempt
     group by run_id
 )
@@ -20,7 +20,8 @@ select
     coalesce(run.purpose, 'unknown') as purpose,
     run.experiment, run.team, run.owner, run.parent_run_id, run.base_checkpoint_id, run.compile_run_id,
     run.workload_id as declared_workload_id,
-    coalesce(run.status, case when attempt.last_end_reason = 'completed' then 'completed' else 'unknown' end) as status,
+    case when attempt.is_running then 'running'
+        else coalesce(run.status, case when attempt.last_end_reason = 'completed' then 'completed' else 'unknown' end) end as status,
     run.status is null as is_status_inferred,
     coalesce(run.started_at, attempt.first_started_at, run.last_seen_at) as started_at,
     coalesce(run.ended_at, attempt.last_ended_at, run.last_seen_at) as ended_at,

@@ -1,0 +1,39 @@
+-- One row per payer, instance and unbroken stretch of its billed hours in a month; without an instance, all usage of the payer.
+-- partition: billing_period
+-- It shows whether a run that records no end still has its instances (stg_tracker__attempt).
+with usage_hour as (
+    select
+        billing_period, bill_payer_account_id as payer_account_id,
+        case when is_instance_id(line_item_resource_id) then line_item_resource_id else '' end as resource_id,
+        line_item_usage_start_date as started_at, line_item_usage_end_date as ended_at
+    from aws_cur_line_item
+    -- Fees lie in the future too.
+    where line_item_line_item_type in ('Usage', 'DiscountedUsage', 'SavingsPlanCoveredUsage')
+
+    union all
+
+    select
+        billing_period, billing_account_id,
+        regexp_extract(coalesce(resource_id, ''), '^(arn:.*:instance/)?(i-.*)$', 2), charge_period_start, charge_period_end
+    from aws_focus_line_item
+    where charge_category = 'Usage' and commitment_discount_status is distinct from 'Unused'
+),
+
+marked as (
+    select
+        *, case when started_at <= max(ended_at) over (partition by billing_period, payer_account_id, resource_id
+            order by started_at, ended_at rows between unbounded preceding and 1 preceding) then 0 else 1 end as is_new
+    from (select distinct * from usage_hour)
+    where ended_at > started_at and date_diff('second', started_at, ended_at) <= 3600
+),
+
+numbered as (
+    select
+        *, sum(is_new) over (partition by billing_period, payer_account_id, resource_id
+            order by started_at, ended_at rows between unbounded preceding and current row) as stretch_no
+    from marked
+)
+
+select billing_period, payer_account_id, resource_id, min(started_at) as started_at, max(ended_at) as ended_at
+from numbered
+group by billing_period, payer_account_id, resource_id, stretch_no
