@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 def show(
     rows: pl.DataFrame,
     basis: str | None,
-    recommendations: Mapping[tuple[str, str], tuple[Row | None, Row | None]],
+    recommendations: Mapping[tuple[str, str], Row | None],
     console: Console,
 ) -> None:
     """One block per pair: both families, the verdict on `basis` (else the registered, else effective), other bases, and
@@ -47,7 +47,7 @@ def show(
             console.paragraph(sentence)
         if len(pair) > 1:
             console.table(_bases(pair))
-        for sentence in _recommendation(*recommendations[chosen["workload_id"], chosen["billing_currency"]]):
+        for sentence in _recommendation(recommendations[chosen["workload_id"], chosen["billing_currency"]]):
             console.paragraph(sentence)
 
 
@@ -107,7 +107,7 @@ def _bases(pair: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(lines, schema=["basis", "GPU", "Trainium", "saving", "verdict"], orient="row")
 
 
-def _recommendation(portfolio: Row | None, pilot: Row | None) -> Iterator[str]:
+def _recommendation(portfolio: Row | None) -> Iterator[str]:
     if portfolio is None:
         return
     currency, stake = portfolio["billing_currency"], portfolio["monthly_at_stake_usd"]
@@ -118,17 +118,18 @@ def _recommendation(portfolio: Row | None, pilot: Row | None) -> Iterator[str]:
     if portfolio["at_stake_evidence"] == "at most all of it":
         stake_text = f"at most all of {hyphen(cents(stake, currency))} a month"
     yield f"At stake: {stake_text}; bought as {portfolio['purchase_shares'] or 'unknown'}."
-    if pilot is None:
+    if portfolio["deciding_result"] is None:
         return
-    cost = _amount(pilot, "pilot_run_cost_usd", cents)
+    cost = _amount(portfolio, "pilot_run_cost_usd", cents)
+    types = [portfolio[f"pilot_{side}_instance_type"] for side in SIDES]
     yield (
-        f"Pilot:    {pilot['pilot_baseline_run_count']} runs on {pilot['baseline_instance_type'] or 'a GPU'} and "
-        f"{pilot['pilot_candidate_run_count']} on {pilot['candidate_instance_type'] or 'Trainium'} for {cost} "
-        f"({pilot['run_count_basis']}); measure {pilot['to_measure']}."
+        f"Pilot:    {portfolio['pilot_baseline_run_count']} runs on {types[0] or 'a GPU'} and "
+        f"{portfolio['pilot_candidate_run_count']} on {types[1] or 'Trainium'} for {cost} "
+        f"({portfolio['run_count_basis']}); measure {portfolio['to_measure']}."
     )
-    yield f"Decides:  {pilot['deciding_result']}."
-    if pilot["missing_evidence"]:
-        yield f"Unknown:  {pilot['missing_evidence']}."
+    yield f"Decides:  {portfolio['deciding_result']}."
+    if portfolio["missing_evidence"]:
+        yield f"Missing:  {portfolio['missing_evidence']}."
 
 
 def _saving(row: Row) -> str:
@@ -178,15 +179,10 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
     return rows.sort("workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type", order)
 
 
-def recommendation_of(
-    marts: Engine, workload_id: str, currency: str
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The workload's row of the portfolio, and of the pilot plan where no measurement decides."""
-    found = []
-    for mart in ("mart_portfolio", "detail_pilot_plan"):
-        rows = marts.query(f"select * from {mart}").filter(workload_id=workload_id, billing_currency=currency)
-        found.append(rows.row(0, named=True) if rows.height else None)
-    return found[0], found[1]
+def recommendation_of(marts: Engine, workload_id: str, currency: str) -> dict[str, Any] | None:
+    """The workload's row of the portfolio."""
+    rows = marts.query("select * from mart_portfolio").filter(workload_id=workload_id, billing_currency=currency)
+    return rows.row(0, named=True) if rows.height else None
 
 
 def _named(marts: Engine, rows: pl.DataFrame, name: str) -> str:

@@ -34,7 +34,7 @@ INPUT_CODE = (
 
 @cache
 def code_revision() -> str:
-    """`version+models.inputs`: a digest of every model and contract, one of the code and columns of their inputs."""
+    """`version+models.inputs`: a digest of models and contracts, and one of the code and columns of their inputs."""
     seal = hashlib.sha256()
     for model in load_catalog().ordered:
         seal.update(f"{model.key}\n{model.text}{model.code}\n{load_contract(model.key).digest}\n".encode())

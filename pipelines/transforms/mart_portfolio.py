@@ -1,4 +1,4 @@
-"""One row per workload and currency: recommendation, verdict, money at stake, how it is bought, what is missing."""
+"""One row per workload and currency: recommendation, verdict, money at stake, purchase, pilot, what is missing."""
 
 from __future__ import annotations
 
@@ -9,29 +9,60 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.comparison import SIDES
-from pipelines.analysis.recommendation import Finding, where_to_declare
-from pipelines.transforms import workload_case
+from pipelines.analysis.recommendation import PILOT, Finding, where_to_declare
+from pipelines.transforms import run_pair, workload_case
+from pipelines.transforms.pilot_plan import pilot_plan
+from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.purchase import bought, cheapest
+from pipelines.transforms.run_pair import runs_of
 from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCase, monthly_cost, workload_cases
 
-INPUTS = (*workload_case.INPUTS, "mart_price_book")
-QUERIES = workload_case.QUERIES
+INPUTS = (
+    *workload_case.INPUTS,
+    "mart_price_book",
+    *(name for name in run_pair.INPUTS if name not in workload_case.INPUTS),
+)
+QUERIES = workload_case.QUERIES | run_pair.QUERIES
 _UNDECIDED = ("indicative", "inconclusive", "not comparable")
 _NAMES = {"gpu": "GPU", "trainium": "Trainium"}
 _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 
 def build(mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> list[dict[str, Any]]:
-    """Every workload with a billed run on GPU or Trainium, the most at stake first in each currency."""
+    """Every workload that is declared or has a billed run, the most at stake first in each currency."""
     newest: Any = inputs["fct_ledger"]["usage_date"].max()
     counts = dict(mart_price_book.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
-    rows = [_row(case, newest, inputs["declared_offer"], counts) for case in workload_cases(**inputs)]
+    offers = inputs["declared_offer"]
+    compared = runs_of(**{name: inputs[name] for name in run_pair.INPUTS})
+    rows = [
+        _row(case, newest, offers, counts) | pilot_plan(case, compared, mart_price_book, offers)
+        for case in workload_cases(**{name: inputs[name] for name in workload_case.INPUTS})
+    ]
+    known = {row["workload_id"] for row in rows}
+    rows += [_without_runs(name) for name in inputs["declared_workload"]["workload_id"].sort() if name not in known]
     rows.sort(key=lambda row: (row["billing_currency"], -abs(row["monthly_at_stake_usd"]), row["workload_id"]))
     ranked: dict[str, int] = {}
     for row in rows:
         ranked[row["billing_currency"]] = ranked.get(row["billing_currency"], 0) + 1
         row["portfolio_rank"] = ranked[row["billing_currency"]]
     return rows
+
+
+def _without_runs(workload_id: str) -> dict[str, Any]:
+    """A workload that is declared and has no billed run."""
+    return {
+        "workload_id": workload_id,
+        "billing_currency": CURRENCY,
+        "recommendation": PILOT,
+        "decided_by": "missing inputs",
+        "recommendation_reason": "no billed run",
+        "verdict": "not compared",
+        **{f"{side}_run_count": 0 for side in SIDES},
+        "monthly_cost_usd": 0.0,
+        "monthly_at_stake_usd": 0.0,
+        "at_stake_evidence": "at most all of it",
+        "missing_evidence": "no billed run on GPU or Trainium has this workload_id: is it spelled as runs spell it?",
+    }
 
 
 def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str, int]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One row per workload and currency that no measurement decides: what a pilot measures, its runs, cost and result."""
+"""The pilot of a workload that no measurement decides: what it measures, its runs, their cost and what decides."""
 
 from __future__ import annotations
 
@@ -11,45 +11,25 @@ import polars as pl
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.matched import Run, Side, one_side
 from pipelines.analysis.pilot import costs_of_a_run, deciding_saving, runs_to_do
-from pipelines.analysis.recommendation import PILOT, where_to_declare
+from pipelines.analysis.recommendation import PILOT
 from pipelines.analysis.sensitivity import spent
-from pipelines.transforms import run_pair, workload_case
 from pipelines.transforms.port_case import BASIS, CURRENCY
-from pipelines.transforms.run_pair import runs_of
-from pipelines.transforms.workload_case import FAMILIES, WorkloadCase, workload_cases
-
-INPUTS = (
-    *workload_case.INPUTS,
-    "mart_price_book",
-    *(name for name in run_pair.INPUTS if name not in workload_case.INPUTS),
-)
-QUERIES = workload_case.QUERIES | run_pair.QUERIES
+from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
 
 
-def build(mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> list[dict[str, Any]]:
-    """Every workload for which a pilot, or a scenario without proof, is recommended, and declared ones without runs."""
-    rows: list[dict[str, Any]] = []
-    known: set[str] = set()
-    compared = runs_of(**{name: inputs[name] for name in run_pair.INPUTS})
-    for case in workload_cases(**{name: inputs[name] for name in workload_case.INPUTS}):
-        kinds = {found.rule: found.kind for found in case.findings}
-        if case.decision.recommendation == PILOT or kinds.get(case.decision.decided_by) == "scenario":
-            key = case.workload_id, case.currency
-            runs = [run for run in compared if (run["workload_id"], run["billing_currency"]) == key]
-            rows.append(_row(case, runs, mart_price_book, inputs["declared_offer"]))
-        known.add(case.workload_id)
-    rows += [_without_runs(name) for name in inputs["declared_workload"]["workload_id"].sort() if name not in known]
-    return rows
+def pilot_plan(
+    case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame
+) -> dict[str, Any]:
+    """The columns of mart_portfolio on the pilot; none where a measurement or a hard stop decides.
 
-
-def _without_runs(workload_id: str) -> dict[str, Any]:
-    """A workload that is declared and has no billed run."""
-    missing = "no billed run on GPU or Trainium has this workload_id: is it spelled as runs spell it?"
-    known = {"workload_id": workload_id, "billing_currency": CURRENCY, "recommendation": PILOT}
-    return known | {"missing_evidence": missing}
-
-
-def _row(case: WorkloadCase, runs: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame) -> dict[str, Any]:
+    `compared` are the runs of all workloads (run_pair), `prices` is mart_price_book, `offers` declared_offer.
+    """
+    kinds = {found.rule: found.kind for found in case.findings}
+    if case.decision.recommendation != PILOT and kinds.get(case.decision.decided_by) != "scenario":
+        return {}
+    runs = [
+        run for run in compared if (run["workload_id"], run["billing_currency"]) == (case.workload_id, case.currency)
+    ]
     pair = case.pair or {}
     types = [
         pair.get(f"{side}_instance_type") or _usual(runs, offers, family)
@@ -65,11 +45,7 @@ def _row(case: WorkloadCase, runs: Sequence[Run], prices: pl.DataFrame, offers: 
     )
     *counts, basis = runs_to_do(samples[0], samples[1], saving, again)
     return {
-        "workload_id": case.workload_id,
-        "billing_currency": case.currency,
-        "recommendation": case.decision.recommendation,
-        **{f"{side}_instance_type": name for side, name in zip(SIDES, types, strict=True)},
-        **{f"{name}_run_count": len(side.succeeded) if side else 0 for name, side in zip(SIDES, sides, strict=True)},
+        **{f"pilot_{side}_instance_type": name for side, name in zip(SIDES, types, strict=True)},
         **{f"pilot_{side}_run_count": count for side, count in zip(SIDES, counts, strict=True)},
         "run_count_basis": basis,
         **{f"{side}_cost_per_run_usd": cost.usd for side, cost in zip(SIDES, of_a_run, strict=True)},
@@ -81,7 +57,6 @@ def _row(case: WorkloadCase, runs: Sequence[Run], prices: pl.DataFrame, offers: 
         "deciding_saving_ratio": saving,
         "to_measure": _to_measure(case, sides, again),
         "deciding_result": _decides(saving),
-        "missing_evidence": where_to_declare(case.decision.missing) if case.decision.missing else None,
     }
 
 
