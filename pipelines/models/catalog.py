@@ -11,7 +11,7 @@ import importlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ from pipelines.base import resources
 from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
 from pipelines.base.parse_cache import digest_of, keep, kept
+from pipelines.base.sql import tables_in
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.models.contract import load_contract
 from pipelines.models.session import CREATED
@@ -187,18 +188,6 @@ def load_catalog() -> Catalog:
     ]
     models += [_transform(name, inputs, code[name]) for name, inputs in parsed["transforms"]]
     return Catalog(models)
-
-
-@lru_cache(maxsize=1024)
-def tables_in(sql: str) -> tuple[str, ...]:
-    """The tables a SELECT in DuckDB's dialect reads, in the order met, its own CTEs left out."""
-    import sqlglot
-    from sqlglot import exp
-
-    tree = sqlglot.parse_one(sql, read="duckdb")
-    ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
-    named = (table.name for table in tree.find_all(exp.Table))
-    return tuple(dict.fromkeys(name for name in named if name and name not in ctes))
 
 
 def module_of(name: str) -> str:

@@ -352,7 +352,7 @@ def _fitting(path: Path, check: Check, types: Mapping[str, str]) -> Check:
 def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]:
     from sqlglot.errors import ParseError
 
-    from pipelines.models.catalog import tables_in
+    from pipelines.base.sql import tables_in
 
     own = table.rpartition("/")[2]
     read: set[str] = set()

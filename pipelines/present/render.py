@@ -20,7 +20,7 @@ import yaml
 from pipelines.base import resources
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import known_reports
-from pipelines.models.catalog import tables_in
+from pipelines.base.sql import tables_in
 from pipelines.models.expressions import expand_calls
 from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS, LABELS, TRAINING, UNUSED

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from pipelines.base import resources
-from pipelines.models.catalog import load_catalog, tables_in
+from pipelines.base.sql import tables_in
+from pipelines.models.catalog import load_catalog
 from pipelines.models.expressions import load_expressions
 from pipelines.present.sums import SUMS
 

@@ -11,10 +11,10 @@ from support.ledger_law import LAW_TABLES, bill_totals, ledger_totals, lines_tha
 from support.ledgers import build_warehouse, open_tables, publish_tables
 from support.stories import PUBLISHED, build_story, differences, read_bills, read_expected
 
+from pipelines.base.sql import tables_in
 from pipelines.config.settings import load_settings
 from pipelines.engine import Engine
 from pipelines.models.build import Builder
-from pipelines.models.catalog import tables_in
 from pipelines.models.warehouse import Warehouse
 
 STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.csv"))

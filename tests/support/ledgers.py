@@ -7,11 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
+from pipelines.base.sql import tables_in
 from pipelines.config.settings import Settings, load_settings
 from pipelines.engine import Engine
 from pipelines.exports.focus import CHARGES
 from pipelines.models.build import Builder
-from pipelines.models.catalog import Catalog, load_catalog, tables_in
+from pipelines.models.catalog import Catalog, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
