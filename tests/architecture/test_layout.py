@@ -136,10 +136,15 @@ def test_checks_read_only_what_is_built_before(model) -> None:
 
 @pytest.mark.parametrize("model", [m for m in MODELS if m.stored and m.grain == "month"], ids=lambda model: model.key)
 def test_a_month_is_made_without_the_other_months(model) -> None:
-    """Only then is it enough to build the months that were delivered again."""
+    """Only then is it enough to build the months that were delivered again.
+
+    The end of an open run may move with any month: while there is one, a change of one month changes all (`plan`).
+    """
     catalog = load_catalog()
 
     def rests_on_the_bill(name: str) -> bool:
+        if name == "stg_tracker__attempt":
+            return False
         return name in BILLS or (name in catalog and any(map(rests_on_the_bill, catalog[name].inputs)))
 
     above = [catalog[name] for name in catalog.resting_on(model) if name in catalog]

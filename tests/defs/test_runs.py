@@ -8,7 +8,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from support.ledgers import publish_tables
+from support.bills import write_events
+from support.ledgers import build_warehouse, publish_tables
 from support.small_company import AUGUST, JULY, Company
 
 from pipelines.config.settings import load_settings
@@ -210,6 +211,17 @@ def test_the_schedule_asks_for_the_months_that_changed(company: Company, tick) -
 
 def test_the_schedule_asks_for_every_month_when_runs_changed(built_company: Company, tmp_path: Path, tick) -> None:
     assert months(tick(built_company.copy(tmp_path, events=True))) == (JULY, AUGUST)
+
+
+def test_the_schedule_asks_for_every_month_while_a_run_is_open(built_company: Company, tmp_path: Path, tick) -> None:
+    """Its end is where its instances leave the bill, in whichever month."""
+    company = built_company.copy(tmp_path, events=True)
+    write_events(
+        company.events, [{"event": "run_started", "run_id": "open", "at": "2026-07-14T10:00:00Z"}], "open.jsonl"
+    )
+    build_warehouse(company.config)
+    company.deliver(AUGUST, "20.00")
+    assert months(tick(company)) == (JULY, AUGUST)
 
 
 def test_the_schedule_waits_for_the_run_it_asked_for(company: Company, lasting: dg.DagsterInstance, tick) -> None:
