@@ -19,6 +19,7 @@ from pipelines.config.settings import Settings
 from pipelines.evidence.archive import as_json, write_archive
 from pipelines.evidence.inputs import INPUTS, bundled, log_members, recorded_inputs, recorded_runs, run_logs
 from pipelines.evidence.reports import report_members
+from pipelines.ingest.billing.columns import REVIEWED
 from pipelines.models.catalog import PUBLISHED, load_catalog, module_of
 from pipelines.models.contract import contract_paths
 from pipelines.models.marts import mart_files, open_marts
@@ -177,7 +178,7 @@ def _checks(published: Publication) -> str:
 def model_members() -> dict[str, bytes]:
     """Each model's text (SQL with metrics and functions in place of their calls), each list and each contract.
 
-    Modules that transforms import are below `models/code/`.
+    Modules that transforms import are below `models/code/`; `models/bill_columns.csv` lists the columns read of bills.
     """
     ordered = load_catalog().ordered
     models = {f"models/{m.key}.{_SUFFIX[m.kind]}": m.text.rstrip().encode() + b"\n" for m in ordered}
@@ -186,7 +187,7 @@ def model_members() -> dict[str, bytes]:
     models |= {f"models/code/{name}.py": path.read_bytes() for name, path in reached.items() if path not in own}
     contracts = {f"expectations/{table}.yml": path.read_bytes() for table, path in contract_paths().items()}
     columns = {f"expectations/{path.name}": path.read_bytes() for path in resources.EXPECTATIONS.glob("*.yml")}
-    return models | contracts | columns
+    return models | contracts | columns | {"models/bill_columns.csv": REVIEWED.read_bytes()}
 
 
 @cache

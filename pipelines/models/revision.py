@@ -7,7 +7,7 @@ from functools import cache
 
 from pipelines.base.code import code_digest
 from pipelines.base.version import __version__
-from pipelines.ingest.billing.columns import CUR, FOCUS
+from pipelines.ingest.billing.columns import REVIEWED
 from pipelines.ingest.billing.exports import CONVERTER
 from pipelines.ingest.runs.tracker import READERS
 from pipelines.models.catalog import load_catalog
@@ -34,12 +34,11 @@ INPUT_CODE = (
 
 @cache
 def code_revision() -> str:
-    """`version+models.inputs`: a digest of models and contracts, and one of the code and columns of their inputs."""
-    seal = hashlib.sha256()
+    """`version+models.inputs`: a digest of models, contracts and bill columns, and one of what makes their inputs."""
+    seal = hashlib.sha256(REVIEWED.read_bytes())
     for model in load_catalog().ordered:
         seal.update(f"{model.key}\n{model.text}{model.code}\n{load_contract(model.key).digest}\n".encode())
-    inputs = hashlib.sha256(f"{code_digest(*INPUT_CODE)}{CUR.digest}{FOCUS.digest}".encode())
-    return f"{__version__}+{seal.hexdigest()[:8]}.{inputs.hexdigest()[:8]}"
+    return f"{__version__}+{seal.hexdigest()[:8]}.{code_digest(*INPUT_CODE)[:8]}"
 
 
 def has_our_models(revision: str) -> bool:

@@ -15,6 +15,7 @@ from support.small_company import Company
 
 from pipelines.base import resources
 from pipelines.base.address import redacted
+from pipelines.ingest.billing.columns import REVIEWED
 from pipelines.models.catalog import load_catalog
 
 
@@ -31,6 +32,7 @@ def test_a_pack_holds_all_that_its_figures_rest_on(company: Company, pack: Path)
     for model in load_catalog().public:
         assert {f"{model.key}.parquet", f"{model.key}.csv"} <= set(held)
     assert held["models/reference/ref_region.csv"] == (resources.REFERENCE / "ref_region.csv").read_bytes()
+    assert held["models/bill_columns.csv"] == REVIEWED.read_bytes()
     assert held["requirements.lock"] == (resources.ROOT / "requirements.lock").read_bytes()
     runs = pl.read_parquet(io.BytesIO(held[RUNS])).sort("run_id")
     assert runs["effective_cost_usd"].to_list() == [Decimal("110.08"), Decimal("86.00")]
