@@ -189,7 +189,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 def _unknown(kind: str, word: str, known: list[str], what: str) -> UsageError:
     listed = ", ".join(sorted(known)[:5]) + (", …" if len(known) > 5 else "")
-    hint = near(word, known) or (f"{what} are {listed}." if known else "nothing is published.")
+    hint = near(word, known) or (f"{what} are {listed}." if known else "none is in this publication.")
     return UsageError(f"{shown(word)} is not a known {kind}; {hint}")
 
 

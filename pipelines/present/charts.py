@@ -40,7 +40,7 @@ _FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue'
 
 
 def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: str) -> Markup:
-    """Every compared run of a GPU and Trainium pair on one scale, with the geometric mean of each family.
+    """Every compared run of a GPU and Trainium pair on one scale, with the cost per success of each family.
 
     `runs` are those of the pair's workload; the measure drawn is the pair's, effective basis.
     """

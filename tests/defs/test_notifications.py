@@ -80,26 +80,29 @@ def posted(webhook: Webhook) -> list[str]:
 
 
 def test_a_publication_is_told_once_on_every_channel(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
-    """One closed month, one anomaly, two budgets: three messages a channel, and none the next time or after a restart.
+    """One closed month, one warning, one anomaly, two budgets: four messages a channel, and none the next time or after a restart.
 
     Figures are the story's: 134.50 and 21.50 of the two teams are 156.00, all of it in runs.
     """
-    assert tick() == "Sent 6 messages."
+    assert tick() == "Sent 8 messages."
     assert subjects(mailbox) == [
         "trainledger: training cost of July 2026",
+        "trainledger: A check did not pass",
         "trainledger: A cost is far from its history",
         "trainledger: 2 budgets reached a threshold",
     ]
-    report, anomaly, budgets = posted(webhook)
+    report, prices, anomaly, budgets = posted(webhook)
     assert (
         "July 2026 is closed: $156.00 effective cost, including $156.00 in runs and $0.00 idle; $156.00 billed."
         in report
     )
+    # The dear night's instance costs three times as much as the other lines of its day.
+    assert "public prices of a day disagree: 1 row" in prices and "highest price per hour $30.00" in prices
     assert "run nightly-10, 2026-07-14: 30.00 USD per run is 3.0 times the median of its 9 earlier runs" in anomaly
     assert "nlp spent $134.50 of $200.00 for July 2026, 67.3%: past 50.0%, on day 14 of 31." in budgets
     assert "ocr spent $21.50 of $21.50 for July 2026, 100.0%: past 100.0%, on day 14 of 31." in budgets
     assert tick() == "Nothing new to send."
-    assert (len(mailbox.mails), len(webhook.posts)) == (3, 3)
+    assert (len(mailbox.mails), len(webhook.posts)) == (4, 4)
 
 
 def test_the_mail_of_a_report_has_its_page_as_a_pdf(config: Path, mailbox: Mailbox) -> None:
@@ -112,8 +115,8 @@ def test_the_mail_of_a_report_has_its_page_as_a_pdf(config: Path, mailbox: Mailb
     )
     assert page.get_content().startswith(b"%PDF-")
     assert not any(list(mail.iter_attachments()) for mail in others)
-    assert [mail["To"] for mail in mailbox.mails] == ["finops@acme.dev, lead@acme.dev"] * 3
-    assert len({mail["Message-ID"] for mail in mailbox.mails}) == 3
+    assert [mail["To"] for mail in mailbox.mails] == ["finops@acme.dev, lead@acme.dev"] * 4
+    assert len({mail["Message-ID"] for mail in mailbox.mails}) == 4
 
 
 def test_a_channel_that_fails_loses_nothing_and_holds_up_no_other(
@@ -124,16 +127,16 @@ def test_a_channel_that_fails_loses_nothing_and_holds_up_no_other(
     with pytest.raises(UnreachableError) as failed:
         tick()
     assert str(failed.value) == "Slack's webhook returned 500, 3 times; the message is kept for the next time."
-    assert (webhook.asked, len(webhook.posts), len(mailbox.mails)) == (3, 0, 3)
+    assert (webhook.asked, len(webhook.posts), len(mailbox.mails)) == (3, 0, 4)
     assert TOKEN not in caplog.text + repr(failed.value)
-    assert tick() == "Sent 3 messages."
-    assert (len(webhook.posts), len(mailbox.mails)) == (3, 3)
+    assert tick() == "Sent 4 messages."
+    assert (len(webhook.posts), len(mailbox.mails)) == (4, 4)
 
 
 def test_a_busy_server_is_asked_again(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
     webhook.answers, mailbox.refusals = [429, 503], ["451 try again later"]
-    assert tick() == "Sent 6 messages."
-    assert (webhook.asked, len(mailbox.mails)) == (5, 3)
+    assert tick() == "Sent 8 messages."
+    assert (webhook.asked, len(mailbox.mails)) == (6, 4)
 
 
 def test_nothing_is_told_before_it_is_published_and_nothing_again_by_the_next_publication(

@@ -61,7 +61,6 @@ def test_costs_of_few_digits_are_taken_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (pa.string(), '{"user_run_id": "good"}'),
         (pa.struct([("user_run_id", pa.string())]), {"user_run_id": "good"}),
         (pa.map_(pa.int64(), pa.string()), [(1, "good")]),
         (pa.map_(pa.string(), pa.int64()), [("user_run_id", 1)]),
