@@ -1,8 +1,8 @@
 """The contract of a table, read from expectations/.
 
 A contract has in `expectations/<layer>/<table>.yml` the grain, the key, the columns and the checks of a
-table; a column's type, unit and meaning stand once in `expectations/columns.yml`, or in the table's own file
-where they are local to it. The builder casts to it, and Great Expectations suites, Dagster check
+table; a column's type, unit and meaning stand once in `expectations/columns/`, a file for each subject,
+or in the table's own file where they are local to it. The builder casts to it, and Great Expectations suites, Dagster check
 specifications and the data dictionary are derived from it; reading it needs none of them. That the columns
 are as typed, and the key unique and never null, is checked for every table and written nowhere.
 """
@@ -40,6 +40,9 @@ _TYPE = r"^(VARCHAR|BIGINT|DOUBLE|BOOLEAN|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,\d{1,
 # The values of checks, by the type of their column; those of other types are numbers.
 _VALUES = {"VARCHAR": (str,), "BOOLEAN": (bool,), "DATE": (date,), "TIMESTAMP": (datetime,), "BIGINT": (int,)}
 _WORDS = Annotated[str, Field(min_length=1)]
+
+# The folder of the columns, next to those of the layers.
+_COLUMNS = "columns"
 
 
 @dataclass(frozen=True)
@@ -213,15 +216,20 @@ def load_contract(table: str, folder: Path = resources.EXPECTATIONS) -> Contract
 @cache
 def contract_paths(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Path]:
     """The contract files below a folder, by the table `layer/name` each is of; subject folders do not count."""
-    paths = sorted(path for path in folder.rglob("*.yml") if path.parent != folder)
+    paths = sorted(path for path in folder.rglob("*.yml") if path.parent != folder / _COLUMNS)
     return {f"{path.relative_to(folder).parts[0]}/{path.stem}": path for path in paths}
 
 
 @cache
 def load_columns(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Column]:
-    """The columns that `columns.yml` types once for all tables, by name."""
-    path = folder / "columns.yml"
-    return _columns(path, _mapping(path))
+    """The columns that the files of `columns/`, one for each subject, type once for all tables, by name."""
+    typed: dict[str, Column] = {}
+    for path in sorted((folder / _COLUMNS).glob("*.yml")):
+        columns = _columns(path, _mapping(path))
+        if twice := next((name for name in columns if name in typed), None):
+            raise UsageError(f"{path}: {twice} is typed in another file of {path.parent} too; keep one.")
+        typed |= columns
+    return typed
 
 
 @cache
@@ -256,7 +264,7 @@ def _contract(table: str, folder: Path) -> Contract:
     except ValidationError as error:
         raise _refused(path, error) from None
     if untyped := next((name for name, own in written.columns.items() if own is None and name not in shared), None):
-        raise UsageError(f"{path}: columns names {untyped}, which nothing types; add it to columns.yml.")
+        raise UsageError(f"{path}: columns names {untyped}, which nothing types; add it to {_COLUMNS}/.")
     bodies = {name: _body(shared.get(name)) | (own or {}) for name, own in written.columns.items()}
     columns = _columns(path, bodies)
     types = {name: column.type for name, column in columns.items()}

@@ -200,7 +200,7 @@ def test_a_line_of_next_to_no_time_is_no_reason_to_stop(ledger: Ledger) -> None:
 def test_a_closed_bill_with_more_of_an_instance_than_the_hour(
     ledger: Ledger, column: str, value: str, hours: str, is_second: bool
 ) -> None:
-    """A machine fills an hour once; the first line below the header is row 0 (columns.yml)."""
+    """A machine fills an hour once; the first line below the header is row 0 (expectations/columns)."""
     spoiled = {**LINE, column: value}
     ledger.restate(*((*HOURS, spoiled) if is_second else (spoiled, *HOURS[1:])))
     said = ledger.refused(1)

@@ -80,7 +80,7 @@ def posted(webhook: Webhook) -> list[str]:
 
 
 def test_a_publication_is_told_once_on_every_channel(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
-    """One closed month, one warning, one anomaly, two budgets: four messages a channel, and none the next time or after a restart.
+    """One closed month, one warning, one anomaly, two budgets: four messages a channel, and none the next time.
 
     Figures are the story's: 134.50 and 21.50 of the two teams are 156.00, all of it in runs.
     """

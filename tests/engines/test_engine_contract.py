@@ -127,7 +127,7 @@ def test_writing_replaces_a_file(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_written_types_are_those_asked_for(engine: Engine, tmp_path: Path) -> None:
-    """The types of expectations/columns.yml, as any reader of Parquet finds them."""
+    """The types of expectations/columns, as any reader of Parquet finds them."""
     asked = {
         "VARCHAR": pa.string(),
         "BIGINT": pa.int64(),

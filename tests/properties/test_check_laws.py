@@ -124,7 +124,8 @@ warn:
 def test_both_ways_agree_at_the_edges_of_every_type(tmp_path: Path) -> None:
     columns = ", ".join(f"{name}: {{type: '{type_}', meaning: An edge.}}" for name, type_ in TYPES.items())
     (tmp_path / "marts").mkdir()
-    (tmp_path / "columns.yml").write_text("{}")
+    (tmp_path / "columns").mkdir()
+    (tmp_path / "columns" / "run.yml").write_text("{}")
     (tmp_path / "marts" / "mart_edge.yml").write_text(EDGES.format(columns=f"{{{columns}}}"), encoding="utf-8")
     contract = load_contract("marts/mart_edge", tmp_path)
     with DuckDBEngine() as engine:

@@ -49,7 +49,8 @@ def stage(folder: Path, *rows: str, name: str = "staged", casts: str = "") -> Pa
 
 def contract(folder: Path, checks: str = "", key: str = "[run_id]") -> Contract:
     (folder / "marts").mkdir(exist_ok=True)
-    (folder / "columns.yml").write_text(COLUMNS, encoding="utf-8")
+    (folder / "columns").mkdir(exist_ok=True)
+    (folder / "columns" / "run.yml").write_text(COLUMNS, encoding="utf-8")
     text = f"grain: one row per run\nkey: {key}\ncolumns: [{NAMES}]\n{checks}"
     (folder / "marts" / "mart_run.yml").write_text(text, encoding="utf-8")
     return load_contract("marts/mart_run", folder)

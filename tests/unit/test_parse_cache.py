@@ -127,7 +127,8 @@ def test_a_contract_is_kept_whole(home: Path) -> None:
 
 def test_bounds_that_are_days_are_kept(tmp_path: Path) -> None:
     (tmp_path / "marts").mkdir()
-    (tmp_path / "columns.yml").write_text("day_date: {type: DATE, meaning: A day.}\n")
+    (tmp_path / "columns").mkdir()
+    (tmp_path / "columns" / "run.yml").write_text("day_date: {type: DATE, meaning: A day.}\n")
     text = "grain: one row per day\nkey: [day_date]\ncolumns: [day_date]\n"
     (tmp_path / "marts/days.yml").write_text(text + "error: {between: {day_date: [2020-01-01, null]}}\n")
     parsed = load_contract("marts/days", tmp_path)

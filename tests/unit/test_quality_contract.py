@@ -22,7 +22,8 @@ warn: {between: {saving_ratio: [0.01, 50000]}}
 
 def contract(folder: Path, text: str, columns: str = COLUMNS) -> Contract:
     (folder / "marts").mkdir(exist_ok=True)
-    (folder / "columns.yml").write_text(columns, encoding="utf-8")
+    (folder / "columns").mkdir(exist_ok=True)
+    (folder / "columns" / "run.yml").write_text(columns, encoding="utf-8")
     (folder / "marts" / "mart_run.yml").write_text(text, encoding="utf-8")
     return load_contract("marts/mart_run", folder)
 
@@ -207,14 +208,14 @@ def test_a_wrong_contract_is_refused_naming_file_and_key(tmp_path: Path, was: st
 @pytest.mark.parametrize(
     ("was", "becomes", "said"),
     [
-        ("type: DOUBLE", "type: FLOAT", "columns.yml: saving_ratio.type: String should match pattern"),
-        ("type: DOUBLE, ", "", "columns.yml: saving_ratio.type: Field required"),
+        ("type: DOUBLE", "type: FLOAT", "columns/run.yml: saving_ratio.type: String should match pattern"),
+        ("type: DOUBLE, ", "", "columns/run.yml: saving_ratio.type: Field required"),
         (
             "meaning: Saved share.",
             "meaning: ''",
-            "columns.yml: saving_ratio.meaning: String",
+            "columns/run.yml: saving_ratio.meaning: String",
         ),
-        ("unit: ratio", "units: ratio", "columns.yml: saving_ratio.units: Extra inputs are not permitted"),
+        ("unit: ratio", "units: ratio", "columns/run.yml: saving_ratio.units: Extra inputs are not permitted"),
     ],
 )
 def test_a_wrong_column_is_refused_naming_it(tmp_path: Path, was: str, becomes: str, said: str) -> None:
