@@ -1,9 +1,9 @@
 """The contract of a table, read from expectations/.
 
 A contract has in `expectations/<layer>/<table>.yml` the grain, the key, the columns and the checks of a
-table; a column's type, unit and meaning stand once in `expectations/columns/`, a file for each subject,
-or in the table's own file where they are local to it. The builder casts to it, and Great Expectations suites, Dagster check
-specifications and the data dictionary are derived from it; reading it needs none of them. That the columns
+table; a column's type, unit and meaning stand once in `expectations/columns/`, a file for each subject, or in
+the table's own file where they are local to it. The builder casts to it, and Great Expectations suites, Dagster
+check specifications and the data dictionary are derived from it; reading it needs none of them. That the columns
 are as typed, and the key unique and never null, is checked for every table and written nowhere.
 """
 
