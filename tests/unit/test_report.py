@@ -66,7 +66,7 @@ def test_comparison_shows_three_bases(page: str) -> None:
     assert "Effective $994.99 $719.72 27.7% less" in sides
     assert "List $2,000 $1,400 30.0% less" in sides
     assert "Billed $500.00 $525.00 5.0% more" in sides
-    assert "Cost to reach the target, geometric mean, runs up to 28 July 2026" in sides
+    assert "Cost to reach the target, cost of all runs by successes, runs up to 28 July 2026" in sides
     assert "Verdict Indicative : geometric means side by side; no interval is computed" in sides
 
 
