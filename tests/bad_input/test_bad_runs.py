@@ -158,8 +158,8 @@ def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
         "no run,i-3,billed_not_claimed,24.0,165.1200000000",
     ]
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
-    (told,) = (c for c in record["checks"] if c["check"] == "run_that_claims_time_the_bill_does_not_have")
-    assert told["sample"][0]["run_id"] == "late" and float(told["sample"][0]["cost_at_stake_usd"]) == 82.56
+    (check,) = (c for c in record["checks"] if c["check"] == "run_that_claims_time_the_bill_does_not_have")
+    assert check["sample"][0]["run_id"] == "late" and float(check["sample"][0]["cost_at_stake_usd"]) == 82.56
 
 
 def test_a_resource_the_bill_does_not_have(ledger: Ledger) -> None:
@@ -186,8 +186,8 @@ def test_a_run_on_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
     assert ledger.say("build").code == 0
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     named = "accelerator_type_missing_from_ref_instance_type"
-    (told,) = (c for c in record["checks"] if (c["table"], c["check"]) == ("core/fct_run", named))
-    (row,) = told["sample"]
+    (check,) = (c for c in record["checks"] if (c["table"], c["check"]) == ("core/fct_run", named))
+    (row,) = check["sample"]
     # The bill says what the machine was: two hours of a p5 at 55.04.
     assert (row["run_id"], row["instance_type"], float(row["effective_cost_usd"])) == ("new", "p99.48xlarge", 110.08)
 
@@ -204,8 +204,8 @@ def test_an_evaluation_that_is_no_number(ledger: Ledger) -> None:
     )
     assert ledger.say("build").code == 0
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
-    (told,) = (c for c in record["checks"] if c["check"] == "run_whose_evaluation_is_no_number")
-    (row,) = told["sample"]
+    (check,) = (c for c in record["checks"] if c["check"] == "run_whose_evaluation_is_no_number")
+    (row,) = check["sample"]
     assert (row["run_id"], row["evaluation_unmeasured_count"]) == ("good", len(values))
     assert float(row["effective_cost_usd"]) == 110.08
 
