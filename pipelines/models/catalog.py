@@ -151,10 +151,12 @@ class Catalog:
         return self._behind[name]
 
     def resting_on(self, model: Model) -> list[str]:
-        """Everything a change of which changes `model`: its inputs, and those of the views among them."""
+        """Everything a change of which changes `model` or what its checks find: its inputs, the tables its checks read,
+        and those of the views among them."""
         if model.name not in self._resting:
             found: dict[str, None] = {}
-            for name in model.inputs:
+            # A view has no checks of its own.
+            for name in (*model.inputs, *(load_contract(model.key).reads if model.stored else ())):
                 found[name] = None
                 if name in self and not self[name].stored:
                     found.update(dict.fromkeys(self.resting_on(self[name])))

@@ -1,0 +1,34 @@
+"""A table whose checks read other tables is checked again when those change, and refused where they fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from support.ledgers import lazy_warehouse
+from support.small_company import JULY, found
+
+from pipelines.base.errors import CheckError
+from pipelines.models.build import FailedChecks
+
+LEDGER_PIECE = "core/fct_ledger_piece"
+
+
+def test_a_change_of_what_only_a_check_reads_is_noticed(tmp_path: Path) -> None:
+    """No input of fct_run is fct_ledger, but its runs have to sum to it: here the ledger becomes a dollar more."""
+    builder = lazy_warehouse(Path(found(tmp_path).config))
+    builder.bring(["fct_run"])
+    assert builder.build("fct_run").was_current
+
+    rows = pl.read_parquet(builder.lake.files(LEDGER_PIECE, JULY))
+    is_first = pl.int_range(pl.len()) == rows["bucket"].index_of("run")
+    added = pl.when(is_first).then(1).otherwise(0).cast(rows.schema["effective_cost_usd"])
+    staged = builder.warehouse.staged(LEDGER_PIECE, JULY)
+    rows.with_columns(pl.col("effective_cost_usd") + added).write_parquet(staged)
+    builder.lake.commit(LEDGER_PIECE, [staged], "0" * 16, JULY)
+
+    with pytest.raises(CheckError, match="core/fct_run is behind its inputs"):
+        builder.confirm("fct_run")
+    with pytest.raises(FailedChecks, match="runs do not sum to the ledger"):
+        builder.build("fct_run")
