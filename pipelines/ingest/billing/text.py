@@ -54,12 +54,7 @@ def convert(
     # (The writer takes lists of columns though its annotations say bool.)
     repeating: Any = [field.name for field in bill.schema if field.type != values.NUMBER]
     with pq.ParquetWriter(
-        out,
-        bill.schema,
-        compression="zstd",
-        store_schema=False,
-        use_dictionary=repeating,
-        write_statistics=repeating,
+        out, bill.schema, compression="zstd", store_schema=False, use_dictionary=repeating, write_statistics=repeating
     ) as writer:
         waiting: list[pa.RecordBatch] = []
         for block in ahead(blocks):
