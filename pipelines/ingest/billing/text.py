@@ -29,7 +29,7 @@ from pipelines.ingest.billing.columns import (
 )
 from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
 from pipelines.ingest.billing.parquet import ListedValues, delivered_columns
-from pipelines.ingest.billing.repeats import Identities, repeated_in_csv
+from pipelines.ingest.billing.repeats import Identities
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
 
 ROW_GROUP_ROWS = 122_880
@@ -64,7 +64,6 @@ def convert(
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
-    repeated = repeated_in_csv(delivered, names, listed.billed, allowed) if bill.identities.are_repeated() else []
     raw = RawFile(
         key,
         out.name,
@@ -73,7 +72,7 @@ def convert(
         bill.billed_total,
         delivered_columns(bill.schema)[0],
         bill.tag_keys(),
-        (*bill.warnings(), *(f"{key}: {warning}" for warning in repeated)),
+        bill.warnings(),
     )
     return raw, bill.identities.ids
 
