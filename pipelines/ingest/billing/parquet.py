@@ -7,21 +7,16 @@ from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, snake, tag_keys_of
 from pipelines.ingest.billing.repeats import ids_in_parquet
 from pipelines.ingest.billing.unpack import Allowance
-from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps
-
-# Its functions are made when it is imported, so a type checker does not know them.
-pc: Any = pyarrow.compute
+from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps, pc
 
 _BATCH_ROWS = 1 << 18
 _TOO_MUCH = 1e10

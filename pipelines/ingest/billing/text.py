@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -31,6 +30,7 @@ from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swa
 from pipelines.ingest.billing.parquet import ListedValues, delivered_columns
 from pipelines.ingest.billing.repeats import Identities
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
+from pipelines.ingest.billing.values import pc
 
 ROW_GROUP_ROWS = 122_880
 
@@ -207,7 +207,7 @@ class _Bill:
                 twice = pc.fill_null(values.repeats_a_key(text), False)
                 self._add_silent("bill ", f" and have a key twice in {name}, of which the last counts", twice, billed)
         for position, read in self._unread_twins.items():
-            differs = values.pc.fill_null(values.pc.not_equal(texts[position], texts[read]), True)
+            differs = pc.fill_null(pc.not_equal(texts[position], texts[read]), True)
             after = f" and have another value in {self.names[position]}, which is not read, than in {self.names[read]}"
             self._add_silent("bill ", after, differs, billed)
 
