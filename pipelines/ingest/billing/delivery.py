@@ -46,11 +46,9 @@ class Delivery:
 
     @property
     def listed(self) -> ColumnList:
-        """The columns we read of it."""
         return column_list(self.kind)
 
     def folder(self, raw_root: Path) -> Path:
-        """The folder of its files in the raw store."""
         return below(raw_root, delivery_folder(self.source, self.billing_period, self.fingerprint))
 
 
@@ -67,12 +65,10 @@ class RawDelivery:
     converter: str = ""
 
     def path(self, file: RawFile) -> Path:
-        """The path of one of its files."""
         return below(self.folder, file.name)
 
     @property
     def line_count(self) -> int:
-        """Bill lines in all its files."""
         return sum(file.line_count for file in self.files)
 
     @property
@@ -88,12 +84,10 @@ class RawDelivery:
 
 
 def delivery_folder(source: str, billing_period: str, fingerprint: str) -> str:
-    """The folder of a delivery, relative to the raw store."""
     return f"{source}/{billing_period}/{fingerprint[:16]}"
 
 
 def column_list(kind: Kind) -> ColumnList:
-    """The columns we read of an export of this kind."""
     return FOCUS if kind == "focus" else CUR
 
 

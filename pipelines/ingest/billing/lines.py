@@ -27,7 +27,6 @@ class Lines:
         self._end: list[pa.Buffer] = []
 
     def met(self, block: pa.Buffer) -> None:
-        """The next block of the file."""
         if block.size:
             octets = pl.Series(values=pa.Array.from_buffers(pa.uint8(), block.size, [None, block]))
             self._breaks += int((octets == _NEWLINE).sum())

@@ -181,7 +181,6 @@ class ListedValues:
         self._unknown: dict[str, Counter[str]] = {}
 
     def count(self, name: str, values: pa.Array) -> None:
-        """Count the values of a normalized column that are not allowed."""
         for met in values.value_counts().to_pylist() if name in self._allowed else ():
             if met["values"] not in self._allowed[name]:
                 self._unknown.setdefault(name, Counter())[met["values"]] += met["counts"]

@@ -86,7 +86,6 @@ def repeated_lines(
 
 
 def _repeats(lines: pl.DataFrame) -> pl.DataFrame:
-    """The lines that repeat an earlier one, with its row and file."""
     first = lines.unique(["id", "line"], keep="first", maintain_order=True)
     repeats = lines.join(first, on=["id", "line"], suffix="_first", maintain_order="left")
     return repeats.filter((pl.col("row") != pl.col("row_first")) | (pl.col("file") != pl.col("file_first")))

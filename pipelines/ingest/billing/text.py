@@ -15,17 +15,7 @@ import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
-from pipelines.ingest.billing.columns import (
-    MONEY,
-    Column,
-    ColumnList,
-    Delivered,
-    RawFile,
-    Source,
-    TagKey,
-    snake,
-    tag_keys_of,
-)
+from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, TagKey, snake, tag_keys_of
 from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
 from pipelines.ingest.billing.parquet import ListedValues, delivered_columns
 from pipelines.ingest.billing.repeats import Identities
@@ -142,6 +132,8 @@ class _Bill:
         self._map_keys: dict[str, dict[str, None]] = {}
         self._listed_values = ListedValues(listed)
         self.identities = Identities(names)
+        tagged = (tag.position for tag in self._layout.tags)
+        self.positions = sorted({*used, *tagged, *self.identities.positions, *self._unread_twins})
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
         # Lines, their amount and the first row by the words before and after the amount.
@@ -151,13 +143,6 @@ class _Bill:
         fields = [pa.field(column.name, _TYPES[column.type]) for column in self._columns]
         fields += [pa.field(name, pa.string() if tag.key else values.MAP) for tag, name in self._tags]
         self.schema = pa.schema(fields)
-
-    @property
-    def positions(self) -> list[int]:
-        """The columns to read."""
-        used = [source.position for sources in self._layout.sources.values() for source in sources]
-        others = (*(tag.position for tag in self._layout.tags), *self.identities.positions, *self._unread_twins)
-        return sorted({*used, *others})
 
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the schema."""
@@ -178,7 +163,6 @@ class _Bill:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def tag_keys(self) -> tuple[TagKey, ...]:
-        """Every tag of the file."""
         return tag_keys_of(self._tags, lambda column: self._map_keys.get(column, ()))
 
     def warnings(self) -> tuple[str, ...]:
@@ -224,7 +208,10 @@ class _Bill:
 
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]
-        found = [_found(source, texts, maps) for source in sources]
+        found = [
+            texts[source.position] if source.key is None else values.map_value(maps[source.position], source.key)
+            for source in sources
+        ]
         text = values.first(found)
         if column.name == self.listed.billed:
             self.billed_total += values.total(text)
@@ -265,9 +252,3 @@ class _Bill:
                 name += "+"
             taken.add(name.lower())
             yield name
-
-
-def _found(source: Source, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
-    if source.key is None:
-        return texts[source.position]
-    return values.map_value(maps[source.position], source.key)

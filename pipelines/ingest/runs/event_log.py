@@ -89,7 +89,6 @@ class EventLog:
         )
 
     def place(self, file_no: int, line_no: int) -> str:
-        """File and line in words."""
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
 
     def warnings(self) -> list[str]:

@@ -192,7 +192,6 @@ class RunRows:
 
 
 def open_run_store(source: RunSource) -> Store:
-    """The store of a run source."""
     return open_store(source.location, **source.reach)
 
 
