@@ -120,7 +120,7 @@ def bare_scan(place: Path, lines: int) -> None:
 
 def ingest_csv(place: Path, lines: int) -> None:
     """The legacy report into the raw store."""
-    from pipelines.config.settings import BillingSource
+    from pipelines.config.sources import BillingSource
     from pipelines.ingest.billing.exports import ingest, list_deliveries
 
     source, raw = BillingSource(name="legacy", location=str(place / CSV)), place / "raw"

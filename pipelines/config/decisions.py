@@ -177,8 +177,6 @@ class Budget(Months):
 
 
 class Decisions(Frozen):
-    """The `[decisions]` section."""
-
     baselines: tuple[BaselineFile, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
     ports: tuple[Port, ...] = ()

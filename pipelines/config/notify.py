@@ -136,5 +136,4 @@ class Notify(Frozen):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The names of the configured channels."""
         return tuple(name for name in ("slack", "mail") if getattr(self, name))

@@ -22,8 +22,7 @@ AsOf = Annotated[
     ),
 ]
 Config = Annotated[
-    Path | None,
-    typer.Option("--config", help="trainledger.toml to use. Default: the one here, then the demo's."),
+    Path | None, typer.Option("--config", help="trainledger.toml to use. Default: the one here, then the demo's.")
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with every digit.")]

@@ -12,17 +12,12 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
 
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
 from pipelines.base.resources import accelerator_families
+from pipelines.config import sources
 from pipelines.config.decisions import Decisions
 from pipelines.config.fields import Frozen, repeated
 from pipelines.config.file import read_config
@@ -30,15 +25,6 @@ from pipelines.config.machines import Machine
 from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
 from pipelines.config.notify import Notify
 from pipelines.config.policy import Policy, Privacy
-from pipelines.config.sources import (
-    BillingSource,
-    CommitmentSource,
-    Location,
-    ProofSource,
-    ReservationSource,
-    RunSource,
-    S3Options,
-)
 from pipelines.config.terms import Terms
 
 # delta-rs misreads these characters in the name of a folder, or panics.
@@ -50,10 +36,10 @@ STANDARD_TAGS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Warehouse(S3Options):
+class Warehouse(sources.S3Options):
     """Location of everything that is written, and the engine that runs the models."""
 
-    location: Location = "warehouse"
+    location: sources.Location = "warehouse"
     engine: Literal["duckdb", "spark"] = "duckdb"
     memory_limit: str = Field(default="2GB", pattern=r"^[0-9]+(\.[0-9]+)? ?[KMGTkmgt]i?[Bb]$")
     threads: int | None = Field(default=None, ge=1, le=1024)
@@ -81,11 +67,11 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="TRAINLEDGER_", env_nested_delimiter="__", frozen=True, extra="forbid")
 
     warehouse: Warehouse = Warehouse()
-    billing: tuple[BillingSource, ...] = ()
-    runs: tuple[RunSource, ...] = ()
-    reservations: tuple[ReservationSource, ...] = ()
-    proof: ProofSource = ProofSource()
-    commitments: tuple[CommitmentSource, ...] = ()
+    billing: tuple[sources.BillingSource, ...] = ()
+    runs: tuple[sources.RunSource, ...] = ()
+    reservations: tuple[sources.ReservationSource, ...] = ()
+    proof: sources.ProofSource = sources.ProofSource()
+    commitments: tuple[sources.CommitmentSource, ...] = ()
     machines: tuple[Machine, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     decisions: Decisions = Decisions()
@@ -105,14 +91,7 @@ class Settings(BaseSettings):
         return self
 
     @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
+    def settings_customise_sources(cls, settings_cls: Any, init_settings: Any, **others: Any) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The environment wins over the file, whose content arrives as init arguments."""
         return _EnvironmentVariables(settings_cls), init_settings
 
@@ -151,11 +130,11 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
             f"{path}: key 'warehouse.location': {warehouse.location} contains {found[0]!r}, which the address of a "
             "Delta table cannot; choose another folder."
         )
-    sources = {kind: tuple(_anchored(source, base) for source in getattr(settings, kind)) for kind in SOURCES}
-    _refuse_same_bill(sources["billing"], path)
+    anchored = {kind: tuple(_anchored(source, base) for source in getattr(settings, kind)) for kind in SOURCES}
+    _refuse_same_bill(anchored["billing"], path)
     proof = _anchored(settings.proof, base, "registrations")
     decisions = settings.decisions.read(path, settings.accelerator_families)
-    return settings.model_copy(update={"warehouse": warehouse, "proof": proof, "decisions": decisions, **sources})
+    return settings.model_copy(update={"warehouse": warehouse, "proof": proof, "decisions": decisions, **anchored})
 
 
 def _anchored(part: Any, base: Path, key: str = "location") -> Any:
@@ -166,8 +145,8 @@ def _anchored(part: Any, base: Path, key: str = "location") -> Any:
     return part.model_copy(update={key: str((base / Path(location).expanduser()).resolve())})
 
 
-def _refuse_same_bill(billing: tuple[BillingSource, ...], path: Path) -> None:
-    read: dict[tuple[str | None, ...], list[BillingSource]] = {}
+def _refuse_same_bill(billing: tuple[sources.BillingSource, ...], path: Path) -> None:
+    read: dict[tuple[str | None, ...], list[sources.BillingSource]] = {}
     for source in billing:
         others = read.setdefault((source.location.rstrip("/"), source.endpoint_url), [])
         for other in others:

@@ -42,7 +42,6 @@ class Period(Months):
 
     @property
     def ended_on(self) -> date:
-        """The last day of it."""
         last = date.fromisoformat(f"{self.last_month}-01")
         return (last + timedelta(days=31)).replace(day=1) - timedelta(days=1)
 
@@ -100,8 +99,6 @@ class Rates(Frozen):
 
 
 class Terms(Frozen):
-    """The `[terms]` section."""
-
     agreements: tuple[Agreement, ...] = ()
     credits: tuple[CreditPool, ...] = ()
     rates: tuple[Rates, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.base.aws import code_of, connect, requesting
 from pipelines.base.errors import SourceError, TrainledgerError
-from pipelines.config.settings import BillingSource
+from pipelines.config.sources import BillingSource
 from pipelines.doctor.finding import Finding, Subject, denied, is_denied
 from pipelines.ingest.billing.tags import bare
 

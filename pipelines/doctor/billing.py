@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pipelines.config.settings import BillingSource
+from pipelines.config.sources import BillingSource
 from pipelines.doctor.finding import Finding, Subject, counted, until_stopped
 from pipelines.ingest.billing.delivery import Delivery, RawDelivery, load
 from pipelines.ingest.billing.exports import ingest, list_deliveries
@@ -37,7 +37,6 @@ class BillExam:
 
     @until_stopped
     def findings(self) -> Iterator[Finding]:
-        """Every check, until one leaves nothing to examine."""
         source, subject = self._source, self._subject
         with subject.trying("reachable", "s3:ListBucket", source.location):
             count = len(open_store(source.location, **source.reach, hurried=True).list())
@@ -113,7 +112,6 @@ class BillExam:
         return ingest(one, self._source, scratch)
 
     def _usage(self, seen: Seen, month: str, part: str) -> Iterator[Finding]:
-        """Whether usage lines are hourly, name a resource, and are recent."""
         subject, newest = self._subject, seen.newest_usage_at
         if seen.granularity is None:
             for check in ("hourly", "resource ids", "newest usage"):

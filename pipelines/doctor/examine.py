@@ -9,15 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from pipelines.base.address import redacted
-from pipelines.config.settings import (
-    BillingSource,
-    CommitmentSource,
-    ProofSource,
-    ReservationSource,
-    RunSource,
-    Settings,
-    Warehouse,
-)
+from pipelines.config import sources
+from pipelines.config.settings import Settings, Warehouse
 from pipelines.doctor.aws import ACTIVATION, DEFINITION, examine_account, may_describe_capacity
 from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding, Stop, Subject, counted, until_stopped
@@ -60,7 +53,7 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
     yield from examine_warehouse(warehouse, now)
 
 
-def _why_not_queried(source: BillingSource) -> str:
+def _why_not_queried(source: sources.BillingSource) -> str:
     """Why AWS is not queried about a bill by default; empty where it is."""
     if not source.location.startswith("s3://"):
         return "because the bill is a folder"
@@ -68,7 +61,7 @@ def _why_not_queried(source: BillingSource) -> str:
 
 
 @until_stopped
-def examine_runs(source: RunSource) -> Iterator[Finding]:
+def examine_runs(source: sources.RunSource) -> Iterator[Finding]:
     """A run source: reachable, of a kind that is read, and with something in it."""
     subject = Subject(f"runs {source.name}")
     with subject.trying("reachable", "s3:ListBucket", source.location):
@@ -88,10 +81,10 @@ def examine_runs(source: RunSource) -> Iterator[Finding]:
 
 
 @until_stopped
-def examine_reservations(sources: Sequence[ReservationSource], families: Mapping[str, str]) -> Iterator[Finding]:
+def examine_reservations(held: Sequence[sources.ReservationSource], families: Mapping[str, str]) -> Iterator[Finding]:
     """Sources of reserved capacity: their files, read as a build reads them, or the permission to ask AWS."""
     readable = []
-    for source in sources:
+    for source in held:
         findings = [*(_saved(source, source.location, families) if source.location else may_describe_capacity(source))]
         yield from findings
         if source.location and all(finding.status != "fail" for finding in findings):
@@ -102,7 +95,7 @@ def examine_reservations(sources: Sequence[ReservationSource], families: Mapping
 
 
 @until_stopped
-def _saved(source: ReservationSource, location: str, families: Mapping[str, str]) -> Iterator[Finding]:
+def _saved(source: sources.ReservationSource, location: str, families: Mapping[str, str]) -> Iterator[Finding]:
     subject = Subject(f"reservations {source.name}")
     with subject.trying("reachable", "s3:ListBucket", location):
         _, files, _ = ANSWERS.files(source, hurried=True)
@@ -115,7 +108,7 @@ def _saved(source: ReservationSource, location: str, families: Mapping[str, str]
 
 
 @until_stopped
-def examine_registrations(source: ProofSource) -> Iterator[Finding]:
+def examine_registrations(source: sources.ProofSource) -> Iterator[Finding]:
     """The folder of pre-registrations, read as a build reads it, without those recorded before."""
     if source.registrations is None:
         return
@@ -127,7 +120,7 @@ def examine_registrations(source: ProofSource) -> Iterator[Finding]:
 
 
 @until_stopped
-def examine_commitments(source: CommitmentSource) -> Iterator[Finding]:
+def examine_commitments(source: sources.CommitmentSource) -> Iterator[Finding]:
     """A source of commitments, read as a build reads it."""
     subject = Subject(f"commitments {source.name}")
     with subject.trying("readable"):
@@ -164,7 +157,6 @@ def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
 
 
 def _probed(subject: Subject, store: Store, location: str) -> Iterator[Finding]:
-    """Whether an object may be written, read and removed."""
     probe = f"doctor-{secrets.token_hex(6)}.txt"
     with subject.trying("writable", "s3:PutObject", location):
         store.write(probe, b"written by trainledger doctor\n")

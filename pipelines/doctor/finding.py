@@ -45,8 +45,6 @@ class Finding:
 
 
 class Stop(Exception):
-    """A finding after which there is nothing left to examine."""
-
     def __init__(self, finding: Finding):
         self.finding = finding
 
@@ -107,12 +105,10 @@ def exit_code(findings: Iterable[Finding]) -> int:
 
 
 def is_denied(error: TrainledgerError) -> bool:
-    """Whether an error comes from a permission that AWS denied."""
     return isinstance(error.__cause__, Exception) and code_of(error.__cause__) in _DENIALS
 
 
 def denied(action: str, resource: str) -> str:
-    """The message for a missing permission."""
     assert action in ACTIONS, f"{action} is not among the actions that {POLICY} grants"
     return f"{action} on {resource} is denied: add it with {POLICY}."
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, shown
-from pipelines.config.settings import BillingSource, RunSource, Settings
+from pipelines.config.settings import Settings
+from pipelines.config.sources import BillingSource, RunSource
 from pipelines.evidence.archive import Pack, digest_of
 from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
 from pipelines.ingest.runs.records import open_run_store

@@ -39,7 +39,6 @@ class Price:
 
     @property
     def since(self) -> str:
-        """The effective date as text."""
         if self.from_date is None:
             return "as entered"
         return f"{'from' if self.is_from_date_exact else 'by'} {self.from_date}"

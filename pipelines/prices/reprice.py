@@ -233,7 +233,6 @@ def as_rows(found: Sequence[Repriced]) -> list[dict[str, Any]]:
 
 
 def frame_of(found: Sequence[Repriced]) -> pl.DataFrame:
-    """The same as a table."""
     return pl.DataFrame(as_rows(found), infer_schema_length=None)
 
 

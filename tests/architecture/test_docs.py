@@ -6,7 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
-from pipelines.config.settings import RunSource, Settings
+from pipelines.config.settings import Settings
+from pipelines.config.sources import RunSource
 from pipelines.exports.dictionary import pages
 from pipelines.ingest.inventory.reservations import SCHEMA
 from pipelines.ingest.runs.event import FIELDS

@@ -10,7 +10,7 @@ from support.bills import instance_hour, write_config, write_export
 from support.ledgers import publish_tables
 
 from pipelines.base.errors import SourceError
-from pipelines.config.settings import ProofSource
+from pipelines.config.sources import ProofSource
 from pipelines.ingest.inventory.registrations import REGISTRATION, RUN, read_registrations
 
 GOOD = """

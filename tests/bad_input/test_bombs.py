@@ -58,7 +58,7 @@ def test_a_gibibyte_in_a_megabyte_is_refused_in_little_memory(tmp_path: Path) ->
     assert len(content) < 2 * MIB
     root = legacy_export(tmp_path, {"a-1.csv.gz": content})
     program = (
-        "import resource, sys; from pathlib import Path; from pipelines.config.settings import BillingSource; "
+        "import resource, sys; from pathlib import Path; from pipelines.config.sources import BillingSource; "
         "from pipelines.ingest.billing import exports; given = BillingSource(name='payer', location=sys.argv[1]); "
         "raw = Path(sys.argv[2]); (found,) = exports.list_deliveries(given, raw)\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

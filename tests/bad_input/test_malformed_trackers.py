@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from pipelines.base.errors import SourceError
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_runs
 

@@ -9,7 +9,7 @@ from shutil import copy
 import polars as pl
 import pytest
 
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_runs
 

@@ -14,7 +14,7 @@ import pytest
 from support.imds import metadata_service
 from support.records import rows
 
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_runs
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.config.settings import STANDARD_TAGS, BillingSource
+from pipelines.config.settings import STANDARD_TAGS
+from pipelines.config.sources import BillingSource
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.billing import exports
 from pipelines.ingest.billing.delivery import RawDelivery

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.base import resources
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.runs.tracker import read_runs

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 
 
 def day(clock: str) -> str:

@@ -21,8 +21,8 @@ from support.cur_exports import (
     stored,
 )
 
-from pipelines.ingest.billing.columns import REVIEWED
-from pipelines.ingest.billing.delivery import RawDelivery, TagKey
+from pipelines.ingest.billing.columns import REVIEWED, TagKey
+from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.ingest.billing.select import raw_select
 from pipelines.ingest.billing.tags import bare, lookups
 

@@ -15,7 +15,7 @@ from support.aws_answers import PLAN, PLAN_ARN, Answers, aws_answers
 
 from pipelines.base.errors import SourceError, UnreachableError
 from pipelines.base.resources import accelerator_families
-from pipelines.config.settings import ReservationSource
+from pipelines.config.sources import ReservationSource
 from pipelines.ingest.inventory.reservations import SCHEMA, read_reservations, reservations_fingerprint
 
 START, END = datetime(2026, 7, 1, 11, 30), datetime(2026, 7, 2, 11, 30)

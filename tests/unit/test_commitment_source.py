@@ -12,7 +12,7 @@ import pytest
 from support.aws_answers import aws_answers
 
 from pipelines.base.errors import SourceError
-from pipelines.config.settings import CommitmentSource
+from pipelines.config.sources import CommitmentSource
 from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
 
 PLAN = {

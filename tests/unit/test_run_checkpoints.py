@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from pipelines.base.errors import UsageError
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.checkpoints import Folder, judged
 from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_all, read_runs

@@ -10,7 +10,7 @@ from support.event_log import DESIGN, at, event, read, source, text
 from support.records import rows
 
 from pipelines.base.errors import SourceError, UsageError
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.tracker import read_runs, runs_fingerprint
 from pipelines.warehouse.stores import open_store
 

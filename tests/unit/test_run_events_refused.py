@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.base.errors import SourceError
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.tracker import read_runs
 
 GOOD = {"event": "heartbeat", "run_id": "r", "at": "2026-07-01T10:00:00Z"}

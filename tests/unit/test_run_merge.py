@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.two_sources import events, wandb
 
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_all
 

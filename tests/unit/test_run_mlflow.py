@@ -19,7 +19,7 @@ import pytest
 from support.ports import free_port
 
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_runs, runs_fingerprint
 

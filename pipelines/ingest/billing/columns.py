@@ -124,7 +124,6 @@ class ColumnList:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The delivered columns of the normalized bill, in order."""
         return tuple(column for column in self._listed if column.type != TAGS)
 
     @cached_property
@@ -244,7 +243,6 @@ def tag_keys_of(tags: Iterable[tuple[Tag, str]], map_keys: Callable[[str], Itera
 
 
 def tag_containers() -> tuple[str, ...]:
-    """The tag containers of all lists, in the order they are searched."""
     return tuple(dict.fromkeys(name for listed in LISTS for name in listed.containers))
 
 

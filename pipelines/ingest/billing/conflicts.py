@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import polars as pl
 
 from pipelines.base.errors import SourceError, TrainledgerError
-from pipelines.config.settings import BillingSource
+from pipelines.config.sources import BillingSource
 from pipelines.ingest.billing.columns import CUR, FOCUS
 from pipelines.ingest.billing.delivery import Delivery, RawDelivery
 from pipelines.ingest.billing.select import raw_select

@@ -16,7 +16,7 @@ import polars as pl
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.parquet import inspect
-from pipelines.ingest.billing.repeats import repeated_across
+from pipelines.ingest.billing.repeats import repeated_lines
 from pipelines.ingest.billing.text import convert
 from pipelines.ingest.billing.unpack import PARQUET, Allowance, magic
 
@@ -55,14 +55,14 @@ def is_parquet(key: str) -> bool:
 def with_repeats(
     stored: Sequence[tuple[RawFile, pl.Series]], folder: Path, listed: ColumnList, uri: Callable[[str], str]
 ) -> tuple[RawFile, ...]:
-    """The records of files, and their warnings with those on lines that another file of the delivery has too.
+    """The records of files, and their warnings with those on lines that the delivery has twice.
 
     Raises SourceError where two files hold the same bytes; `uri` gives the address of a key for it.
     """
     files = {file.key: folder / file.name for file, _ in stored}
-    repeated = repeated_across(files, {file.key: ids for file, ids in stored if len(ids)}, listed.billed)
+    repeated = repeated_lines(files, {file.key: ids for file, ids in stored if len(ids)}, listed.billed, uri)
     found = tuple(
-        replace(file, warnings=(*file.warnings, f"{file.key}: {repeated[file.key]}")) if file.key in repeated else file
+        replace(file, warnings=(*file.warnings, *(f"{file.key}: {each}" for each in repeated.get(file.key, ()))))
         for file, _ in stored
     )
     _refuse_copies(found, files, uri)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import TypeAdapter
 
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.base.paths import below
-from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, Delivered, RawFile, TagKey
+from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, RawFile
 from pipelines.warehouse.storage import Object
 
 RECORD = "delivery.json"
@@ -45,11 +46,9 @@ class Delivery:
 
     @property
     def listed(self) -> ColumnList:
-        """The columns we read of it."""
         return column_list(self.kind)
 
     def folder(self, raw_root: Path) -> Path:
-        """The folder of its files in the raw store."""
         return below(raw_root, delivery_folder(self.source, self.billing_period, self.fingerprint))
 
 
@@ -63,15 +62,13 @@ class RawDelivery:
     delivery: Delivery
     folder: Path
     files: tuple[RawFile, ...]
-    converter: str
+    converter: str = ""
 
     def path(self, file: RawFile) -> Path:
-        """The path of one of its files."""
         return below(self.folder, file.name)
 
     @property
     def line_count(self) -> int:
-        """Bill lines in all its files."""
         return sum(file.line_count for file in self.files)
 
     @property
@@ -87,12 +84,10 @@ class RawDelivery:
 
 
 def delivery_folder(source: str, billing_period: str, fingerprint: str) -> str:
-    """The folder of a delivery, relative to the raw store."""
     return f"{source}/{billing_period}/{fingerprint[:16]}"
 
 
 def column_list(kind: Kind) -> ColumnList:
-    """The columns we read of an export of this kind."""
     return FOCUS if kind == "focus" else CUR
 
 
@@ -113,37 +108,18 @@ def load(folder: Path) -> RawDelivery | None:
     """The delivery stored in `folder`; None where it is missing, incomplete or of another folder."""
     try:
         record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
-        body = record["delivery"]
-        objects = tuple(_object(item) for item in body["objects"])
-        delivery = Delivery(**{**body, "objects": objects, "missing": tuple(body["missing"])})
         # An older version wrote a layout with every file.
-        layouts = [_layout(item) for item in record.get("layouts", ())]
-        files = tuple(_file(item, layouts) for item in record["files"])
-        raw = RawDelivery(delivery, folder, files, str(record.get("converter", "")))
+        files = [file | (record["layouts"][file["layout"]] if "layout" in file else {}) for file in record["files"]]
+        raw = _RAW.validate_python(record | {"folder": folder, "files": files})
         # Its fingerprint becomes part of SQL.
-        is_ours = _FINGERPRINT.fullmatch(delivery.fingerprint) and delivery.folder(folder.parents[2]) == folder
-        is_whole = is_ours and all(raw.path(file).stat().st_size == file.size for file in files)
+        is_ours = _FINGERPRINT.fullmatch(raw.delivery.fingerprint) and raw.delivery.folder(folder.parents[2]) == folder
+        is_whole = is_ours and all(raw.path(file).stat().st_size == file.size for file in raw.files)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SourceError):
+    except (ValueError, LookupError, TypeError, SourceError):
         # Damaged, or not written by this version.
         return None
     return raw if is_whole else None
 
 
-def _object(item: dict) -> Object:
-    return Object(**{**item, "modified_at": datetime.fromisoformat(item["modified_at"])})
-
-
-def _layout(item: dict) -> dict[str, Any]:
-    return {
-        "columns": tuple(Delivered(**column) for column in item["columns"]),
-        "tag_keys": tuple(TagKey(**key) for key in item["tag_keys"]),
-    }
-
-
-def _file(item: dict, layouts: list[dict[str, Any]]) -> RawFile:
-    layout = layouts[item["layout"]] if "layout" in item else _layout(item)
-    own = {name: value for name, value in item.items() if name not in ("layout", *_LAYOUT)}
-    exact = {"billed_total": Decimal(own["billed_total"]), "warnings": tuple(own["warnings"])}
-    return RawFile(**{**own, **layout, **exact})
+_RAW = TypeAdapter(RawDelivery)

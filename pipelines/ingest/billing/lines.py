@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.csv
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.unpack import Allowance, unpacked
-
-# Its functions are made when it is imported, so a type checker does not know them.
-pc: Any = pyarrow.compute
+from pipelines.ingest.billing.values import pc
 
 # Small enough to stay near the processor; no row is that long.
 BLOCK_BYTES = 2 << 20
@@ -31,7 +27,6 @@ class Lines:
         self._end: list[pa.Buffer] = []
 
     def met(self, block: pa.Buffer) -> None:
-        """The next block of the file."""
         if block.size:
             octets = pl.Series(values=pa.Array.from_buffers(pa.uint8(), block.size, [None, block]))
             self._breaks += int((octets == _NEWLINE).sum())

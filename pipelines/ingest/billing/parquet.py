@@ -7,21 +7,16 @@ from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, snake, tag_keys_of
-from pipelines.ingest.billing.repeats import repeated_in_parquet
+from pipelines.ingest.billing.repeats import ids_in_parquet
 from pipelines.ingest.billing.unpack import Allowance
-from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps
-
-# Its functions are made when it is imported, so a type checker does not know them.
-pc: Any = pyarrow.compute
+from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps, pc
 
 _BATCH_ROWS = 1 << 18
 _TOO_MUCH = 1e10
@@ -186,7 +181,6 @@ class ListedValues:
         self._unknown: dict[str, Counter[str]] = {}
 
     def count(self, name: str, values: pa.Array) -> None:
-        """Count the values of a normalized column that are not allowed."""
         for met in values.value_counts().to_pylist() if name in self._allowed else ():
             if met["values"] not in self._allowed[name]:
                 self._unknown.setdefault(name, Counter())[met["values"]] += met["counts"]
@@ -228,13 +222,13 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
             total, unread = read_amounts(file, columns, found, listed, where)
             silent = silent_amounts(file, columns, found, listed)
             line_count = file.metadata.num_rows
-        repeated, ids = repeated_in_parquet(stored, [column.name for column in columns], listed.billed, where)
+            ids = ids_in_parquet(file, [column.name for column in columns])
         unlisted = unlisted_values(stored, columns, found, listed)
         tag_keys = tag_keys_of(((tag, columns[tag.position].name) for tag in found.tags), partial(_map_keys, stored))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None
-    others = (*ambiguous, *found.warnings, *unread_maps, *unread, *silent, *unlisted, *repeated)
+    others = (*ambiguous, *found.warnings, *unread_maps, *unread, *silent, *unlisted)
     warnings = tuple(f"{key}: {warning}" for warning in others)
     return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings), ids
 

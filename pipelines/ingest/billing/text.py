@@ -10,27 +10,17 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
-from pipelines.ingest.billing.columns import (
-    MONEY,
-    Column,
-    ColumnList,
-    Delivered,
-    RawFile,
-    Source,
-    TagKey,
-    snake,
-    tag_keys_of,
-)
+from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, TagKey, snake, tag_keys_of
 from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
 from pipelines.ingest.billing.parquet import ListedValues, delivered_columns
-from pipelines.ingest.billing.repeats import Identities, repeated_in_csv
+from pipelines.ingest.billing.repeats import Identities
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
+from pipelines.ingest.billing.values import pc
 
 ROW_GROUP_ROWS = 122_880
 
@@ -54,12 +44,7 @@ def convert(
     # (The writer takes lists of columns though its annotations say bool.)
     repeating: Any = [field.name for field in bill.schema if field.type != values.NUMBER]
     with pq.ParquetWriter(
-        out,
-        bill.schema,
-        compression="zstd",
-        store_schema=False,
-        use_dictionary=repeating,
-        write_statistics=repeating,
+        out, bill.schema, compression="zstd", store_schema=False, use_dictionary=repeating, write_statistics=repeating
     ) as writer:
         waiting: list[pa.RecordBatch] = []
         for block in ahead(blocks):
@@ -69,7 +54,6 @@ def convert(
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
-    repeated = repeated_in_csv(delivered, names, listed.billed, allowed) if bill.identities.are_repeated() else []
     raw = RawFile(
         key,
         out.name,
@@ -78,7 +62,7 @@ def convert(
         bill.billed_total,
         delivered_columns(bill.schema)[0],
         bill.tag_keys(),
-        (*bill.warnings(), *(f"{key}: {warning}" for warning in repeated)),
+        bill.warnings(),
     )
     return raw, bill.identities.ids
 
@@ -148,6 +132,8 @@ class _Bill:
         self._map_keys: dict[str, dict[str, None]] = {}
         self._listed_values = ListedValues(listed)
         self.identities = Identities(names)
+        tagged = (tag.position for tag in self._layout.tags)
+        self.positions = sorted({*used, *tagged, *self.identities.positions, *self._unread_twins})
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
         # Lines, their amount and the first row by the words before and after the amount.
@@ -157,13 +143,6 @@ class _Bill:
         fields = [pa.field(column.name, _TYPES[column.type]) for column in self._columns]
         fields += [pa.field(name, pa.string() if tag.key else values.MAP) for tag, name in self._tags]
         self.schema = pa.schema(fields)
-
-    @property
-    def positions(self) -> list[int]:
-        """The columns to read."""
-        used = [source.position for sources in self._layout.sources.values() for source in sources]
-        others = (*(tag.position for tag in self._layout.tags), *self.identities.positions, *self._unread_twins)
-        return sorted({*used, *others})
 
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the schema."""
@@ -184,7 +163,6 @@ class _Bill:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def tag_keys(self) -> tuple[TagKey, ...]:
-        """Every tag of the file."""
         return tag_keys_of(self._tags, lambda column: self._map_keys.get(column, ()))
 
     def warnings(self) -> tuple[str, ...]:
@@ -213,7 +191,7 @@ class _Bill:
                 twice = pc.fill_null(values.repeats_a_key(text), False)
                 self._add_silent("bill ", f" and have a key twice in {name}, of which the last counts", twice, billed)
         for position, read in self._unread_twins.items():
-            differs = values.pc.fill_null(values.pc.not_equal(texts[position], texts[read]), True)
+            differs = pc.fill_null(pc.not_equal(texts[position], texts[read]), True)
             after = f" and have another value in {self.names[position]}, which is not read, than in {self.names[read]}"
             self._add_silent("bill ", after, differs, billed)
 
@@ -230,7 +208,10 @@ class _Bill:
 
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]
-        found = [_found(source, texts, maps) for source in sources]
+        found = [
+            texts[source.position] if source.key is None else values.map_value(maps[source.position], source.key)
+            for source in sources
+        ]
         text = values.first(found)
         if column.name == self.listed.billed:
             self.billed_total += values.total(text)
@@ -271,9 +252,3 @@ class _Bill:
                 name += "+"
             taken.add(name.lower())
             yield name
-
-
-def _found(source: Source, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
-    if source.key is None:
-        return texts[source.position]
-    return values.map_value(maps[source.position], source.key)

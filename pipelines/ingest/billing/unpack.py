@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import pyarrow as pa
@@ -20,22 +19,6 @@ from pipelines.base.paths import unsafe
 PARQUET, GZIP, ZIP = b"PAR1", b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 # A header of a thousand columns is some 50 KB.
 _HEAD_BYTES = 4 << 20
-
-
-class _Counted(io.RawIOBase):
-    """A file that reports how many of its bytes were read."""
-
-    def __init__(self, file: IO[bytes], on_bytes: Callable[[int], None]):
-        self._file, self._on_bytes = file, on_bytes
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray) -> int:
-        block = self._file.read(len(buffer))
-        buffer[: len(block)] = block
-        self._on_bytes(len(block))
-        return len(block)
 
 
 @dataclass(frozen=True)
@@ -110,7 +93,7 @@ def unpacked(
                     yield _measured(pa.PythonFile(member, "r"), allowed)
                 on_bytes(path.stat().st_size)
                 return
-            stream = pa.PythonFile(_Counted(packed, on_bytes), "r")
+            stream = pa.PythonFile(Tap(pa.PythonFile(packed, "r"), lambda block: on_bytes(block.size)), "r")
             if start.startswith(GZIP):
                 stream = _measured(pa.CompressedInputStream(stream, "gzip"), allowed)
             yield stream

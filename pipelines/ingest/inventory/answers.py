@@ -87,7 +87,6 @@ class Answers:
         return hashlib.sha256(f"{source!r}\n{state}".encode()).hexdigest()
 
     def client(self, source: ReservationSource, service: str, region: str | None) -> Any:
-        """A client for a source."""
         where = f"[[{self.section}]] {source.name}"
         return connect(service, where, endpoint_url=source.endpoint_url, region=region, profile=source.profile)[1]
 
@@ -152,7 +151,6 @@ def moment(entry: Entry, name: str, where: str) -> datetime | None:
 
 
 def count(entry: Entry, name: str, where: str, unit: str = "instances", most: int = 1_000_000) -> int | None:
-    """A whole number of `unit`."""
     value = entry.get(name)
     if value is None or value == "":
         return None
@@ -162,7 +160,6 @@ def count(entry: Entry, name: str, where: str, unit: str = "instances", most: in
 
 
 def amount(entry: Entry, name: str, where: str) -> Decimal | None:
-    """An amount of money."""
     value = entry.get(name)
     if value is None or value == "":
         return None

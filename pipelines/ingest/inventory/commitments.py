@@ -15,20 +15,8 @@ import polars as pl
 from pipelines.base.aws import requesting
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import CommitmentSource, ReservationSource
-from pipelines.ingest.inventory.answers import (
-    AT,
-    MONEY,
-    Answers,
-    Entry,
-    Inventory,
-    Schema,
-    amount,
-    content,
-    count,
-    entries,
-    text,
-    values_of,
-)
+from pipelines.ingest.inventory import answers
+from pipelines.ingest.inventory.answers import AT, MONEY, Answers, Entry, Inventory, Schema, values_of
 
 _TEXTS = ("source_name", "commitment_discount_id", "commitment_kind", "account_id", "region_id", "instance_family",
           "payment_option", "purchase_term")  # fmt: skip
@@ -84,7 +72,7 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
     while True:
         with requesting(where, _PLANS):
             answer = plans.describe_savings_plans(**token)
-        yield f"{where} {_PLANS}", content(answer)
+        yield f"{where} {_PLANS}", answers.content(answer)
         if not answer.get("nextToken"):
             break
         token = {"nextToken": answer["nextToken"]}
@@ -92,7 +80,7 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
         client = ANSWERS.client(source, "ec2", region)
         with requesting(where, _RESERVED):
             answer = client.describe_reserved_instances()
-        yield f"{where}, {client.meta.region_name} {_RESERVED}", content(answer)
+        yield f"{where}, {client.meta.region_name} {_RESERVED}", answers.content(answer)
 
 
 ANSWERS = Answers("commitments", (".json",), _queried)
@@ -106,11 +94,11 @@ def _commitments_in(answer: Any, where: str) -> Iterator[tuple[str, dict[str, An
     if not known:
         raise SourceError(f"{where} has neither {_SHAPES}; save the answer of one of those calls.")
     for name in known:
-        for place, entry in entries(answer, name, where):
+        for place, entry in answers.entries(answer, name, where):
             entry = {key[:1].upper() + key[1:]: value for key, value in entry.items()}
             row = readers[name](entry, place) | {
-                "payment_option": text(entry, "PaymentOption") or text(entry, "OfferingType"),
-                "currency": text(entry, "Currency") or text(entry, "CurrencyCode"),
+                "payment_option": answers.text(entry, "PaymentOption") or answers.text(entry, "OfferingType"),
+                "currency": answers.text(entry, "Currency") or answers.text(entry, "CurrencyCode"),
                 **values_of(entry, place, SCHEMA, started_at="Start", ended_at="End", state="State"),
             }
             if row["started_at"] and row["ended_at"] and row["ended_at"] <= row["started_at"]:
@@ -132,24 +120,24 @@ def _plan(entry: Entry, where: str) -> dict[str, Any]:
         "commitment_discount_id": arn,
         "commitment_kind": kind,
         "account_id": arn.split(":")[4] or None,
-        "region_id": text(entry, "Region") if kind == "ec2_instance_savings_plan" else None,
-        "instance_family": text(entry, "Ec2InstanceFamily"),
-        "purchase_term": _term(count(entry, "TermDurationInSeconds", where, "seconds", _LONGEST)),
-        "commitment_per_hour": amount(entry, "Commitment", where),
+        "region_id": answers.text(entry, "Region") if kind == "ec2_instance_savings_plan" else None,
+        "instance_family": answers.text(entry, "Ec2InstanceFamily"),
+        "purchase_term": _term(answers.count(entry, "TermDurationInSeconds", where, "seconds", _LONGEST)),
+        "commitment_per_hour": answers.amount(entry, "Commitment", where),
     }
 
 
 def _reserved(entry: Entry, where: str) -> dict[str, Any]:
-    name = text(entry, "ReservedInstancesId")
+    name = answers.text(entry, "ReservedInstancesId")
     if name is None:
         raise SourceError(f"{where} has no ReservedInstancesId; save the whole answer.")
-    seconds = count(entry, "Duration", where, "seconds", _LONGEST)
+    seconds = answers.count(entry, "Duration", where, "seconds", _LONGEST)
     return {
         "commitment_discount_id": name,
         "commitment_kind": "reserved_instance",
         "account_id": None,
-        "region_id": (text(entry, "AvailabilityZone") or "").rstrip("abcdefghij") or None,
-        "instance_family": (text(entry, "InstanceType") or "").partition(".")[0] or None,
+        "region_id": (answers.text(entry, "AvailabilityZone") or "").rstrip("abcdefghij") or None,
+        "instance_family": (answers.text(entry, "InstanceType") or "").partition(".")[0] or None,
         "purchase_term": _term(seconds),
         "commitment_per_hour": _hourly(entry, seconds, where),
     }
@@ -157,11 +145,11 @@ def _reserved(entry: Entry, where: str) -> dict[str, Any]:
 
 def _hourly(entry: Entry, seconds: int | None, where: str) -> Decimal | None:
     """The hourly cost of all instances of a reservation, the upfront price spread over the term."""
-    instances = count(entry, "InstanceCount", where)
+    instances = answers.count(entry, "InstanceCount", where)
     if instances is None or not seconds:
         return None
-    upfront = amount(entry, "FixedPrice", where) or Decimal(0)
-    charges = [amount(charge, "Amount", where) or Decimal(0) for charge in entry.get("RecurringCharges") or []]
+    upfront = answers.amount(entry, "FixedPrice", where) or Decimal(0)
+    charges = [answers.amount(charge, "Amount", where) or Decimal(0) for charge in entry.get("RecurringCharges") or []]
     return (instances * (sum(charges, Decimal(0)) + upfront * 3600 / seconds)).quantize(Decimal("1e-10"))
 
 

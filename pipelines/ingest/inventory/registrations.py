@@ -56,8 +56,6 @@ class _Pair(Frozen):
 
 
 class Registration(Frozen):
-    """One comparison as registered."""
-
     name: SourceName
     workload_id: _Text
     registered_on: _Day
@@ -83,8 +81,6 @@ class Registration(Frozen):
 
 
 class Exclusion(Frozen):
-    """An excluded run, and the registration it cites."""
-
     registration: SourceName
     run_id: _Text
     reason: _Text
@@ -92,8 +88,6 @@ class Exclusion(Frozen):
 
 
 class File(Frozen):
-    """The content of a file."""
-
     registration: tuple[Registration, ...] = ()
     exclusion: tuple[Exclusion, ...] = ()
 

@@ -20,19 +20,8 @@ import polars as pl
 from pipelines.base.aws import code_of, requesting
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import ReservationSource
-from pipelines.ingest.inventory.answers import (
-    AT,
-    MONEY,
-    Answers,
-    Entry,
-    Inventory,
-    Schema,
-    amount,
-    content,
-    entries,
-    text,
-    values_of,
-)
+from pipelines.ingest.inventory import answers
+from pipelines.ingest.inventory.answers import AT, MONEY, Answers, Entry, Inventory, Schema, values_of
 
 _ODCR, _BLOCK, _PLAN = _KINDS = ("odcr", "capacity_block", "training_plan")
 # AWS sells blocks and plans for half a year at most; every hour of one becomes a row.
@@ -116,7 +105,7 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
                     warnings.append(f"{place}: {permission} is not supported here; such capacity is not read.")
                     continue
             for page in pages:
-                yield f"{place} {permission}", content(page)
+                yield f"{place} {permission}", answers.content(page)
 
 
 ANSWERS = Answers("reservations", (".json", ".csv"), _queried)
@@ -159,7 +148,7 @@ def _reservations_in(answer: Any, where: str) -> Iterator[Row]:
     elif not known:
         raise SourceError(f"{where} has none of {_SHAPES}; save the answer of one of those calls.")
     for name in known:
-        for place, entry in entries(answer, name, where):
+        for place, entry in answers.entries(answer, name, where):
             yield from (row | {"where": place} for row in readers[name](entry, place))
 
 
@@ -199,7 +188,7 @@ def _plan(entry: Entry, where: str) -> Iterator[Row]:
     arn = _id(entry.get("TrainingPlanArn"), _PLAN, where)
     _, _, _, region, account, _ = arn.split(":", 5)
     plan = {"where": where, "reservation_id": arn, "reservation_kind": _PLAN}
-    plan |= {"account_id": account, "region_id": region, "state": text(entry, "Status")}
+    plan |= {"account_id": account, "region_id": region, "state": answers.text(entry, "Status")}
     names = {
         "instance_type": "InstanceType",
         "instance_count": "TotalInstanceCount",
@@ -213,7 +202,10 @@ def _plan(entry: Entry, where: str) -> Iterator[Row]:
         part = {**entry, **{name: value for name, value in capacity.items() if value is not None}}
         parts.append(plan | values_of(part, where, SCHEMA, **names))
     parts.sort(key=lambda part: (str(part["started_at"]), str(part["instance_type"])))
-    parts[0] |= {"upfront_fee": amount(entry, "UpfrontFee", where), "currency": text(entry, "CurrencyCode")}
+    parts[0] |= {
+        "upfront_fee": answers.amount(entry, "UpfrontFee", where),
+        "currency": answers.text(entry, "CurrencyCode"),
+    }
     yield from (part | {"part_no": number} for number, part in enumerate(parts, 1))
 
 

@@ -152,11 +152,9 @@ class Folder:
 
     @property
     def size(self) -> int:
-        """Bytes of all its objects."""
         return sum(item.size for item in self.objects)
 
     def inner(self, name: str) -> Object | None:
-        """An object of the save by its name."""
         return next((item for item in self.objects if item.key == f"{self.key}/{name}"), None)
 
 

@@ -23,13 +23,7 @@ from pipelines.warehouse.storage import Object, Store
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
-BASE = {
-    "run_id": pl.String,
-    "attempt_no": pl.Int64,
-    "at": pl.Int64,
-    "file_no": pl.UInt32,
-    "line_no": pl.UInt32,
-}
+BASE = {"run_id": pl.String, "attempt_no": pl.Int64, "at": pl.Int64, "file_no": pl.UInt32, "line_no": pl.UInt32}
 # An event of the run as a whole belongs to no attempt.
 NO_ATTEMPT = 0
 _OF_THE_RUN = ("run_started", "run_ended")
@@ -95,7 +89,6 @@ class EventLog:
         )
 
     def place(self, file_no: int, line_no: int) -> str:
-        """File and line in words."""
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
 
     def warnings(self) -> list[str]:

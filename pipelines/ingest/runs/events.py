@@ -194,10 +194,7 @@ def spans(
     """
     thing = [*_ATTEMPT, key]
     events = pl.concat(
-        [
-            log.frame(opening).with_columns(closes=pl.lit(False)),
-            log.frame(closing).with_columns(closes=pl.lit(True)),
-        ],
+        [log.frame(opening).with_columns(closes=pl.lit(False)), log.frame(closing).with_columns(closes=pl.lit(True))],
         how="diagonal",
     )
     order = [
@@ -221,11 +218,7 @@ def spans(
     return (
         events.filter(pl.col("stretch") > 0)
         .group_by(*thing, "stretch", maintain_order=True)
-        .agg(
-            *facts,
-            opened_at=pl.col("at").filter(opens).min(),
-            closed_at=pl.col("at").filter("closes").max(),
-        )
+        .agg(*facts, opened_at=pl.col("at").filter(opens).min(), closed_at=pl.col("at").filter("closes").max())
         .drop("stretch")
     )
 

@@ -14,16 +14,7 @@ from typing import Any
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import (
-    Row,
-    RunRecords,
-    RunRows,
-    Tables,
-    epoch_count,
-    is_evaluation,
-    open_run_store,
-    utc,
-)
+from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, epoch_count, is_evaluation, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
 
 _METRICS = re.compile(r"(.*[/_])?metrics\.csv")
@@ -69,7 +60,7 @@ def _run(item: Object, others: Sequence[Object], store: Store) -> Tables:
     saved_at = {epoch: utc(other.modified_at) for (epoch, _), other in saves.items()}
     times = sorted(at for at in (written_at, *saved_at.values()) if at)
     span = {"started_at": times[0], "last_seen_at": times[-1]}
-    epochs: dict[int, Row] = {}
+    epochs: dict[int, dict[str, Any]] = {}
     scores = []
     for line in _lines(store, item.key):
         epoch, step = line.get("epoch"), int(line["step"])

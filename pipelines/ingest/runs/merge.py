@@ -36,8 +36,6 @@ _Rows = list[Row]
 
 @dataclass(frozen=True, eq=False)
 class SourceRecords:
-    """The records of one source, with its name and kind."""
-
     name: str
     kind: str
     records: RunRecords
@@ -70,7 +68,6 @@ def merged(sources: Sequence[SourceRecords]) -> RunRecords:
 
 
 def _by_run(source: SourceRecords, wanted: Mapping[str, Any]) -> dict[str, dict[str, _Rows]]:
-    """The rows of some runs of a source, by run and table."""
     found: dict[str, dict[str, _Rows]] = {run_id: {table: [] for table in SCHEMAS} for run_id in wanted}
     for table in SCHEMAS:
         for row in source.records.tables[table].filter(pl.col("run_id").is_in(list(wanted))).iter_rows(named=True):

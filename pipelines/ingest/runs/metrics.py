@@ -103,7 +103,6 @@ class History:
 
     @property
     def last_at(self) -> datetime | None:
-        """The time of its last point."""
         return self._points[-1][0] if self._points else None
 
     def tables(self, started_at: datetime, ended_at: datetime | None, resources: Sequence[Row]) -> dict[str, list[Row]]:

@@ -84,7 +84,6 @@ class _Server:
         self._session.mount(source.location, HTTPAdapter(max_retries=patience))
 
     def runs(self) -> Iterator[Mapping[str, Any]]:
-        """Every run, by experiment and start."""
         listed = self._paged("experiments/search", "experiments", {"view_type": "ALL", "max_results": _PAGE})
         names = {experiment["experiment_id"]: experiment.get("name") for experiment in listed}
         if not names:
@@ -99,7 +98,6 @@ class _Server:
             yield {**run, "experiment": names.get(run["info"]["experiment_id"])}
 
     def history(self, run_id: str, key: str) -> Iterator[Mapping[str, Any]]:
-        """Every point of one metric."""
         query = {"run_id": run_id, "metric_key": key, "max_results": _HISTORY_PAGE}
         yield from self._paged("metrics/get-history", "metrics", query, method="GET")
 

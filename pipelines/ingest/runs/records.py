@@ -131,7 +131,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
         "parent_run_id base_checkpoint_id compile_run_id workload_id status started_at ended_at last_seen_at"
     ),
     "tracker_attempt": _schema(
-        "source_name run_id attempt_no:count started_at ended_at end_reason last_seen_at tokens_seen:number",
+        "source_name run_id attempt_no:count started_at ended_at end_reason last_seen_at tokens_seen:number"
     ),
     "tracker_resource": _schema(
         "source_name run_id attempt_no:count resource_id instance_type account_id region_id accelerators_used:count "
@@ -192,7 +192,6 @@ class RunRows:
 
 
 def open_run_store(source: RunSource) -> Store:
-    """The store of a run source."""
     return open_store(source.location, **source.reach)
 
 

@@ -261,7 +261,4 @@ def _log(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
         yield from stays
 
 
-NODE_MAPS: dict[str, Callable[[bytes, str, ZoneInfo], Iterable[Row]]] = {
-    "nodes.csv": _table,
-    "nodes.log": _log,
-}
+NODE_MAPS: dict[str, Callable[[bytes, str, ZoneInfo], Iterable[Row]]] = {"nodes.csv": _table, "nodes.log": _log}

@@ -15,16 +15,7 @@ from typing import Any
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import (
-    MALFORMED,
-    Row,
-    RunRecords,
-    RunRows,
-    Tables,
-    epoch_count,
-    open_run_store,
-    utc,
-)
+from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
 
 STATE = "trainer_state.json"

@@ -15,15 +15,7 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
-from pipelines.ingest.runs.records import (
-    DECLARED,
-    RunRecords,
-    RunRows,
-    Tables,
-    moment_of,
-    open_run_store,
-    utc,
-)
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of, open_run_store, utc
 
 _STATES = {"finished": "completed", "failed": "failed", "crashed": "failed", "killed": "killed", "preempted": "killed"}
 _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error", "killed": "user_stop"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.config.settings import RunSource
+from pipelines.config.sources import RunSource
 from pipelines.demo.write import DemoData
 from pipelines.ingest.runs.tracker import read_runs
 
