@@ -1,7 +1,5 @@
 """A baseline and a candidate machine of a workload: everything a decision needs of them, by column and cost basis."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ If an input is missing, the rules that need it are undecided, never false. If an
 change the answer, the recommendation is `run a pilot`. The same applies when no rule matches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

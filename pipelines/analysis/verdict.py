@@ -1,7 +1,5 @@
 """The verdict of a comparison: one of seven, its reason in words, and what would change it (design 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """The requested rows of the comparison, and as text: the sentences of the mart, figures rounded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -28,10 +26,7 @@ Row = Mapping[str, Any]
 
 
 def show(
-    rows: pl.DataFrame,
-    basis: str | None,
-    recommendations: Mapping[tuple[str, str], Row | None],
-    console: Console,
+    rows: pl.DataFrame, basis: str | None, recommendations: Mapping[tuple[str, str], Row | None], console: Console
 ) -> None:
     """One block per pair: both families, the verdict on `basis` (else the registered, else effective), other bases, and
     the recommendation, with the plan of a pilot where no measurement decides."""
@@ -58,10 +53,7 @@ def _sides(row: Row) -> pl.DataFrame:
         ("runs compared", *(_count(row[f"{side}_run_count"]) for side in SIDES)),
         ("failed, cost included", *(_failed(row, side) for side in SIDES)),
         (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in SIDES)),
-        (
-            "instance cost that no run explains",
-            *(_amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES),
-        ),
+        ("instance cost that no run explains", *(_amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES)),
     ]
     for name in ("hours_to_target", "tokens_per_second"):
         if any(row[f"{side}_{name}"] is not None for side in SIDES):

@@ -1,7 +1,5 @@
 """The pages of the dashboard: the queries and the template of each. No figure is computed here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any

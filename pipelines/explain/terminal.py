@@ -1,7 +1,5 @@
 """An explanation on a terminal: aligned text that fits its width; a long name loses its middle."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """The charts of the dashboard."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 

@@ -5,8 +5,6 @@ variables of the page, so a chart follows its light and dark themes; shape or po
 color.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from calendar import monthrange
@@ -221,11 +219,7 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
     days = list(range(1, monthrange(first.year, first.month)[1] + 1))
     labels = [name for _, _, name in CLASSES]
     cells = [
-        {
-            "day": row["usage_date"].day,
-            "hour": int(row["hour_no"]),
-            "covered": labels[class_of(row["coverage_ratio"])],
-        }
+        {"day": row["usage_date"].day, "hour": int(row["hour_no"]), "covered": labels[class_of(row["coverage_ratio"])]}
         for row in hours
     ]
 

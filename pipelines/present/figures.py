@@ -1,7 +1,5 @@
 """The figures that the demo prints last."""
 
-from __future__ import annotations
-
 from pipelines.base.console import Console
 from pipelines.engine import Engine
 from pipelines.present.formats import cents, hyphen

@@ -1,7 +1,5 @@
 """How a figure is written on a page: rounding, thousands, units. The only place that rounds money."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime

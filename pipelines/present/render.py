@@ -5,8 +5,6 @@ page around them, its macros and its style. A page is one document, in the XML s
 pdf.py lays it out on paper. This module runs the queries and passes their rows to the template; it computes no figure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
