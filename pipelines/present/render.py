@@ -23,7 +23,7 @@ from pipelines.models.expressions import expand_calls
 from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS, LABELS, TRAINING, UNUSED
 from pipelines.present.expectations import validated
-from pipelines.present.formats import formats, minuses
+from pipelines.present.formats import formats
 from pipelines.present.sums import SUMS
 from pipelines.warehouse.publication import Publication
 
@@ -113,7 +113,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             **report_rows.rows,
         )
     )
-    return minuses(page).translate(_CONTROLS).strip() + "\n"
+    return page.translate(_CONTROLS).strip() + "\n"
 
 
 def answered(report: str, query: Query, month: date | None = None) -> Answered:
