@@ -5,8 +5,6 @@ the whole job, `restart` the time from an interruption until the job trains agai
 save to the start of the next, but for `availability`, which is from one save's start to the next one's.
 """
 
-from __future__ import annotations
-
 from math import exp, expm1, inf, sqrt
 
 

@@ -6,8 +6,6 @@ committed for an hour saves 1 / paid - 1 where use meets it, and is lost where n
 the next dollar is met just often enough; with one rate that is the quantile at 1 - paid of the hours' demand.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """A baseline and a candidate machine of a workload: everything a decision needs of them, by column and cost basis."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +13,7 @@ from pipelines.analysis.matched import Run, Side, choose
 from pipelines.analysis.quality import Quality, judge_quality
 from pipelines.analysis.registration import Registration
 from pipelines.analysis.sensitivity import claimed, shares_of_evidence, spent
-from pipelines.analysis.verdict import DECIDED, RUN_FLOOR, Evidence, judge
+from pipelines.analysis.verdict import DECIDED, RUN_FLOOR, Evidence, judge, minus
 
 SIDES = ("baseline", "candidate")
 BASES = ("effective", "list", "billed")
@@ -365,7 +363,7 @@ def _costless(sides: tuple[Side, Side], basis: str) -> list[str]:
     ]
     unknown = [f"the {basis} cost of run {run_id} is not known" for run_id, cost, _ in costs if cost is None][:1]
     return unknown or [
-        f"run {run_id} has a {sides[0].measure.replace('_', ' ')} of {cost:.2f} on the {basis} basis, "
+        f"run {run_id} has a {sides[0].measure.replace('_', ' ')} of {minus(f'{cost:.2f}')} on the {basis} basis, "
         "and only costs above zero can be compared"
         for run_id, cost, has_done in costs
         if cost is not None and (cost < 0 or (has_done and cost == 0))

@@ -11,8 +11,6 @@ side comes first. One factor is not given but what remains of each cost once the
 - Parts are rounded to ten places and the remaining factor takes the rounding, so they sum to the last decimal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal

@@ -6,8 +6,6 @@ to the claim: the upper end of its exact (Clopper and Pearson 1934) bound. Array
 simulation runs through this code.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

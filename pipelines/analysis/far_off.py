@@ -5,8 +5,6 @@ The deviation of a short history is itself uncertain, so the bar is higher the s
 fewer than one in a thousand are taken for far off at any length (tests/unit/test_cost_anomaly.py measures it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log

@@ -6,8 +6,6 @@ months: it includes the variation of the months and the uncertainty of the fit. 
 a season, so the interval is too narrow for a strongly seasonal company.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt

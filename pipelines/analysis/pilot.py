@@ -1,7 +1,5 @@
 """What a pilot must do before a workload can be decided: how many runs a side, at which cost, and what then decides."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipelines.analysis.estimate import Sample, runs_needed

@@ -1,7 +1,5 @@
 """Whether a published price per million follows from the throughput and the hourly rate printed with it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal

@@ -1,7 +1,5 @@
 """Whether the models that came out are as good as each other: without that no saving is claimed (design 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean

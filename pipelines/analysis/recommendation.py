@@ -6,8 +6,6 @@ If an input is missing, the rules that need it are undecided, never false. If an
 change the answer, the recommendation is `run a pilot`. The same applies when no rule matches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +13,8 @@ from itertools import groupby
 from math import inf, isinf
 from operator import itemgetter
 from typing import Any
+
+from pipelines.analysis.verdict import minus, percent
 
 PILOT = "run a pilot"
 Value = str | float | None
@@ -182,9 +182,9 @@ def arithmetic(measured: Measured | None, inputs: Inputs) -> Finding:
         return _finding(PILOT, False, "no pair of runs is compared")
     explanation = measured.verdict
     if measured.saving is not None:
-        explanation += f", Trainium saves {measured.saving:.1%}"
+        explanation += f", Trainium saves {percent(measured.saving)}"
     if measured.low is not None and measured.high is not None:
-        explanation += f" ({measured.low:.1%} to {measured.high:.1%})"
+        explanation += f" ({percent(measured.low)} to {percent(measured.high)})"
     if measured.verdict == "indicative":
         return _finding(PILOT, False, f"{explanation}: {measured.reason}")
     if measured.verdict == "not comparable":
@@ -267,4 +267,5 @@ def _shown(value: Value) -> str:
         return "unknown"
     if isinstance(value, str):
         return value.replace("_", " ")
-    return "never" if isinf(value) else f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+    words = "never" if isinf(value) else f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+    return minus(words)

@@ -1,7 +1,5 @@
 """Registrations of comparisons: which runs they name, and whether they came before what they judge (design 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date

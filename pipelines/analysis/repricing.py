@@ -4,8 +4,6 @@ A saving is 1 - Trainium's cost / GPU's cost of the same work. Hours do not chan
 scales by its own price, and nothing else may change: both prices of one side are of the same offer.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 

@@ -1,7 +1,5 @@
 """What a saving rests on, and how little would change its verdict: evidence, spend no run explains, prices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum

@@ -1,7 +1,5 @@
 """The verdict of a comparison: one of seven, its reason in words, and what would change it (design 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -41,6 +39,16 @@ class Evidence:
     ending: str = ""
 
 
+def minus(figure: str) -> str:
+    """A figure of a sentence, with a minus sign in place of its hyphen."""
+    return figure.replace("-", "\u2212")
+
+
+def percent(ratio: float) -> str:
+    """A ratio in a sentence: a percentage with one decimal."""
+    return minus(f"{ratio:.1%}")
+
+
 def judge(evidence: Evidence) -> tuple[Verdict, str]:
     """The verdict and its reason: a clause or several, without a full stop."""
     found = evidence.estimate
@@ -55,7 +63,7 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
         return "indicative", "; ".join([*dict.fromkeys(warnings), "the figures stand side by side and prove nothing"])
     assert found.low is not None and found.high is not None and found.conclusion is not None
     clauses = [
-        f"the 95% interval of the saving is {found.low:.1%} to {found.high:.1%} ({found.method}, "
+        f"the 95% interval of the saving is {percent(found.low)} to {percent(found.high)} ({found.method}, "
         f"{evidence.baseline_runs} GPU and {evidence.candidate_runs} Trainium runs){evidence.ending}",
         *evidence.support,
     ]
@@ -75,7 +83,7 @@ def _differs(name: str, found: Estimate | None) -> str:
         return f"{name}, {found.missing}"
     is_so = {"cheaper": "Trainium is cheaper", "more expensive": "Trainium is more expensive"}
     words = is_so.get(str(found.conclusion), "neither is shown to be cheaper")
-    return f"{name} {words} ({found.low:.1%} to {found.high:.1%})"
+    return f"{name} {words} ({percent(found.low)} to {percent(found.high)})"
 
 
 def scaled(evidence: Evidence, factor: float) -> Evidence:

@@ -1,7 +1,5 @@
 """Addresses without credentials, for messages and records."""
 
-from __future__ import annotations
-
 from typing import overload
 from urllib.parse import urlsplit, urlunsplit
 

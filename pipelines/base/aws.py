@@ -1,7 +1,5 @@
 """Clients of AWS, and the errors of their calls in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache

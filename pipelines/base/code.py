@@ -4,8 +4,6 @@ Imports are read from the source, also those inside functions; nothing is import
 count. A module imported by a computed name is not found: its importer must pass that name to `code_digest` as well.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Errors, by the exit code of the command. Each message is one sentence: where, what is wrong, how to fix it."""
 
-from __future__ import annotations
-
 _SHOWN = 100
 
 

@@ -1,7 +1,5 @@
 """Limits that readers and tables share."""
 
-from __future__ import annotations
-
 # Up to how many evaluations in a row that meet the target are priced; `[policy] target_passes` is within it.
 MOST_PASSES = 5
 # How much a packed file may unpack to. Bills, tables and logs pack some 30 times.

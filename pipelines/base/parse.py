@@ -1,7 +1,5 @@
 """JSON and TOML from outside, bounded before they are parsed."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -4,8 +4,6 @@ A part is valid as long as its key, a digest of all that it was parsed from. Whe
 writable, everything is parsed again; no command fails.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

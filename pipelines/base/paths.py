@@ -1,7 +1,5 @@
 """Names from outside as paths: one function joins them below a folder and refuses every name that leads elsewhere."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -41,12 +39,7 @@ def below(
 
 
 def checked_name(
-    name: str,
-    folder: Path | str,
-    *,
-    error: type[TrainledgerError] = SourceError,
-    where: str = "",
-    fix: str = _FIX,
+    name: str, folder: Path | str, *, error: type[TrainledgerError] = SourceError, where: str = "", fix: str = _FIX
 ) -> str:
     """The name of something that is not a local file, such as an S3 object, checked as `below` checks names."""
     if reason := unsafe(name):

@@ -1,7 +1,5 @@
 """The product files, sql/, expectations/ and dashboards/, in a checkout or in a wheel."""
 
-from __future__ import annotations
-
 import csv
 from functools import cache
 from pathlib import Path

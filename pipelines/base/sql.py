@@ -1,7 +1,5 @@
 """Literals and identifiers of SQL."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

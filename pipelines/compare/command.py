@@ -1,7 +1,5 @@
 """The `trainledger compare` command."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

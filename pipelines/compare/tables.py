@@ -1,7 +1,5 @@
 """The requested rows of the comparison, and as text: the sentences of the mart, figures rounded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -11,7 +9,7 @@ import polars as pl
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.engine import Engine
-from pipelines.present.formats import cents, day, hyphen, percent, unit_usd
+from pipelines.present.formats import cents, day, percent, unit_usd
 
 MEASURES = {
     "cost_to_target": "cost to reach the target",
@@ -28,10 +26,7 @@ Row = Mapping[str, Any]
 
 
 def show(
-    rows: pl.DataFrame,
-    basis: str | None,
-    recommendations: Mapping[tuple[str, str], Row | None],
-    console: Console,
+    rows: pl.DataFrame, basis: str | None, recommendations: Mapping[tuple[str, str], Row | None], console: Console
 ) -> None:
     """One block per pair: both families, the verdict on `basis` (else the registered, else effective), other bases, and
     the recommendation, with the plan of a pilot where no measurement decides."""
@@ -58,10 +53,7 @@ def _sides(row: Row) -> pl.DataFrame:
         ("runs compared", *(_count(row[f"{side}_run_count"]) for side in SIDES)),
         ("failed, cost included", *(_failed(row, side) for side in SIDES)),
         (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in SIDES)),
-        (
-            "instance cost that no run explains",
-            *(_amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES),
-        ),
+        ("instance cost that no run explains", *(_amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES)),
     ]
     for name in ("hours_to_target", "tokens_per_second"):
         if any(row[f"{side}_{name}"] is not None for side in SIDES):
@@ -116,7 +108,7 @@ def _recommendation(portfolio: Row | None) -> Iterator[str]:
     side = "Trainium" if stake >= 0 else "GPU"
     stake_text = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
     if portfolio["at_stake_evidence"] == "at most all of it":
-        stake_text = f"at most all of {hyphen(cents(stake, currency))} a month"
+        stake_text = f"at most all of {cents(stake, currency)} a month"
     yield f"At stake: {stake_text}; bought as {portfolio['purchase_shares'] or 'unknown'}."
     if portfolio["deciding_result"] is None:
         return
@@ -136,9 +128,9 @@ def _saving(row: Row) -> str:
     if row["saving_ratio"] is None:
         return "none claimed"
     if row["saving_low_ratio"] is None:
-        return hyphen(f"{percent(row['saving_ratio'])}, no interval")
+        return f"{percent(row['saving_ratio'])}, no interval"
     interval = f"{percent(row['saving_low_ratio'])} to {percent(row['saving_high_ratio'])}"
-    return hyphen(f"{percent(row['saving_ratio'])} ({interval})")
+    return f"{percent(row['saving_ratio'])} ({interval})"
 
 
 def _failed(row: Row, side: str) -> str:
@@ -148,7 +140,7 @@ def _failed(row: Row, side: str) -> str:
 
 def _amount(row: Row, name: str, form: Callable[[Any, str], str]) -> str:
     # The report marks an unknown amount with HTML.
-    return "n/a" if row[name] is None else hyphen(form(row[name], row["billing_currency"]))
+    return "n/a" if row[name] is None else form(row[name], row["billing_currency"])
 
 
 def _count(value: int | None) -> str:

@@ -1,7 +1,5 @@
 """The `trainledger dashboard` command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -21,15 +19,13 @@ def dashboard(
         "127.0.0.1"
     ),
     is_open: Annotated[
-        bool,
-        typer.Option("--open-to-network", help="Allow a --host that others reach; there is no login."),
+        bool, typer.Option("--open-to-network", help="Allow a --host that others reach; there is no login.")
     ] = False,
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the pages as files into this folder instead of serving them.")
     ] = None,
     run_pages: Annotated[
-        int,
-        typer.Option("--run-pages", min=0, help="Of an export: number of runs with a page, most expensive first."),
+        int, typer.Option("--run-pages", min=0, help="Of an export: number of runs with a page, most expensive first.")
     ] = 1000,
     as_of: AsOf = None,
 ) -> None:

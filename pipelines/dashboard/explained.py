@@ -1,7 +1,5 @@
 """The explanation of a figure, as `trainledger explain` gives it, as a page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from threading import Lock
 from typing import Any

@@ -1,7 +1,5 @@
 """The pages as files in one folder, for a bucket, an intranet or a disk; they link only to each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

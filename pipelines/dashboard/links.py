@@ -1,7 +1,5 @@
 """Links between pages: addresses of the server, or file names where the pages are written to a folder."""
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The pages of the dashboard: the queries and the template of each. No figure is computed here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -17,7 +15,6 @@ from pipelines.dashboard.runs import run_page, runs_page
 from pipelines.exports.dictionary import lineage_layers, mart_pages
 from pipelines.present import app_charts, charts
 from pipelines.present.buckets import BUCKETS
-from pipelines.present.formats import minuses
 from pipelines.present.render import facts_of, failed_checks, templates
 
 Request = Mapping[str, str]
@@ -48,8 +45,7 @@ def mistake(reader: Reader, sentence: str, code: int, request: Request) -> str:
 
 def _page(name: str, links: Links, **context: Any) -> str:
     template = _templates().get_template(f"{name}.html.j2")
-    page = template.render(name=name, menu=PAGES, links=links, **context)
-    return minuses(page).strip()
+    return template.render(name=name, menu=PAGES, links=links, **context).strip()
 
 
 @cache

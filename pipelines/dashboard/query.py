@@ -1,7 +1,5 @@
 """The parameters of a request: each is one of a list, a number, or text that is only ever used as a value."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from pipelines.base.errors import UsageError, shown

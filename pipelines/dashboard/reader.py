@@ -1,7 +1,5 @@
 """Publications opened for reading: the current one by default, an earlier one on request."""
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The list of runs, filtered, sorted and paged by the engine; and one run's page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

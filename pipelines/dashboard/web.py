@@ -1,7 +1,5 @@
 """The pages over HTTP; the only module that imports the web framework."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address

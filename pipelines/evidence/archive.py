@@ -1,7 +1,5 @@
 """A pack as a file: a zip whose manifest.json holds the sha256 of every member; same members, same bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

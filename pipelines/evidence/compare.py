@@ -1,7 +1,5 @@
 """Where two builds of a table differ: by key and column, with both values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What a publication was made from, bills and logs of runs: where each file lies, its size and what it holds."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence

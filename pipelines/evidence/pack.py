@@ -1,7 +1,5 @@
 """Writes the evidence pack of a publication: its inputs, models, results and checks."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import asdict
 from functools import cache

@@ -1,7 +1,5 @@
 """Builds every table again from what a pack records, in a clean folder, as the build that published them did."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime

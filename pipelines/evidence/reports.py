@@ -1,7 +1,5 @@
 """The reports of a pack: every kind there is, as its page and on paper, of one month."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """Verifies a pack: nothing in it was changed, and building again from its inputs gives every figure of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO

@@ -1,7 +1,5 @@
 """The `trainledger explain` commands."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -78,11 +76,7 @@ def _of_the_ledger(span: str, argument: str, summary: str) -> None:
 
 
 _of_the_ledger("day", "A day of use, as 2026-07-03.", "A day of the ledger, down to its bill lines.")
-_of_the_ledger(
-    "month",
-    "A billing month, as 2026-07.",
-    "A month of the ledger by day, down to its bill lines.",
-)
+_of_the_ledger("month", "A billing month, as 2026-07.", "A month of the ledger by day, down to its bill lines.")
 
 
 @app.command()

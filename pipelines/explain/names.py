@@ -1,7 +1,5 @@
 """What a name stands for: a metric, a function, a column or a table, read from the files that make it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The question: rows of a mart, and the condition that selects their rows of the ledger and their bill lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

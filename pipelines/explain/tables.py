@@ -1,7 +1,5 @@
 """An explanation as people read it: amounts rounded to cents, the largest rows of each level."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any

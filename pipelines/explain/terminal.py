@@ -1,13 +1,12 @@
 """An explanation on a terminal: aligned text that fits its width; a long name loses its middle."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from pipelines.analysis.verdict import minus
 from pipelines.base.console import Console, folded
 
 GAP = "  "
@@ -25,7 +24,7 @@ class Label(str):
 
 def cents(amount: Decimal | None) -> str:
     """An amount of money to two places; `unknown` for null."""
-    return "unknown" if amount is None else f"{amount:,.2f}"
+    return "unknown" if amount is None else minus(f"{amount:,.2f}")
 
 
 def moment(value: object) -> str:

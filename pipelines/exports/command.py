@@ -1,7 +1,5 @@
 """The `trainledger export` commands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -32,9 +30,7 @@ def focus(
 
 
 @app.command()
-def dictionary(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")] = Path("docs"),
-) -> None:
+def dictionary(out: Annotated[Path, typer.Option("--out", help="Folder to write to.")] = Path("docs")) -> None:
     """Write the data dictionary and the lineage as Markdown."""
     from pipelines.exports.dictionary import pages
 

@@ -1,7 +1,5 @@
 """The data dictionary and the lineage, as Markdown pages written from the models and their contracts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes published billing months as FOCUS 1.2 Cost and Usage datasets, one Parquet file and one csv a month."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 The address of a webhook is a secret: no log and no error contains it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import smtplib

@@ -1,7 +1,5 @@
 """The `trainledger notify` command."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """The notifications of a publication: closed months, failed checks, anomalies and budgets, each under a unique key."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sends new notifications to every channel, each once; the command and the sensor call this."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence

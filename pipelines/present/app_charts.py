@@ -1,18 +1,16 @@
 """The charts of the dashboard."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 import altair as alt
 from markupsafe import Markup
 
-from pipelines.present.charts import PALETTE, WIDTHS, Row, both_widths, figure, plain, symbol, values
+from pipelines.present.charts import PALETTE, WIDTHS, Row, band_title, figure, names_axis, plain, symbol, values
 from pipelines.present.formats import month, usd
 
-_COLORS = {"gpu": "gpu", "trainium": "trainium"}
-_LANE, _TOP = 24, 18
+_COLORS = {"gpu": "gpu", "trainium": "trainium", "unused": "unused"}
 
 
 def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, label: str) -> Markup:
@@ -21,7 +19,6 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
         name: [
             {
                 "month": month(row["billing_month"]),
-                "at": row["billing_month"].isoformat(),
                 "usd": plain(row["effective_cost_usd"]),
                 "label": usd(row["effective_cost_usd"], currency),
             }
@@ -43,9 +40,8 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
             axis=alt.Axis(labels=is_last, ticks=False, title=None, labelAngle=0, labelOverlap=True),
         )
         amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=2, minExtent=60, maxExtent=60)
-        title = alt.Title(names[name], anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6)
-        chart = alt.Chart(values(bars[name]), title=title)
-        color = PALETTE[_COLORS.get(name, "unused" if name == "unused" else "quiet")]
+        chart = alt.Chart(values(bars[name]), title=band_title(names[name]))
+        color = PALETTE[_COLORS.get(name, "quiet")]
         bar = chart.mark_bar(color=color, size=min(46, max(4, (width - 80) // (2 * len(months)))))
         text = chart.mark_text(dy=-7, fontSize=12, color=PALETTE["ink"])
         down = alt.Y("usd:Q", title=None, axis=amounts)
@@ -60,92 +56,50 @@ def month_chart(rows: Sequence[Row], names: Mapping[str, str], currency: str, la
     return figure(draw, label)
 
 
-def _svg(drawn: Sequence[Markup], label: str, width: int, height: float) -> Markup:
-    return Markup('<svg role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" font-size="12">{}</svg>').format(
-        label, width, height, width, Markup("").join(drawn)
-    )
-
-
 def timeline_chart(
-    stretches: Sequence[Row], checkpoints: Sequence[Row], names: Mapping[str, str], currency: str, label: str
+    stretches: Sequence[Row], checkpoints: Sequence[Row], names: Mapping[str, str], label: str
 ) -> Markup:
-    """The timeline of a run, one lane per phase: filled where productive, hatched where wasted, a mark per checkpoint.
-
-    Drawn without the drawing library, so that a thousand of them are written in seconds.
-    """
-    return both_widths(lambda width: _timeline(stretches, checkpoints, names, currency, label, width))
-
-
-def _timeline(
-    stretches: Sequence[Row],
-    checkpoints: Sequence[Row],
-    names: Mapping[str, str],
-    currency: str,
-    label: str,
-    width: int,
-) -> Markup:
-    first, last = min(row["started_at"] for row in stretches), max(row["ended_at"] for row in stretches)
-    whole = max((last - first).total_seconds(), 1)
-    left = 150 if width == WIDTHS[0] else 104
-    room = width - left - 6
-
-    def x(at: datetime) -> float:
-        return round(left + (at - first).total_seconds() / whole * room, 2)
-
-    lanes = [phase for phase in names if any(row["phase"] == phase for row in stretches)]
-    lanes += sorted({row["phase"] for row in stretches} - set(lanes))
-    rows = [*lanes, *(["checkpoints"] if checkpoints else [])]
-    tops = {lane: _TOP + number * _LANE for number, lane in enumerate(rows)}
-    bottom = _TOP + len(rows) * _LANE
-    hatch = f"hatch-{width}"
-    drawn = [
-        Markup(
-            '<defs><pattern id="{0}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-            '<rect width="6" height="6" fill="var(--paper)"/><rect width="3.5" height="6" fill="var(--unused)"/>'
-            "</pattern></defs>"
-        ).format(hatch)
+    """The timeline of a run, a lane per phase: filled where productive, a frame where wasted, a mark per checkpoint."""
+    bars = [
+        {
+            "lane": names.get(row["phase"], row["phase"]),
+            "at": _instant(row["started_at"]),
+            "until": _instant(row["ended_at"]),
+            "is_wasted": row["waste_cause"] != "none",
+        }
+        for row in stretches
     ]
-    for lane, top in tops.items():
-        called = "Checkpoints" if lane == "checkpoints" else names.get(lane, lane)
-        drawn.append(
-            Markup('<text x="0" y="{}" fill="var(--ink)">{}</text>'
-                   '<line x1="{}" x2="{}" y1="{}" y2="{}" stroke="var(--line)"/>')
-            .format(top + 15, called, left, width - 6, top + _LANE - 2, top + _LANE - 2)
-        )  # fmt: skip
-    for attempt in sorted({row["attempt_no"] for row in stretches})[1:]:
-        at = x(min(row["started_at"] for row in stretches if row["attempt_no"] == attempt))
-        drawn.append(
-            Markup('<line x1="{0}" x2="{0}" y1="4" y2="{1}" stroke="var(--ink)" stroke-dasharray="2 3"/>'
-                   '<text x="{2}" y="11" fill="var(--quiet)" font-size="11">attempt {3}</text>')
-            .format(at, bottom, at + 4, attempt)
-        )  # fmt: skip
-    for row in stretches:
-        start, end = x(row["started_at"]), x(row["ended_at"])
-        fill = f"url(#{hatch})" if row["waste_cause"] != "none" else "var(--used)"
-        cost = "" if row["effective_cost_usd"] is None else f", {usd(row['effective_cost_usd'], currency)}"
-        drawn.append(
-            Markup('<rect x="{}" y="{}" width="{}" height="{}" fill="{}"{}><title>{}</title></rect>').format(
-                start,
-                tops[row["phase"]] + 3,
-                max(round(end - start, 2), 1.5),
-                _LANE - 8,
-                fill,
-                Markup(' stroke="var(--unused)"') if row["waste_cause"] != "none" else "",
-                f"{names.get(row['phase'], row['phase'])}, {_span(row)}{cost}",
-            )
+    saved = [{"lane": "Checkpoints", "at": _instant(row["durable_at"])} for row in checkpoints]
+    attempts = [
+        {"at": _instant(row["started_at"]), "label": f"attempt {row['attempt_no']}"}
+        for before, row in pairwise(stretches)
+        if before["attempt_no"] != row["attempt_no"]
+    ]
+    used = {bar["lane"] for bar in bars}
+    lanes = [name for name in names.values() if name in used]
+    lanes += [*sorted(used - set(lanes)), *["Checkpoints"] * bool(saved)]
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        ticks = alt.Axis(format="%d %b %H:%M", tickCount=8 if width > WIDTHS[-1] else 2, title=None)
+        x = alt.X("at:T", scale=alt.Scale(type="utc"), axis=ticks)
+        y = alt.Y("lane:N", title=None, scale=alt.Scale(domain=lanes), axis=names_axis())
+
+        def bar(color: str, is_wasted: bool) -> alt.Chart:
+            part = alt.Chart(values([bar for bar in bars if bar["is_wasted"] == is_wasted]))
+            mark = part.mark_bar(height=14, color=PALETTE[color], stroke=PALETTE[color], fillOpacity=1 - is_wasted)
+            return mark.encode(x=x, x2="until:T", y=y)
+
+        mark = alt.Chart(values(saved)).mark_point(
+            shape="diamond", filled=True, size=60, opacity=1, color=PALETTE["ink"]
         )
-    for row in checkpoints:
-        at, middle = x(row["durable_at"]), tops["checkpoints"] + 11
-        points = f"{at},{middle - 5} {at + 4},{middle} {at},{middle + 5} {at - 4},{middle}"
-        saved = f"saved at step {row['step']}, {row['durable_at']:%d %b %H:%M}"
-        drawn.append(Markup('<polygon points="{}" fill="var(--ink)"><title>{}</title></polygon>').format(points, saved))
-    for at, anchor, when in ((left, "start", first), (width - 6, "end", last)):
-        drawn.append(
-            Markup('<text x="{}" y="{}" text-anchor="{}" fill="var(--quiet)">{:%d %b %H:%M}</text>')
-            .format(at, bottom + 15, anchor, when)
-        )  # fmt: skip
-    return _svg(drawn, label, width, bottom + 22)
+        begun = alt.Chart(values(attempts))
+        rule = begun.mark_rule(strokeDash=[2, 3], color=PALETTE["ink"]).encode(x=x)
+        text = begun.mark_text(align="left", dx=4, color=PALETTE["quiet"]).encode(x=x, y=alt.value(-6), text="label:N")
+        layers = alt.layer(bar("used", False), bar("unused", True), mark.encode(x=x, y=y), rule, text)
+        return layers.properties(width=width - 160, height=24 * len(lanes))
+
+    return figure(draw, label)
 
 
-def _span(row: Row) -> str:
-    return f"{row['started_at']:%d %b %H:%M} to {row['ended_at']:%d %b %H:%M}"
+def _instant(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%S}Z"

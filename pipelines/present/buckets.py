@@ -1,7 +1,5 @@
 """The buckets of the ledger in their order, as sql/reference/ref_bucket.csv names them."""
 
-from __future__ import annotations
-
 import csv
 
 from pipelines.base import resources

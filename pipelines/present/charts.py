@@ -5,8 +5,6 @@ variables of the page, so a chart follows its light and dark themes; shape or po
 color.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from calendar import monthrange
@@ -58,11 +56,9 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
     order = [side for _, side in means_by_side]
 
     def draw(width: int) -> alt.TopLevelMixin:
-        ticks = alt.Axis(format=symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
-        across = alt.X("usd:Q", title=unit, scale=alt.Scale(zero=True, nice=True), axis=ticks)
-        # Names stand at the edge of the page, with room for fonts wider than the library's.
-        names = alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
-        down = alt.Y("side:N", title=None, sort=order, axis=names)
+        scale = alt.Scale(zero=True, nice=True)
+        across = alt.X("usd:Q", title=unit, scale=scale, axis=_amounts(currency, width))
+        down = alt.Y("side:N", title=None, sort=order, axis=names_axis())
         families = list(SHAPES)
         colors = [PALETTE[family] for family in families]
         color = alt.Color("family:N", legend=None, scale=alt.Scale(domain=families, range=colors))
@@ -100,9 +96,8 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
         is_last = bucket == bands[-1]
         ticks = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=4 if width < 500 else 10, title=None)
         amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=2, minExtent=54, maxExtent=54)
-        title = alt.Title(buckets[bucket], anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6)
         return (
-            alt.Chart(values(bars[bucket]), title=title)
+            alt.Chart(values(bars[bucket]), title=band_title(buckets[bucket]))
             .mark_bar(color=PALETTE["used" if bucket == "run" else "unused"])
             .encode(
                 x=alt.X("day:T", scale=alt.Scale(type="utc", domain=span), axis=ticks),
@@ -149,10 +144,8 @@ def waterfall_chart(pair: Row, parts: Sequence[Row], names: Mapping[str, str], u
     kinds = {"gpu": PALETTE["gpu"], "trainium": PALETTE["trainium"], "less": PALETTE["used"], "more": PALETTE["unused"]}
 
     def draw(width: int) -> alt.TopLevelMixin:
-        names = alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
-        down = alt.Y("name:N", title=None, sort=[row["name"] for row in bars], axis=names)
-        ticks = alt.Axis(format=symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
-        across = alt.X("low:Q", title=unit, axis=ticks)
+        down = alt.Y("name:N", title=None, sort=[row["name"] for row in bars], axis=names_axis())
+        across = alt.X("low:Q", title=unit, axis=_amounts(currency, width))
         color = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
         bar = alt.Chart(values(bars)).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=color)
         text = alt.Chart(values(bars)).mark_text(align="left", dx=6, fontSize=12, color=PALETTE["ink"])
@@ -221,11 +214,7 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
     days = list(range(1, monthrange(first.year, first.month)[1] + 1))
     labels = [name for _, _, name in CLASSES]
     cells = [
-        {
-            "day": row["usage_date"].day,
-            "hour": int(row["hour_no"]),
-            "covered": labels[class_of(row["coverage_ratio"])],
-        }
+        {"day": row["usage_date"].day, "hour": int(row["hour_no"]), "covered": labels[class_of(row["coverage_ratio"])]}
         for row in hours
     ]
 
@@ -249,14 +238,23 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
     return figure(draw, label)
 
 
+def names_axis() -> alt.Axis:
+    """Names at the edge of the page, with room for fonts wider than the library's."""
+    return alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
+
+
+def _amounts(currency: str, width: int) -> alt.Axis:
+    return alt.Axis(format=symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
+
+
+def band_title(text: str) -> alt.Title:
+    """The heading of one of several bands."""
+    return alt.Title(text, anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6)
+
+
 def figure(draw: Callable[[int], alt.TopLevelMixin], label: str) -> Markup:
-    """The drawings of both widths, as images with the text `label`."""
-    return both_widths(lambda width: _svg(draw(width), label))
-
-
-def both_widths(draw: Callable[[int], Markup]) -> Markup:
-    """A drawing for a wide page and for a phone."""
-    wide, narrow = map(draw, WIDTHS)
+    """The drawings for a wide page and for a phone, as images with the text `label`."""
+    wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
 
 

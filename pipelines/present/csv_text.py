@@ -3,8 +3,6 @@
 The FOCUS export writes its own, from the engine, and keeps to the same pattern.
 """
 
-from __future__ import annotations
-
 import sys
 
 import polars as pl

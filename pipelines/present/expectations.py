@@ -1,7 +1,5 @@
 """What Great Expectations returned for the public marts: the rows of the page of its results."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,10 +1,8 @@
 """The figures that the demo prints last."""
 
-from __future__ import annotations
-
 from pipelines.base.console import Console
 from pipelines.engine import Engine
-from pipelines.present.formats import cents, hyphen
+from pipelines.present.formats import cents
 
 
 def show_key_figures(engine: Engine, console: Console) -> None:
@@ -21,7 +19,7 @@ def show_key_figures(engine: Engine, console: Console) -> None:
     ).rows(named=True)
     console.say("")
     for total in totals:
-        amount = hyphen(cents(total["cost_usd"], total["currency"]))
+        amount = cents(total["cost_usd"], total["currency"])
         if total["name"] == "run":
             console.say(f"Training runs cost      {amount:>13}   effective, all delivered months")
         elif total["name"] == "unused":

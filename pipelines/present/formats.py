@@ -1,8 +1,5 @@
 """How a figure is written on a page: rounding, thousands, units. The only place that rounds money."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
@@ -18,27 +15,7 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-# A hyphen that begins a number; not one within a name, a date or an option.
-_BELOW_ZERO = r"(?<![^\s(>])-(?=\$?\d(?:[\d,.]*\d)?%?(?![\w-]))"
-# Of a page: what is shown as it is called or typed, and tags.
-_AS_IT_IS = (
-    r"<(style|script)\b.*?</\2>",
-    r"<(?:code|pre|option)\b[^>]*>[^<]*",
-    r'<[^>]*\bclass="[^"]*\bid\b[^"]*"[^>]*>[^<]*',
-    r"<[^>]*>",
-)
-_OF_A_PAGE = re.compile(f"({'|'.join(_AS_IT_IS)})|{_BELOW_ZERO}", re.DOTALL)
 _LARGE = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
-
-
-def minuses(page: str) -> str:
-    """A page with a minus sign before every negative number."""
-    return _OF_A_PAGE.sub(lambda found: found[1] or MINUS, page)
-
-
-def hyphen(figure: str) -> str:
-    """A figure with a hyphen for the terminal."""
-    return figure.replace(MINUS, "-")
 
 
 def rounded(value: Number, places: int) -> str:

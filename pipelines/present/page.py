@@ -1,7 +1,5 @@
 """The page of a publication over its marts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipelines.base.console import Console

@@ -3,8 +3,6 @@
 Typst reads the page as data and never as its own markup, so any name of a run is printed as it is.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Literal
 

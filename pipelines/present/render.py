@@ -5,8 +5,6 @@ page around them, its macros and its style. A page is one document, in the XML s
 pdf.py lays it out on paper. This module runs the queries and passes their rows to the template; it computes no figure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -25,7 +23,7 @@ from pipelines.models.expressions import expand_calls
 from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS, LABELS, TRAINING, UNUSED
 from pipelines.present.expectations import validated
-from pipelines.present.formats import formats, minuses
+from pipelines.present.formats import formats
 from pipelines.present.sums import SUMS
 from pipelines.warehouse.publication import Publication
 
@@ -115,7 +113,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
             **report_rows.rows,
         )
     )
-    return minuses(page).translate(_CONTROLS).strip() + "\n"
+    return page.translate(_CONTROLS).strip() + "\n"
 
 
 def answered(report: str, query: Query, month: date | None = None) -> Answered:

@@ -3,8 +3,6 @@
 Each reads one mart; `{where}` is the page's own condition, `{basis}` a cost basis with its underscore.
 """
 
-from __future__ import annotations
-
 from pipelines.present.buckets import BUCKETS, TRAINING
 
 # A chart shows no more days: they would be thinner than a line.

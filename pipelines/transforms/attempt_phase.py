@@ -9,8 +9,6 @@ A second wastes money for one cause alone: `idle_hold` after the run's end; else
 else `lost_work`, `replay`, the `restart` before a later attempt trains again, or `compile`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import polars as pl
@@ -80,8 +78,7 @@ def attempt_phases(
     inside = (
         claims.join(attempt.select(*ATTEMPT, "from_ms", "until_ms"), on=ATTEMPT)
         .with_columns(
-            started_ms=pl.max_horizontal("started_ms", "from_ms"),
-            ended_ms=pl.min_horizontal("ended_ms", "until_ms"),
+            started_ms=pl.max_horizontal("started_ms", "from_ms"), ended_ms=pl.min_horizontal("ended_ms", "until_ms")
         )
         .filter(pl.col("ended_ms") > pl.col("started_ms"))
     )
@@ -101,10 +98,7 @@ def _spans(run: pl.DataFrame, work: pl.DataFrame, resource: pl.DataFrame) -> pl.
     return (
         work.select(*ATTEMPT, "started_ms", "trains_ms", "kept_ms", "ended_ms")
         .join(stay, on=ATTEMPT, how="full", coalesce=True)
-        .with_columns(
-            started_ms=pl.coalesce("started_ms", "joined_ms"),
-            ended_ms=pl.coalesce("ended_ms", "left_ms"),
-        )
+        .with_columns(started_ms=pl.coalesce("started_ms", "joined_ms"), ended_ms=pl.coalesce("ended_ms", "left_ms"))
         .with_columns(
             trains_ms=pl.coalesce("trains_ms", "started_ms"),
             kept_ms=pl.coalesce("kept_ms", "ended_ms"),

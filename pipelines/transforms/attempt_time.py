@@ -1,7 +1,5 @@
 """When an attempt's start-up was over and up to when its work survived; shared by the transforms about runs."""
 
-from __future__ import annotations
-
 import polars as pl
 
 STARTUP_PHASES = ("provision", "init", "compile", "restore")

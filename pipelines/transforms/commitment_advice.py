@@ -1,7 +1,5 @@
 """What one offer of a commitment is advised: how much, what it would have done, and how to buy it."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

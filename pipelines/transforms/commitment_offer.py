@@ -1,7 +1,5 @@
 """What an offer of a commitment rests on: on-demand usage, the prices of each kind, and the commitments in force."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

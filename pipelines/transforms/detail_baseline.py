@@ -3,8 +3,6 @@
 Figures of closed months are frozen when they are first published: later builds take them from that publication.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """One row per port and input: a bar of its tornado, what the port is expected to bring at either end of the input."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

@@ -5,21 +5,13 @@ never interrupted takes the rate of all runs of its workload on its instance typ
 interrupted either a published one. Restarts cost the same at any distance and are in no cost here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
 
 from pipelines.analysis import checkpoint_interval as rules
 
-INPUTS = (
-    "fct_run",
-    "stg_tracker__attempt",
-    "stg_tracker__resource",
-    "stg_tracker__phase",
-    "stg_tracker__checkpoint",
-)
+INPUTS = ("fct_run", "stg_tracker__attempt", "stg_tracker__resource", "stg_tracker__phase", "stg_tracker__checkpoint")
 # These ends are known beforehand; every other one interrupts.
 FORESEEN_ENDS = ("completed", "user_stop", "timeout", "capacity_block_end")
 # Spot gives two minutes of notice: a save in that time was made for it (facts training-runs 1.13).

@@ -3,8 +3,6 @@
 What explains a comparison, or rests on it, takes its runs from here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

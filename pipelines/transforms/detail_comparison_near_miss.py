@@ -5,8 +5,6 @@ Code may differ, and how often a target must hold: such pairs of one workload ar
 name: that alone is a near miss only of workloads that nothing of the other side matches.
 """
 
-from __future__ import annotations
-
 import polars as pl
 
 INPUTS = ("dim_run", "fct_run")

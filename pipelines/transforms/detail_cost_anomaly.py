@@ -4,8 +4,6 @@ A run is held against the runs of its workload on its instance type that ended b
 with a cost, a month against earlier months. Days and the newest month may be incomplete, so only costlier ones count.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ aws-billing 2.5): it belongs to the first declared pool whose text it contains. 
 own, without an issued amount.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date

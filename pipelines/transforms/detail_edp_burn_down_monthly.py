@@ -3,8 +3,6 @@
 A row uses the months up to its own only, so that the forecasts of earlier months can be compared with what came.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date

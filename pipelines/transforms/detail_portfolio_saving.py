@@ -1,7 +1,5 @@
 """One row per cost basis: what Trainium saves over the workloads whose comparison is decided or inconclusive."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ A run comes from the run that saved its base checkpoint, else from its parent; t
 the sweep. Runs that claim to come from each other end the walk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import polars as pl

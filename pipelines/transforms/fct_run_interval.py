@@ -11,8 +11,6 @@ Pure Polars over run-sized frames. Times are UTC milliseconds; intervals are hal
 * ``target``: from the start to the first evaluation that meets the target, key = how many in a row have met it then.
 """
 
-from __future__ import annotations
-
 import polars as pl
 
 from pipelines.base.limits import MOST_PASSES

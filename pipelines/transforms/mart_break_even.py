@@ -1,7 +1,5 @@
 """One row per port: what it cost, what a run saves, and whether, when and how probably it pays back."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from typing import Any
 

@@ -6,8 +6,6 @@ payer's bill, the configuration or the reviewed list has; usage without a rate i
 and reservations are bound to an instance family in a region.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -5,8 +5,6 @@ price since the runs × rate (what was paid of it) × productive hours a step ×
 are what remains of a side's unit cost: 1 / goodput, and what failed runs cost; all hours where goodput is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from math import fsum

@@ -1,7 +1,5 @@
 """One row per workload and currency: recommendation, verdict, money at stake, purchase, pilot, what is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any

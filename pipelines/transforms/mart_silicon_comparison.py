@@ -3,8 +3,6 @@
 Brings the runs of each pair together; the arithmetic and the words are in pipelines/analysis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date
 from functools import partial

@@ -1,7 +1,5 @@
 """The pilot of a workload that no measurement decides: what it measures, its runs, their cost and what decides."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

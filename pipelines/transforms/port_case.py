@@ -1,7 +1,5 @@
 """Each declared port, measured by the bill and the comparison: costs so far, saving of a run, how often it runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

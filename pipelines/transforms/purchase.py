@@ -1,7 +1,5 @@
 """How a workload's accelerator time is bought, and where an instance-hour costs least, as billed or offered."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

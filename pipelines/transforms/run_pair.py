@@ -1,7 +1,5 @@
 """The runs of a baseline and a candidate machine that share a workload and a currency, with what makes them alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import groupby, product

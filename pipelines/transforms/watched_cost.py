@@ -1,7 +1,5 @@
 """The costs that are watched, as points of series: of runs, of teams by day and month, and of days of idle machines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime

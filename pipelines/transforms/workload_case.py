@@ -1,7 +1,5 @@
 """The inputs of each workload's recommendation, from the bill, its runs, the comparison and declarations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta

@@ -266,7 +266,7 @@ def test_currencies_are_told_apart_and_never_added(two_currencies: Path) -> None
     page = told_by(["invoice", "--month", "2026-07", "--currency", "NOK", "--config", str(two_currencies)])
     # Invoices of 1376.00 and, less than nothing, -150.00.
     assert "1,376.00" in page
-    assert "-150.00" in page
+    assert "−150.00" in page
     assert "billed NOK" in page
 
 
