@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 import yaml
@@ -19,9 +18,9 @@ RESERVED = "arn:aws:ec2:us-west-2:000033334444:reserved-instances/"
 Line = dict[str, str]
 
 
-def told(root: Path, bill: list[Line], sql: str) -> list[tuple]:
+def told(bill: list[Line], sql: str) -> list[tuple]:
     """A SELECT over the table it names, made of the bill alone."""
-    with Lab(root, {MONTH: bill}, {}) as made:
+    with Lab({MONTH: bill}, {}) as made:
         return made.ask(sql, sql.split(" from ")[1].split()[0])
 
 
@@ -82,7 +81,7 @@ def reserved_fee(when: Line, units: str, unused: str, cost: str, unused_cost: st
     }
 
 
-def test_a_plan_bought_mid_hour_is_committed_from_then_on(tmp_path: Path) -> None:
+def test_a_plan_bought_mid_hour_is_committed_from_then_on() -> None:
     """Bought at 10:30: half an hour's 20.00, of which 15.00 was used, then 40.00 with 30.00 used: 45 of 60 is 75 %."""
     bill = [
         fee(hour(10, 30), "20.00", "15.00"),
@@ -90,31 +89,31 @@ def test_a_plan_bought_mid_hour_is_committed_from_then_on(tmp_path: Path) -> Non
         fee(hour(11), "40.00", "30.00"),
         covered(hour(11), "55.04", "30.00"),
     ]
-    found = told(tmp_path, bill, f"select commitment_cost_usd, unused_cost_usd, utilization_ratio from {MONTHLY}")
+    found = told(bill, f"select commitment_cost_usd, unused_cost_usd, utilization_ratio from {MONTHLY}")
     assert found == [(Decimal("60"), Decimal("15"), Decimal("0.75"))]
 
 
-def test_a_plan_that_ended_in_the_month_has_no_days_left_and_no_later_cost(tmp_path: Path) -> None:
+def test_a_plan_that_ended_in_the_month_has_no_days_left_and_no_later_cost() -> None:
     """Its last fee is that of 14 July, 10:00; the other plan goes on on the 15th."""
     ended = {"savings_plan_end_time": "2026-07-14T11:00:00.000Z"}
     later = span("2026-07-15 10:00:00", "2026-07-15 11:00:00")
     bill = [fee(hour(10), "40.00", "40.00", **ended), fee(later, "8.00", "8.00", "sp-2")]
     sql = f"select commitment_id, commitment_cost_usd, days_to_expiry, is_expired from {MONTHLY} order by 1"
-    assert told(tmp_path, bill, sql) == [
+    assert told(bill, sql) == [
         (PLAN + "sp-1", Decimal("40"), 0, True),
         (PLAN + "sp-2", Decimal("8"), None, False),
     ]
 
 
-def test_plans_of_two_payers_stay_apart(tmp_path: Path) -> None:
+def test_plans_of_two_payers_stay_apart() -> None:
     """One plan shared by name is still each payer's own."""
     other = {"bill_payer_account_id": "000099998888"}
     bill = [fee(hour(10), "40.00", "10.00"), fee(hour(10), "4.00", "4.00", **other)]
     sql = f"select payer_account_id, utilization_ratio from {MONTHLY} order by 1"
-    assert told(tmp_path, bill, sql) == [("000011112222", Decimal("0.25")), ("000099998888", Decimal("1"))]
+    assert told(bill, sql) == [("000011112222", Decimal("0.25")), ("000099998888", Decimal("1"))]
 
 
-def test_a_reservation_that_was_modified_ends_where_the_new_one_begins(tmp_path: Path) -> None:
+def test_a_reservation_that_was_modified_ends_where_the_new_one_begins() -> None:
     """24 hours at 0.10 are 2.40 a day of the old one up to the 14th, and 24 x 0.20 = 4.80 of the one it was
     exchanged for; 33.60 and 81.60 in the month, and no day has both."""
     old, new = span("2026-07-01 00:00:00", "2026-07-15 00:00:00"), span("2026-07-15 00:00:00", "2026-08-01 00:00:00")
@@ -123,48 +122,47 @@ def test_a_reservation_that_was_modified_ends_where_the_new_one_begins(tmp_path:
         reserved_fee(new, "408", "408", "81.60", "81.60", "ri-new"),
     ]
     sql = f"select usage_date, count(*), sum(commitment_cost_usd) from {DAILY} group by 1 order by 1"
-    (tmp_path / "daily").mkdir()
-    days = told(tmp_path / "daily", bill, sql)
+    days = told(bill, sql)
     assert [count for _, count, _ in days] == [1] * 31
     assert [cost for _, _, cost in days] == [Decimal("2.40")] * 14 + [Decimal("4.80")] * 17
     sql = f"select commitment_id, unused_cost_usd, lost_savings_reason from {MONTHLY} order by 1"
-    assert told(tmp_path, bill, sql) == [
+    assert told(bill, sql) == [
         (RESERVED + "ri-new", Decimal("81.60"), "nothing used it"),
         (RESERVED + "ri-old", Decimal("33.60"), "nothing used it"),
     ]
 
 
-def test_more_used_than_there_is_is_a_data_error_with_a_name(tmp_path: Path) -> None:
+def test_more_used_than_there_is_is_a_data_error_with_a_name() -> None:
     """45.00 used of 40.00: -5.00 unused, 112.5 %. Neither is clamped, and the check names the plan."""
     bill = [fee(hour(10), "40.00", "45.00"), fee(hour(10), "8.00", "8.00", "sp-2")]
     contract = yaml.safe_load(contract_paths()[f"marts/{MONTHLY}"].read_text(encoding="utf-8"))
     check = contract["warn"]["rows"]["negative_unused_commitment"].replace("{batch}", MONTHLY)
-    with Lab(tmp_path, {MONTH: bill}, {}) as made:
+    with Lab({MONTH: bill}, {}) as made:
         found = made.ask(f"select unused_cost_usd, utilization_ratio from {MONTHLY} order by 1", MONTHLY)
         named = made.ask(f"select commitment_id from ({check}) as told", MONTHLY)
     assert found == [(Decimal("-5"), Decimal("1.125")), (Decimal("0"), Decimal("1"))]
     assert named == [(PLAN + "sp-1",)]
 
 
-def test_fees_for_hours_to_come_are_not_committed_yet(tmp_path: Path) -> None:
+def test_fees_for_hours_to_come_are_not_committed_yet() -> None:
     """An open bill of 14 July with six hours of fees, and use in the first: 30 of 40, not 30 of 240."""
     bill = [fee(hour(10 + number), "40.00", "30.00" if not number else "0", bill_invoice_id="") for number in range(6)]
     bill.append(covered(hour(10), "55.04", "30.00") | {"bill_invoice_id": ""})
-    assert told(tmp_path, bill, f"select commitment_cost_usd, utilization_ratio from {MONTHLY}") == [
+    assert told(bill, f"select commitment_cost_usd, utilization_ratio from {MONTHLY}") == [
         (Decimal("40"), Decimal("0.75"))
     ]
 
 
-def test_use_without_a_fee_on_any_bill_is_told(tmp_path: Path) -> None:
+def test_use_without_a_fee_on_any_bill_is_told() -> None:
     """The plan is another account's: what it covered is known, what it costs is not."""
     sql = f"select used_cost_usd, commitment_cost_usd, utilization_ratio, lost_savings_reason from {MONTHLY}"
-    assert told(tmp_path, [covered(hour(10), "55.04", "30.00")], sql) == [
+    assert told([covered(hour(10), "55.04", "30.00")], sql) == [
         (Decimal("30"), None, None, "unknown: no fee of it is on the bill")
     ]
 
 
 @pytest.mark.parametrize("usage", ["SpotUsage", "BoxUsage"])
-def test_spot_and_blocks_are_in_no_denominator(tmp_path: Path, usage: str) -> None:
+def test_spot_and_blocks_are_in_no_denominator(usage: str) -> None:
     """An hour of either beside the golden hour's: coverage stays 55.04 of 110.08."""
     outside = machine(hour(10), "20.00", line_item_usage_type=f"USW2-{usage}:p5.48xlarge", line_item_resource_id="i-0c")
     outside |= {"pricing_term": "Spot"} if usage == "SpotUsage" else {"line_item_operation": "RunInstances:CB"}
@@ -178,18 +176,18 @@ def test_spot_and_blocks_are_in_no_denominator(tmp_path: Path, usage: str) -> No
         "select eligible_list_cost_usd, coverage_ratio from mart_commitment_coverage_daily "
         "where commitment_kind = 'compute_savings_plan'"
     )
-    assert told(tmp_path, bill, sql) == [(Decimal("110.08"), Decimal("0.5"))]
+    assert told(bill, sql) == [(Decimal("110.08"), Decimal("0.5"))]
 
 
-def test_currencies_are_never_added(tmp_path: Path) -> None:
+def test_currencies_are_never_added() -> None:
     """The same hour billed in euros stands beside it."""
     bill = [fee(hour(10), "40.00", "30.00"), fee(hour(10), "7.00", "7.00", line_item_currency_code="EUR")]
     sql = f"select billing_currency, commitment_cost_usd from {MONTHLY} order by 1"
-    assert told(tmp_path, bill, sql) == [("EUR", Decimal("7")), ("USD", Decimal("40"))]
+    assert told(bill, sql) == [("EUR", Decimal("7")), ("USD", Decimal("40"))]
 
 
-def test_a_fee_of_nine_thousand_years_is_one_day(tmp_path: Path) -> None:
+def test_a_fee_of_nine_thousand_years_is_one_day() -> None:
     """No term is longer than three years, so all of it is the cost of its first day."""
     bill = [fee(span("1000-01-01 00:00:00", "9999-12-31 00:00:00"), "40.00", "30.00")]
     sql = f"select usage_date, commitment_cost_usd from {DAILY}"
-    assert told(tmp_path, bill, sql) == [(date(1000, 1, 1), Decimal("40"))]
+    assert told(bill, sql) == [(date(1000, 1, 1), Decimal("40"))]

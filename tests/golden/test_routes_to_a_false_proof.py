@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,7 +125,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
 
 
 def verdict(
-    folder: Path, runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
+    runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
 ) -> dict[str, Any]:
     """The effective row of the comparison."""
     lines, records = tables(runs)
@@ -147,7 +146,7 @@ def verdict(
         "proof_registration": [registration] if is_registered else [],
         "proof_run": [{"registration": "july", **row} for row in (exclusions or []) + more.get("listed", [])],
     }
-    with Lab(folder, {"2026-07": lines}, records, registrations=proof) as lab:
+    with Lab({"2026-07": lines}, records, registrations=proof) as lab:
         rows = lab.ask(
             "select * from mart_silicon_comparison where cost_basis = 'effective'", "mart_silicon_comparison"
         )
@@ -156,8 +155,8 @@ def verdict(
 
 
 @pytest.mark.parametrize(("is_registered", "expected"), [(True, "proven"), (False, "supported")])
-def test_the_sound_comparison_is_decided(tmp_path: Path, is_registered: bool, expected: str) -> None:
-    row = verdict(tmp_path, sound(), is_registered)
+def test_the_sound_comparison_is_decided(is_registered: bool, expected: str) -> None:
+    row = verdict(sound(), is_registered)
     assert (row["verdict"], row["verdict_reason"]) == (expected, row["verdict_reason"])
     assert float(row["saving_ratio"]) == pytest.approx(0.755859, abs=1e-6)
     assert float(row["saving_low_ratio"]) == pytest.approx(0.330491, abs=2e-6)
@@ -251,61 +250,61 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
 @pytest.mark.parametrize("route", ROUTES)
-def test_no_route_ends_proven_or_supported(tmp_path: Path, route: str, is_registered: bool) -> None:
+def test_no_route_ends_proven_or_supported(route: str, is_registered: bool) -> None:
     change, sentence = ROUTES[route]
-    row = verdict(tmp_path, change(sound()), is_registered)
+    row = verdict(change(sound()), is_registered)
     assert row["verdict"] in ("indicative", "not comparable"), row["verdict_reason"]
     assert sentence in row["verdict_reason"]
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
-def test_a_trivial_target_shows_no_equal_quality(tmp_path: Path, is_registered: bool) -> None:
+def test_a_trivial_target_shows_no_equal_quality(is_registered: bool) -> None:
     """Both sides meet a loss of 3.5; the GPU runs go on to 1.9 and the Trainium runs stop at 3.4."""
     trivial = {"workload_id": "ours", "target_value": 3.5}
     runs = [
         run | {"record": trivial, "loss": (1.9 if run["kind"] == P5 else 3.4) + run["loss"] / 1000} for run in sound()
     ]
-    row = verdict(tmp_path, runs, is_registered, workload_id="ours", registration={"target_value": 3.5})
+    row = verdict(runs, is_registered, workload_id="ours", registration={"target_value": 3.5})
     assert row["verdict"] == ("not comparable" if is_registered else "indicative")
     assert "final eval_loss is 1.902 on GPU and 3.402 on Trainium" in row["verdict_reason"]
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
 @pytest.mark.parametrize("change", [{"seq_len": 4096}, {"dataset": "corp-v4"}, {"precision": "fp8"}])
-def test_a_declared_workload_hides_no_difference(tmp_path: Path, change: dict[str, Any], is_registered: bool) -> None:
+def test_a_declared_workload_hides_no_difference(change: dict[str, Any], is_registered: bool) -> None:
     runs = record("trainium", workload_id="ours", **change)(record("gpu", workload_id="ours")(sound()))
-    row = verdict(tmp_path, runs, is_registered, workload_id="ours")
+    row = verdict(runs, is_registered, workload_id="ours")
     assert (row["verdict"], "runs of the workload have different" in row["verdict_reason"]) == ("not comparable", True)
 
 
-def test_an_exclusion_of_after_the_first_result_does_not_count(tmp_path: Path) -> None:
+def test_an_exclusion_of_after_the_first_result_does_not_count() -> None:
     """A fourth run of one hour, excluded on the 26th, when the first Trainium run had ended on the 11th."""
     late = [{"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 7, 26)}]
     runs = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
-    row = verdict(tmp_path, runs, True, late)
+    row = verdict(runs, True, late)
     assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 0)
     assert "the exclusion of run trainium-4 of 2026-07-26" in row["verdict_reason"]
 
 
-def test_an_exclusion_of_before_the_first_result_counts(tmp_path: Path) -> None:
+def test_an_exclusion_of_before_the_first_result_counts() -> None:
     early = [{"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 7, 10)}]
-    row = verdict(tmp_path, added(EXPENSIVE | {"run_id": "trainium-4"})(sound()), True, early)
+    row = verdict(added(EXPENSIVE | {"run_id": "trainium-4"})(sound()), True, early)
     assert (row["verdict"], row["excluded_run_count"]) == ("proven", 1)
 
 
-def test_a_side_that_began_before_the_registration_must_be_listed(tmp_path: Path) -> None:
+def test_a_side_that_began_before_the_registration_must_be_listed() -> None:
     after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
-    row = verdict(tmp_path, sound(), True, **after)
+    row = verdict(sound(), True, **after)
     assert (row["verdict"], "does not list the runs of that side" in row["verdict_reason"]) == ("indicative", True)
     names = ("gpu-1", "gpu-2", "gpu-3")
     listed = [{"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in names]
-    assert verdict(tmp_path, sound(), True, listed=listed, **after)["verdict"] == "proven"
+    assert verdict(sound(), True, listed=listed, **after)["verdict"] == "proven"
     # The run of the 2nd lies between the two that are listed.
-    row = verdict(tmp_path, sound(), True, listed=[listed[0], listed[2]], **after)
+    row = verdict(sound(), True, listed=[listed[0], listed[2]], **after)
     assert (row["verdict"], "without run gpu-2" in row["verdict_reason"]) == ("indicative", True)
 
 
-def test_a_price_change_inside_a_side_proves_nothing(tmp_path: Path) -> None:
+def test_a_price_change_inside_a_side_proves_nothing() -> None:
     """The GPU runs of the first two days cost $98.32 an hour, the list price of then; on the last day it is $55.04.
 
     Hours of 0.8, 0.88 and 0.968 on either machine, Trainium at $43.00: Trainium looks cheaper by what was paid and is
@@ -315,20 +314,20 @@ def test_a_price_change_inside_a_side_proves_nothing(tmp_path: Path) -> None:
         run | {"hours": HOURS[P5][int(run["run_id"][-1]) - 1], "paid": 98.32 / 55.04 * 4 if run["kind"] == P5 else 1}
         for run in sound()
     ]
-    row = verdict(tmp_path, runs, True)
+    row = verdict(runs, True)
     assert (row["verdict"], "at list prices of 2026-07-13" in row["verdict_reason"]) == ("indicative", True)
 
 
-def test_later_runs_do_not_change_a_registered_verdict(tmp_path: Path) -> None:
+def test_later_runs_do_not_change_a_registered_verdict() -> None:
     later = added(
         *(EXPENSIVE | {"run_id": f"trainium-{n}", "machine": f"i-0late{n}", "day": 20 + n} for n in (4, 5, 6))
     )
-    row = verdict(tmp_path, later(sound()), True)
+    row = verdict(later(sound()), True)
     assert (row["verdict"], row["candidate_run_count"]) == ("proven", 3)
     assert "later runs are not judged: 3" in row["verdict_reason"]
 
 
-def test_one_fleet_is_clustered_by_day_and_says_so(tmp_path: Path) -> None:
+def test_one_fleet_is_clustered_by_day_and_says_so() -> None:
     runs = [run | ({"machine": "i-0one"} if run["kind"] == TRN1 else {}) for run in sound()]
-    row = verdict(tmp_path, runs, True)
+    row = verdict(runs, True)
     assert (row["verdict"], "on these machines" in row["verdict_reason"]) == ("proven", True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +22,7 @@ WAY = (
 
 
 def asked(bill: list[Line], sql: str, table: str) -> list[tuple]:
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: bill}, {}) as made:
+    with Lab({MONTH: bill}, {}) as made:
         return made.ask(sql, table)
 
 
@@ -79,7 +77,7 @@ def test_a_commitment_that_costs_more_than_it_was_billed_at_is_found(bill: list[
 def test_effective_leads_to_billed_cost_exactly(bill: list[Line], stays: list) -> None:
     """For any bill, whole or not: every column of the way is counted, and nothing else is needed."""
     sql = f"select billed_cost_usd, {' + '.join(WAY)} from mart_invoice_reconciliation_monthly"
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: bill}, tracker(stays)) as made:
+    with Lab({MONTH: bill}, tracker(stays)) as made:
         rows = made.ask(sql, "mart_invoice_reconciliation_monthly")
     assert rows and [billed for billed, _ in rows] == [arrived for _, arrived in rows]
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -88,16 +86,16 @@ def reservation(block: Held) -> dict[str, Any]:
     return {"reservation_id": "cr-0b10c5", "part_no": 1, "reservation_kind": "capacity_block", **window}
 
 
-def lab(folder: str, block: Held, used: Sequence[Use], is_known: bool = True) -> Lab:
+def lab(block: Held, used: Sequence[Use], is_known: bool = True) -> Lab:
     stays = [Stay(0, "i-0a", 5, 0, 2 * HOUR_MS)]
     held = [reservation(block)] if is_known else []
-    return Lab(Path(folder), {MONTH: bill(block, used)}, tracker(stays), held)
+    return Lab({MONTH: bill(block, used)}, tracker(stays), held)
 
 
 @FEW
 @given(any_block(), uses, st.booleans())
 def test_the_pieces_of_a_fee_are_the_fee_and_none_is_negative(block: Held, used: list[Use], is_known: bool) -> None:
-    with TemporaryDirectory() as folder, lab(folder, block, used, is_known) as made:
+    with lab(block, used, is_known) as made:
         pieces = ("fct_charge", "fct_ledger")
         assert made.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
         wrong = "(charge_category = 'Refund') = (effective_cost_usd > 0) and effective_cost_usd <> 0"
@@ -109,7 +107,7 @@ def test_the_pieces_of_a_fee_are_the_fee_and_none_is_negative(block: Held, used:
 @FEW
 @given(any_block(), uses)
 def test_an_hour_costs_its_part_of_the_window_however_it_is_used(block: Held, used: list[Use]) -> None:
-    with TemporaryDirectory() as folder, lab(folder, block, used) as made:
+    with lab(block, used) as made:
         found = made.ask(
             "select hour_started_at, sum(effective_cost_usd) from fct_capacity_block_piece "
             "where charge_category <> 'Refund' group by 1",
@@ -130,7 +128,7 @@ def test_an_hour_costs_its_part_of_the_window_however_it_is_used(block: Held, us
 @given(any_block(), uses)
 def test_a_whole_refund_leaves_nothing_in_any_hour(block: Held, used: list[Use]) -> None:
     given_back = Held(block.started_ms, block.ended_ms, block.instance_count, block.fee, block.fee)
-    with TemporaryDirectory() as folder, lab(folder, given_back, used) as made:
+    with lab(given_back, used) as made:
         left = made.ask(
             "select hour_started_at, resource_id from fct_capacity_block_piece group by 1, 2 "
             "having sum(effective_cost_usd) <> 0 or sum(billed_cost_usd) <> 0",

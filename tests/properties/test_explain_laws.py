@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pytest
 from hypothesis import given, settings
 from support.lab import Lab
@@ -26,7 +23,7 @@ KEY = (
 @FEW
 @given(any_bill, any_stays)
 def test_the_lines_behind_a_run_sum_to_its_mart_row(bill: list[dict[str, str]], stays: list[Stay]) -> None:
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: bill}, tracker(stays)) as made:
+    with Lab({MONTH: bill}, tracker(stays)) as made:
         runs = made.ask(f"select run_id, {', '.join(BASES)} from mart_run_cost where is_billed", "mart_run_cost")
         lines = made.ask(
             f"select run_id, {SUMS} from fct_ledger_line where bucket = 'run' group by run_id", "fct_ledger_line"
@@ -37,7 +34,7 @@ def test_the_lines_behind_a_run_sum_to_its_mart_row(bill: list[dict[str, str]], 
 @FEW
 @given(any_bill, any_stays)
 def test_the_lines_behind_any_part_of_the_ledger_sum_to_it(bill: list[dict[str, str]], stays: list[Stay]) -> None:
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: bill}, tracker(stays)) as made:
+    with Lab({MONTH: bill}, tracker(stays)) as made:
         summed = f"select {KEY}, sum(accelerator_hours), {SUMS} from {{}} group by all order by all"
         ledger = made.ask(summed.format("fct_ledger"), "fct_ledger")
         assert made.ask(summed.format("fct_ledger_line"), "fct_ledger_line") == ledger

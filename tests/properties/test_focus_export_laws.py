@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 import polars as pl
@@ -23,7 +21,7 @@ CHARGES, LINES = "stg_aws__focus_charge", "stg_aws__line_item"
 @FEW
 @given(any_bill)
 def test_no_money_is_lost_on_the_way_and_no_rule_is_broken(bill: list[dict[str, str]]) -> None:
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: bill}, {}) as lab:
+    with Lab({MONTH: bill}, {}) as lab:
         charged = lab.ask(
             'select "BillingAccountId", "InvoiceId", sum("BilledCost"), sum("EffectiveCost"), '
             f'sum("EffectiveCost") filter (where "ChargeCategory" = \'Credit\') from {CHARGES} group by all',

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -68,7 +66,7 @@ def in_focus(bill: Bill) -> Bill:
 
 def costs(listed: ColumnList, bill: Bill, stays: Sequence[Stay]) -> tuple[list[tuple], list[tuple], list[tuple]]:
     """Every run's cost, each bucket's dollars, and each invoice: bill, ledger and difference."""
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: bill}, tracker(stays), listed=listed) as made:
+    with Lab({MONTH: bill}, tracker(stays), listed=listed) as made:
         runs = made.ask("select * from mart_run_cost order by run_id", "mart_run_cost")
         buckets = made.ask(
             "select bucket, payer_account_id, usage_date, coalesce(run_id, '') as run, coalesce(resource_id, ''),"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,7 +65,7 @@ def run_with_attempts(draw: st.DrawFn) -> tuple[list[dict[str, str]], dict[str, 
 def test_checkpoints_and_tail_are_the_run_and_epochs_are_inside_it(case: tuple[list, dict]) -> None:
     lines, runs = case
     sums = ", ".join(f"sum({name})" for name in BASES)
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: lines}, runs) as made:
+    with Lab({MONTH: lines}, runs) as made:
         (run,) = made.ask(f"select {sums} from fct_ledger where bucket = 'run' and piece_kind <> 'whole'", "fct_ledger")
         covered = f"select {sums} from fct_interval_cost where interval_kind in ('checkpoint', 'tail')"
         assert made.ask(covered, "fct_interval_cost") == [run]
@@ -84,7 +81,7 @@ def test_checkpoints_and_tail_are_the_run_and_epochs_are_inside_it(case: tuple[l
 def test_phases_are_the_run_and_causes_of_waste_its_waste(case: tuple[list, dict]) -> None:
     lines, runs = case
     sums = ", ".join(f"sum({name})" for name in BASES)
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: lines}, runs) as made:
+    with Lab({MONTH: lines}, runs) as made:
         (run,) = made.ask(f"select {sums} from fct_ledger where bucket = 'run' and piece_kind <> 'whole'", "fct_ledger")
         assert made.ask(f"select {sums} from detail_run_phase_cost", "detail_run_phase_cost") == [run]
         ((wasted, failed),) = made.ask("select wasted_cost_usd, status = 'failed' from mart_run_cost", "mart_run_cost")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -22,14 +20,14 @@ FEW = settings(max_examples=15, deadline=None, derandomize=True, database=None)
 Bill = list[dict[str, str]]
 
 
-def lab(folder: str, bill: Bill, stays: Sequence[Stay]) -> Lab:
-    return Lab(Path(folder), {MONTH: bill}, tracker(stays))
+def lab(bill: Bill, stays: Sequence[Stay]) -> Lab:
+    return Lab({MONTH: bill}, tracker(stays))
 
 
 @FEW
 @given(any_bill, any_stays)
 def test_cost_is_conserved_line_by_line_and_invoice_by_invoice(bill: Bill, stays: list[Stay]) -> None:
-    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+    with lab(bill, stays) as made:
         pieces = ("fct_charge", "fct_ledger")
         assert made.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
         ledger = made.ask("select payer_account_id, sum(billed_cost_usd) from fct_ledger group by 1", "fct_ledger")
@@ -45,7 +43,7 @@ def test_cost_is_conserved_line_by_line_and_invoice_by_invoice(bill: Bill, stays
 @FEW
 @given(any_bill, any_stays)
 def test_every_accelerator_dollar_is_explained_or_listed_as_unattributed(bill: Bill, stays: list[Stay]) -> None:
-    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+    with lab(bill, stays) as made:
         dollars = "select coalesce(sum(effective_cost_usd), 0) from"
         mart = "mart_unattributed_cost_daily"
         [(whole,)] = made.ask(f"{dollars} stg_aws__line_item where accelerator_family <> 'none'", "stg_aws__line_item")
@@ -75,7 +73,7 @@ def billed(bill: Bill) -> dict[str, Decimal]:
 @given(shared_machine())
 def test_runs_within_capacity_leave_no_negative_idle_and_lose_no_hour(shared: tuple[Bill, list[Stay]]) -> None:
     bill, stays = shared
-    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+    with lab(bill, stays) as made:
         share = "select * from fct_resource_share_hourly where upper_units < lower_units or is_fitted"
         assert made.ask(share, "fct_resource_share_hourly") == []
         lost = made.ask(
@@ -103,7 +101,7 @@ def test_splitting_a_stay_changes_no_total(shared: tuple[Bill, list[Stay]], data
 def totals(bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
     sums = ", ".join(f"sum({name})" for name in ("accelerator_hours", *BASES))
     grouped = f"select bucket, run_id, {sums} from fct_ledger group by 1, 2 order by 1, 2"
-    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+    with lab(bill, stays) as made:
         return made.ask(grouped, "fct_ledger")
 
 
@@ -115,7 +113,7 @@ def test_order_of_lines_does_not_matter(bill: Bill, stays: list[Stay], random) -
 
 
 def ledger(bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
-    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+    with lab(bill, stays) as made:
         by = "usage_date, bucket, run_id, attempt_no, evidence, resource_id, instance_type, tag_owner, tag_team"
         sums = ", ".join(f"sum({name})" for name in ("accelerator_hours", *BASES))
         return made.ask(f"select {by}, {sums} from fct_ledger group by all order by all", "fct_ledger")
@@ -140,7 +138,7 @@ def test_a_bill_in_another_currency_changes_nothing_of_this_one(bill: Bill, stay
 def totals_in(currency: str, bill: Bill, stays: Sequence[Stay]) -> list[tuple]:
     sums = ", ".join(f"sum({name})" for name in ("accelerator_hours", *BASES))
     grouped = f"select payer_account_id, bucket, run_id, {sums} from fct_ledger "
-    with TemporaryDirectory() as folder, lab(folder, bill, stays) as made:
+    with lab(bill, stays) as made:
         return made.ask(
             f"{grouped} where billing_currency = '{currency}' group by 1, 2, 3 order by 1, 2, 3", "fct_ledger"
         )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -56,9 +54,9 @@ STAYS = [Stay(0, "i-0a", None, 0, HOUR_MS), Stay(1, "i-0b", None, 0, HOUR_MS)]
         ("owner", {"nlp": "4", "vision": "8", "no team": "2"}),
     ],
 )
-def test_each_policy_distributes_as_it_says(policy: str, parts: dict[str, str], tmp_path: Path) -> None:
+def test_each_policy_distributes_as_it_says(policy: str, parts: dict[str, str]) -> None:
     runs = teamed(STAYS, {"run-0": "nlp", "run-1": "vision"})
-    with Lab(tmp_path, {MONTH: BILL}, runs, policy=Policy.model_validate({"shared_cost": policy})) as made:
+    with Lab({MONTH: BILL}, runs, policy=Policy.model_validate({"shared_cost": policy})) as made:
         found = made.ask(
             "select team, sum(distributed_shared_cost_usd), sum(showback_cost_usd), max(shared_cost_policy) "
             f"from {MART} group by 1 having sum(showback_cost_usd) <> 0",
@@ -84,7 +82,7 @@ def test_every_policy_conserves_each_month_and_currency_to_the_last_digit(
     ]
     team = {f"run-{number}": data.draw(st.sampled_from([None, "nlp", "vision"])) for number in range(3)}
     chosen = Policy.model_validate({"shared_cost": policy})
-    with TemporaryDirectory() as folder, Lab(Path(folder), {MONTH: lines}, teamed(stays, team), policy=chosen) as made:
+    with Lab({MONTH: lines}, teamed(stays, team), policy=chosen) as made:
         ledger = made.ask(
             "select billing_month, billing_currency, sum(effective_cost_usd), "
             "coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) from fct_ledger group by 1, 2",

@@ -21,11 +21,10 @@ from pipelines.models.contract import load_contract
 HOUR_MS = 3_600_000
 
 
-def test_two_runs_on_one_node_both_charged_the_whole_node(tmp_path: Path) -> None:
+def test_two_runs_on_one_node_both_charged_the_whole_node() -> None:
     """T11: two runs that share a node share its hour by accelerator-seconds."""
     stays = [Stay(0, "i-0a", 6, 0, HOUR_MS), Stay(1, "i-0a", 2, 0, HOUR_MS // 2)]
     found = ask(
-        tmp_path,
         "select coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger group by 1 order by 1",
         "fct_ledger",
         bill=[machine_line("i-0a", 0, "1", "80")],
@@ -35,28 +34,28 @@ def test_two_runs_on_one_node_both_charged_the_whole_node(tmp_path: Path) -> Non
     assert found == [("idle", 10), ("run-0", 60), ("run-1", 10)]
 
 
-def test_a_job_of_many_instances_charged_to_its_run_in_part(tmp_path: Path) -> None:
+def test_a_job_of_many_instances_charged_to_its_run_in_part() -> None:
     """T11: a SageMaker job on four instances is one resource; its run pays all of it, two runs share it."""
     bill = [machine_line(JOB, 0, "4", "100")]
     cost = "select run_id, sum(effective_cost_usd) from fct_ledger group by 1 order by 1"
     stays = [Stay(0, JOB, None, 600_000, HOUR_MS)]
-    assert ask(tmp_path, cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 100)]
+    assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 100)]
     stays += [Stay(1, JOB, None, 600_000, HOUR_MS)]
-    assert ask(tmp_path, cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
+    assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
 
 
-def test_a_cluster_billed_as_one_resource(tmp_path: Path) -> None:
+def test_a_cluster_billed_as_one_resource() -> None:
     """T11: a HyperPod cluster may stand under one name; a run of two of its four nodes has half of its hour."""
     cluster = "arn:aws:sagemaker:us-west-2:000033334444:cluster/c"
     bill = [line("USW2-Cluster:ml.p5.48xlarge", cluster, "", "AmazonSageMaker", amount="4")]
     rows = tracker([Stay(0, "i-0a", 16, 0, HOUR_MS)])
     rows["tracker_resource"][0] |= {"resource_id": cluster, "instance_type": "ml.p5.48xlarge"}
-    with Lab(tmp_path, {MONTH: bill}, rows) as lab:
+    with Lab({MONTH: bill}, rows) as lab:
         found = lab.ask("select bucket, sum(accelerator_hours) from fct_ledger group by 1 order by 1", "fct_ledger")
     assert found == [("idle", 16), ("run", 16)]
 
 
-def test_what_is_shared_out_adds_up_to_something_else(tmp_path: Path) -> None:
+def test_what_is_shared_out_adds_up_to_something_else() -> None:
     """T14: run + idle + the rest is the bill on every basis, and sharing out only moves money: its sum is 0."""
     bill = [
         machine_line("i-0a", 0, "1", "55.0400000001"),
@@ -68,7 +67,7 @@ def test_what_is_shared_out_adds_up_to_something_else(tmp_path: Path) -> None:
     stays = [Stay(0, "i-0a", 3, 0, HOUR_MS), Stay(1, "i-0d", None, HOUR_MS, HOUR_MS + 100)]
     window = {"reservation_id": "cr-0b10c5", "part_no": 1, "reservation_kind": "capacity_block", "instance_count": 1}
     window |= {"started_at": at(0) + timedelta(minutes=30), "ended_at": at(0) + timedelta(hours=7)}
-    with Lab(tmp_path, {MONTH: bill}, tracker(stays), [window]) as lab:
+    with Lab({MONTH: bill}, tracker(stays), [window]) as lab:
         pieces = ("fct_charge", "fct_ledger")
         assert lab.ask(LINES_THAT_DO_NOT_SUM, *pieces) == []
         moved = ", ".join(f"sum({basis}) - sum(of_line_{basis})" for basis in BASES[1:])
@@ -102,12 +101,11 @@ def test_a_reservation_told_twice(tmp_path: Path) -> None:
         assert engine.query("select sum(effective_cost_usd) from fct_ledger").item() == Decimal("5880")
 
 
-def test_negative_idle_swept_under_the_carpet(tmp_path: Path) -> None:
+def test_negative_idle_swept_under_the_carpet() -> None:
     """T23: runs that claim more than an hour holds leave a negative rest that an error check names, and no clamp."""
     stays = [Stay(0, "i-0a", 8, 0, HOUR_MS), Stay(1, "i-0a", 8, 0, HOUR_MS)]
     (check,) = [c for c in load_contract("core/fct_resource_share_hourly").checks if c.name.startswith("runs_claim")]
     found = ask(
-        tmp_path,
         check.query.format(batch="fct_resource_share_hourly"),
         "fct_resource_share_hourly",
         bill=[machine_line("i-0a", 0, "1", "55.04")],
@@ -127,7 +125,7 @@ def test_negative_idle_stops_the_build(built_company: Company, tmp_path: Path) -
     assert [path.name for path in (company.warehouse / "publications").glob("*.json")] == ["000001.json"]
 
 
-def test_a_machine_that_its_run_calls_by_another_type(tmp_path: Path) -> None:
+def test_a_machine_that_its_run_calls_by_another_type() -> None:
     """T11: the bill has a p5.48xlarge where the run says p5.4xlarge, and so takes one of its eight GPUs; it is told."""
     rows = tracker([Stay(0, "i-0a", None, 0, HOUR_MS)])
     (check,) = (
@@ -137,6 +135,5 @@ def test_a_machine_that_its_run_calls_by_another_type(tmp_path: Path) -> None:
     tables = ("fct_resource_share_hourly", "stg_tracker__resource", "fct_resource_hourly")
     for told, found in (("p5.4xlarge", [("run-0", "i-0a", "p5.4xlarge", "p5.48xlarge")]), ("p5.48xlarge", [])):
         rows["tracker_resource"][0]["instance_type"] = told
-        (tmp_path / told).mkdir()
-        with Lab(tmp_path / told, {MONTH: [machine_line("i-0a", 0, "1", "80")]}, rows) as lab:
+        with Lab({MONTH: [machine_line("i-0a", 0, "1", "80")]}, rows) as lab:
             assert lab.ask(asked, *tables) == found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,62 +24,60 @@ COVERED = {**NODE, **PLAN, "PricingCategory": "Committed", "CommitmentDiscountSt
 BLOCK = "arn:aws:ec2:us-west-2:000033334444:capacity-reservation/cr-0b10c5"
 
 
-def lab(folder: Path, *lines: Mapping[str, str], version: str = "1.2") -> Lab:
+def lab(*lines: Mapping[str, str], version: str = "1.2") -> Lab:
     """The lines in staging, as a FOCUS export of the version delivers them."""
     whole = focus_lines([{**HOUR, **line} for line in lines], MONTH, version)
-    return Lab(folder, {MONTH: normalized(whole)}, {}, listed=FOCUS)
+    return Lab({MONTH: normalized(whole)}, {}, listed=FOCUS)
 
 
-def staged(folder: Path, what: str, *lines: Mapping[str, str], version: str = "1.2") -> list[tuple[Any, ...]]:
-    with lab(folder, *lines, version=version) as made:
+def staged(what: str, *lines: Mapping[str, str], version: str = "1.2") -> list[tuple[Any, ...]]:
+    with lab(*lines, version=version) as made:
         return made.ask(f"select {what} from stg_aws__line_item order by source_row", "stg_aws__line_item")
 
 
-def ledger(folder: Path, what: str, *lines: Mapping[str, str]) -> list[tuple[Any, ...]]:
-    with lab(folder, *lines) as made:
+def ledger(what: str, *lines: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    with lab(*lines) as made:
         return made.ask(f"select {what} from fct_ledger group by all order by all", "fct_ledger")
 
 
-def test_list_cost_over_a_purchase_and_the_usage_it_covers_is_not_doubled(tmp_path: Path) -> None:
+def test_list_cost_over_a_purchase_and_the_usage_it_covers_is_not_doubled() -> None:
     """An hour bought at a list price of 55.04 and used once is 55.04 at list, not 110.08 (pitfall 21)."""
     bought = {**PLAN, "ChargeCategory": "Purchase", "BilledCost": "30", "EffectiveCost": "0", "ListCost": "55.04"}
     covered = {**COVERED, "EffectiveCost": "30", "ListCost": "55.04"}
     lines = {**bought, "ChargeFrequency": "Recurring"}, {**bought, "ChargeFrequency": "One-Time"}, covered
     what = "list_cost_usd, effective_cost_usd, billed_cost_usd"
-    assert staged(tmp_path, what, *lines) == [
+    assert staged(what, *lines) == [
         (Decimal(0), Decimal(0), Decimal(30)),
         (Decimal(0), Decimal(0), Decimal(30)),
         (Decimal("55.04"), Decimal(30), Decimal(0)),
     ]
 
 
-def test_contracted_cost_is_no_basis_of_ours(tmp_path: Path) -> None:
+def test_contracted_cost_is_no_basis_of_ours() -> None:
     """ContractedCost is neither what was billed nor what was amortized; no column of ours takes it (pitfall 21)."""
     costs = {"BilledCost": "1", "EffectiveCost": "2", "ListCost": "3", "ContractedCost": "999"}
     what = "billed_cost_usd, effective_cost_usd, list_cost_usd"
-    assert staged(tmp_path, what, {**NODE, **costs}) == [(Decimal(1), Decimal(2), Decimal(3))]
+    assert staged(what, {**NODE, **costs}) == [(Decimal(1), Decimal(2), Decimal(3))]
 
 
-def test_a_line_is_not_said_to_cost_what_was_billed(tmp_path: Path) -> None:
+def test_a_line_is_not_said_to_cost_what_was_billed() -> None:
     """An hour billed at 1.62 whose EffectiveCost is 2.00: the one is no reason for the other."""
-    with lab(tmp_path, {**NODE, "BilledCost": "1.62", "EffectiveCost": "2.00"}) as made:
+    with lab({**NODE, "BilledCost": "1.62", "EffectiveCost": "2.00"}) as made:
         what = "cost_rule_meaning, effective_cost_usd, billed_cost_usd"
         told = made.ask(f"select {what} from fct_ledger_line", "fct_ledger_line")
     assert told == [("the EffectiveCost of the line", Decimal(2), Decimal("1.62"))]
 
 
-def test_an_instance_is_known_without_x_usage_type(tmp_path: Path) -> None:
+def test_an_instance_is_known_without_x_usage_type() -> None:
     """1.0 says the usage type in x_UsageType, 1.2 in SkuMeter: both are the same hour (pitfall 21)."""
     what = "usage_type, line_class, instance_type, accelerator_family, accelerator_count, usage_quantity"
     for version in ("1.0", "1.2"):
-        place = tmp_path / version
-        place.mkdir()
-        assert staged(place, what, NODE, version=version) == [
+        assert staged(what, NODE, version=version) == [
             ("USW2-BoxUsage:p5.48xlarge", "instance", "p5.48xlarge", "gpu", 8, Decimal(1))
         ]
 
 
-def test_an_instance_is_known_where_the_meter_is_no_usage_type(tmp_path: Path) -> None:
+def test_an_instance_is_known_where_the_meter_is_no_usage_type() -> None:
     """That SkuMeter holds the usage type is unverified (facts 1.4): else the SKU's details or the words tell."""
     meter = {**NODE, "SkuMeter": "Instance Hours"}
     named = {**meter, "SkuInstanceType": "trn1.32xlarge"}
@@ -89,7 +86,7 @@ def test_an_instance_is_known_where_the_meter_is_no_usage_type(tmp_path: Path) -
     beside = {**named, "SkuMeter": "USW2-EBSOptimized:p5.48xlarge"}
     gigabytes = {**named, "PricingUnit": "GB"}
     what = "line_class, instance_type, accelerator_family"
-    assert staged(tmp_path, what, named, words, beside, gigabytes) == [
+    assert staged(what, named, words, beside, gigabytes) == [
         ("instance", "trn1.32xlarge", "trainium"),
         ("instance", "p5.48xlarge", "gpu"),
         ("other", "p5.48xlarge", "none"),
@@ -97,16 +94,16 @@ def test_an_instance_is_known_where_the_meter_is_no_usage_type(tmp_path: Path) -
     ]
 
 
-def test_a_run_finds_its_node_though_focus_writes_an_arn(tmp_path: Path) -> None:
+def test_a_run_finds_its_node_though_focus_writes_an_arn() -> None:
     """A run knows its node by its id; an ARN would leave every hour unattributed."""
     place = "arn:aws:ec2:us-west-2:000033334444"
     ids = [f"{place}:instance/i-0a", "i-0a", f"{place}:volume/vol-1", "arn:aws:s3:::bucket", BLOCK]
     lines = [{**NODE, "ResourceId": name} for name in ids]
-    found = staged(tmp_path, "resource_id", *lines)
+    found = staged("resource_id", *lines)
     assert [name for (name,) in found] == ["i-0a", "i-0a", "vol-1", "arn:aws:s3:::bucket", BLOCK]
 
 
-def test_the_fee_of_a_capacity_block_does_not_vanish(tmp_path: Path) -> None:
+def test_the_fee_of_a_capacity_block_does_not_vanish() -> None:
     """Amortized like a reservation's its effective cost would be 0, and the hours are free (pitfall 1)."""
     fee = {
         "ChargeCategory": "Purchase",
@@ -126,7 +123,7 @@ def test_the_fee_of_a_capacity_block_does_not_vanish(tmp_path: Path) -> None:
     }
     what = "line_class, effective_cost_usd, billed_cost_usd, list_cost_usd, capacity_reservation_id"
     nothing = Decimal(0)
-    assert staged(tmp_path, what, fee, used, idle) == [
+    assert staged(what, fee, used, idle) == [
         ("block_fee", Decimal("955.20"), Decimal("955.20"), None, "cr-0b10c5"),
         ("instance", nothing, nothing, None, "cr-0b10c5"),
         ("capacity_unused", nothing, nothing, None, "cr-0b10c5"),
@@ -134,7 +131,7 @@ def test_the_fee_of_a_capacity_block_does_not_vanish(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("on_fee", "on_hours"), [("0", "40.05"), ("955.20", "0.25")], ids=["shape A", "shape B"])
-def test_the_fee_of_a_capacity_block_counts_once(tmp_path: Path, on_fee: str, on_hours: str) -> None:
+def test_the_fee_of_a_capacity_block_counts_once(on_fee: str, on_hours: str) -> None:
     """24 hours at 39.80 and a license of 0.25 on each of two: 955.20 + 0.50, whether or not the hours carry the fee."""
     fee = {
         "ChargeCategory": "Purchase",
@@ -146,11 +143,11 @@ def test_the_fee_of_a_capacity_block_counts_once(tmp_path: Path, on_fee: str, on
     }
     used = {**NODE, "x_Operation": "RunInstances:0002:CB", "CapacityReservationId": BLOCK, "BilledCost": "0.25"}
     hours = [{**used, "EffectiveCost": on_hours}] * 2
-    assert sum(cost for (cost,) in staged(tmp_path, "effective_cost_usd", fee, *hours)) == Decimal("955.70")
+    assert sum(cost for (cost,) in staged("effective_cost_usd", fee, *hours)) == Decimal("955.70")
 
 
 @pytest.mark.parametrize("has_fee", [True, False], ids=["with its fee", "by what used it"])
-def test_a_plan_is_of_one_kind(tmp_path: Path, has_fee: bool) -> None:
+def test_a_plan_is_of_one_kind(has_fee: bool) -> None:
     """A SageMaker plan of 100.00 of which a training job used 3.80: 3.8 %, not a plan used whole and one not at all."""
     plan = {**PLAN, "ServiceName": "Amazon SageMaker", "PricingCategory": "Committed"}
     used = {**plan, "EffectiveCost": "3.80", "SkuMeter": "USW2-Train:ml.p5.48xlarge"}
@@ -158,26 +155,26 @@ def test_a_plan_is_of_one_kind(tmp_path: Path, has_fee: bool) -> None:
     rest = {**plan, "EffectiveCost": "96.20", "CommitmentDiscountStatus": "Unused", "ServiceName": "Savings Plans"}
     fee = {**PLAN, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "BilledCost": "100"}
     fee |= {"SkuMeter": "MachineLearningSP:1yrNoUpfront", "ServiceName": "Savings Plans"}
-    with lab(tmp_path, *([fee] if has_fee else []), used, rest) as made:
+    with lab(*([fee] if has_fee else []), used, rest) as made:
         sums = "sum(commitment_cost_usd), sum(used_cost_usd), sum(unused_cost_usd)"
         what = f"select commitment_kind, {sums} from stg_aws__commitment_fee group by commitment_kind"
         found = made.ask(what, "stg_aws__commitment_fee")
     assert found == [("sagemaker_savings_plan", Decimal(100), Decimal("3.80"), Decimal("96.20"))]
 
 
-def test_unused_capacity_is_not_instance_time_of_a_run(tmp_path: Path) -> None:
+def test_unused_capacity_is_not_instance_time_of_a_run() -> None:
     """An idle reservation's hour is real cost and nobody's run, whatever meter it stands under (pitfall 15)."""
     idle = {"ResourceId": BLOCK, "CapacityReservationStatus": "Unused", "EffectiveCost": "55.04", "ListCost": "55.04"}
     metered, plain = {**NODE, **idle, "SkuMeter": "USW2-UnusedBox:p5.48xlarge"}, {**NODE, **idle}
     counted = {**NODE, "ResourceId": BLOCK, "SkuMeter": "USW2-Reservation:p5.48xlarge"}
     what = "bucket, sum(effective_cost_usd), sum(accelerator_hours)"
-    assert ledger(tmp_path, what, metered, plain, counted) == [
+    assert ledger(what, metered, plain, counted) == [
         ("capacity_unused", Decimal("110.08"), Decimal(16)),
         ("other", Decimal(0), Decimal(0)),
     ]
 
 
-def test_unused_commitment_is_on_its_own_line_and_has_no_hours(tmp_path: Path) -> None:
+def test_unused_commitment_is_on_its_own_line_and_has_no_hours() -> None:
     """What a plan or a reservation left unused is Usage in FOCUS; as instance time it would be charged to runs."""
     unused = {"CommitmentDiscountStatus": "Unused", "PricingCategory": "Committed", "ListCost": "10"}
     plan = {**PLAN, **unused, "EffectiveCost": "10", "SkuMeter": "ComputeSP:1yrNoUpfront"}
@@ -189,45 +186,45 @@ def test_unused_commitment_is_on_its_own_line_and_has_no_hours(tmp_path: Path) -
         "EffectiveCost": "7",
     }
     what = "bucket, sum(effective_cost_usd), sum(list_cost_usd), sum(accelerator_hours)"
-    assert ledger(tmp_path, what, plan, idle) == [("commitment_unused", Decimal(17), Decimal(0), Decimal(0))]
+    assert ledger(what, plan, idle) == [("commitment_unused", Decimal(17), Decimal(0), Decimal(0))]
 
 
-def test_a_credit_lowers_the_invoice_and_not_the_effective_cost(tmp_path: Path) -> None:
+def test_a_credit_lowers_the_invoice_and_not_the_effective_cost() -> None:
     """FOCUS takes credits off the effective cost; ours is before credits (design 3.1)."""
     credit = {"ChargeCategory": "Credit", "BilledCost": "-5", "EffectiveCost": "-5", "ListCost": "-5"}
     what = "charge_category, billed_cost_usd, effective_cost_usd, list_cost_usd"
-    assert staged(tmp_path, what, credit) == [("Credit", Decimal(-5), Decimal(0), None)]
+    assert staged(what, credit) == [("Credit", Decimal(-5), Decimal(0), None)]
 
 
-def test_a_correction_is_no_usage_of_this_month(tmp_path: Path) -> None:
+def test_a_correction_is_no_usage_of_this_month() -> None:
     """Money back for last month's hours names an instance; counted as usage, the hour would exist twice."""
     back = {**NODE, "ChargeClass": "Correction", "BilledCost": "-4", "EffectiveCost": "-4", "ListCost": "55.04"}
     more = {**back, "BilledCost": "4", "EffectiveCost": "4"}
     adjusted = {"ChargeCategory": "Adjustment", "BilledCost": "0.19", "EffectiveCost": "0.19"}
     what = "charge_category, line_class, effective_cost_usd, list_cost_usd"
-    assert staged(tmp_path, what, back, more, adjusted) == [
+    assert staged(what, back, more, adjusted) == [
         ("Refund", "other", Decimal(-4), None),
         ("Adjustment", "other", Decimal(4), None),
         ("Adjustment", "other", Decimal("0.19"), None),
     ]
 
 
-def test_another_clouds_lines_are_no_runs(tmp_path: Path) -> None:
+def test_another_clouds_lines_are_no_runs() -> None:
     """One FOCUS table may hold several providers; a tag on a line of another one names none of our runs."""
     ours = {**NODE, "ProviderName": "", "tag_run_id": "r-1"}
     theirs = {"ProviderName": "Microsoft", "PublisherName": "Microsoft", "tag_run_id": "r-1"}
-    assert staged(tmp_path, "tag_run_id", ours, theirs) == [("r-1",), (None,)]
+    assert staged("tag_run_id", ours, theirs) == [("r-1",), (None,)]
 
 
-def test_lines_without_account_resource_or_invoice_are_kept(tmp_path: Path) -> None:
+def test_lines_without_account_resource_or_invoice_are_kept() -> None:
     """FOCUS leaves SubAccountId and InvoiceId empty on some lines; an inner join on either would lose them."""
     tax = {"ChargeCategory": "Tax", "SubAccountId": "", "InvoiceId": "", "BilledCost": "3", "EffectiveCost": "3"}
     what = "charge_category, account_id, invoice_id, resource_id, billed_cost_usd, list_cost_usd"
-    assert staged(tmp_path, what, tax) == [("Tax", "000011112222", "", None, Decimal(3), None)]
+    assert staged(what, tax) == [("Tax", "000011112222", "", None, Decimal(3), None)]
 
 
-def test_an_unknown_charge_category_counts_as_billed_and_is_told(tmp_path: Path) -> None:
+def test_an_unknown_charge_category_counts_as_billed_and_is_told() -> None:
     """A later FOCUS may have a new category: its money is kept, and a check names it."""
     new = {"ChargeCategory": "Levy", "BilledCost": "2", "EffectiveCost": "2"}
     what = "charge_type, charge_category, is_known_charge_type, effective_cost_usd, billed_cost_usd"
-    assert staged(tmp_path, what, new) == [("Levy", "Adjustment", False, Decimal(2), Decimal(2))]
+    assert staged(what, new) == [("Levy", "Adjustment", False, Decimal(2), Decimal(2))]

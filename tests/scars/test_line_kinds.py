@@ -62,20 +62,19 @@ KIND_COLUMNS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_accelerator_line_without_hours(tmp_path: Path, kind: str) -> None:
+def test_an_accelerator_line_without_hours(kind: str) -> None:
     """T9: every kind of accelerator line gives its billed instance-hours, never a day's 24."""
     usage, resource, operation, product, accelerators = KINDS[kind]
     bill = [line(usage, resource, operation, product, amount="0.75")]
-    total = ask(tmp_path, "select sum(accelerator_hours) from fct_ledger", "fct_ledger", bill=bill)
+    total = ask("select sum(accelerator_hours) from fct_ledger", "fct_ledger", bill=bill)
     assert total == [(Decimal("0.75") * accelerators,)]
 
 
-def test_a_daily_line_taken_for_24_hours(tmp_path: Path) -> None:
+def test_a_daily_line_taken_for_24_hours() -> None:
     """T9: the hours of a daily line are those it bills; where in the day they lie is not known, so no run gets them."""
     day = {"line_item_usage_start_date": "2026-07-14 00:00:00", "line_item_usage_end_date": "2026-07-15 00:00:00"}
     bill = [line("USW2-BoxUsage:p5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", amount="5", **day)]
     found = ask(
-        tmp_path,
         "select bucket, sum(accelerator_hours) from fct_ledger group by 1",
         "fct_ledger",
         bill=bill,
@@ -97,7 +96,7 @@ def test_a_daily_line_taken_for_24_hours(tmp_path: Path) -> None:
         ({}, "USW2-SpotUsage:p4d.24xlarge"),
     ],
 )
-def test_a_spot_line_without_product_attributes(tmp_path: Path, more: dict[str, str], kind: str) -> None:
+def test_a_spot_line_without_product_attributes(more: dict[str, str], kind: str) -> None:
     """T9: Spot rows carry hardly any attributes, and a public price of 0 is none."""
     bill = [
         line(
@@ -111,7 +110,6 @@ def test_a_spot_line_without_product_attributes(tmp_path: Path, more: dict[str, 
         )
     ]
     found = ask(
-        tmp_path,
         "select instance_type, market, accelerator_count, list_cost_usd, region_id from stg_aws__line_item",
         "stg_aws__line_item",
         bill=bill,
@@ -120,14 +118,13 @@ def test_a_spot_line_without_product_attributes(tmp_path: Path, more: dict[str, 
     assert found == [("p4d.24xlarge", "spot", 8, None, "us-west-2" if kind.startswith("USW2") else "us-east-1")]
 
 
-def test_a_dedicated_host_beside_its_instances(tmp_path: Path) -> None:
+def test_a_dedicated_host_beside_its_instances() -> None:
     """T9: the host costs, the instances on it have the hours; neither is counted twice."""
     bill = [
         line("USW2-HostUsage:g5", "h-0a", "RunInstances", "AmazonEC2"),
         line("USW2-HostBoxUsage:g5.48xlarge", "i-0a", "RunInstances", "AmazonEC2", line_item_unblended_cost="0"),
     ]
     found = ask(
-        tmp_path,
         "select bucket, sum(effective_cost_usd), sum(accelerator_hours) from fct_ledger group by 1 order by 1",
         "fct_ledger",
         bill=bill,
@@ -168,7 +165,7 @@ def test_a_machine_family_with_two_accelerator_families() -> None:
     assert [name for name, count in Counter(family for family, _ in told).items() if count > 1] == []
 
 
-def test_lines_apart_by_one_word_stand_once_each(tmp_path: Path) -> None:
+def test_lines_apart_by_one_word_stand_once_each() -> None:
     """T17: a line finds its one kind, whichever word sets it apart or is missing: none is lost, none counts twice."""
     word = {name: "2026-06-01 00:00:00" if name.endswith("_date") else "other" for name in KIND_COLUMNS}
     plain = line("USW2-BoxUsage:p4d.24xlarge", "i-0a", "RunInstances", "AmazonEC2")
@@ -176,18 +173,17 @@ def test_lines_apart_by_one_word_stand_once_each(tmp_path: Path) -> None:
     bill += [{**plain, name: told} for name in KIND_COLUMNS for told in (word[name], None)]
     # Each line is known by what it costs.
     bill = [{**row, "line_item_unblended_cost": str(number)} for number, row in enumerate(bill)]
-    found = ask(tmp_path, "select billed_cost_usd from stg_aws__line_item", "stg_aws__line_item", bill=bill)
+    found = ask("select billed_cost_usd from stg_aws__line_item", "stg_aws__line_item", bill=bill)
     assert sorted(cost for (cost,) in found) == list(range(len(bill)))
 
 
-def test_a_paid_hour_beside_one_that_its_plan_has_paid_for(tmp_path: Path) -> None:
+def test_a_paid_hour_beside_one_that_its_plan_has_paid_for() -> None:
     """T22: nothing but the amount tells a training plan's hour at no price from one on demand (decision 0008)."""
     hour = line(
         "USW2-Train:ml.p4d.24xlarge", "arn:aws:sagemaker:us-west-2:1:training-job/a", "RunInstance", "AmazonSageMaker"
     )
     free = {"line_item_unblended_cost": "0", "pricing_public_on_demand_cost": "0"}
     found = ask(
-        tmp_path,
         "select effective_cost_usd > 0 as is_paid, market from stg_aws__line_item",
         "stg_aws__line_item",
         bill=[{**hour, "line_item_unblended_cost": "25"}, {**hour, **free}],
@@ -209,11 +205,10 @@ def test_a_paid_hour_beside_one_that_its_plan_has_paid_for(tmp_path: Path) -> No
         ("USW2-HostUsage:p9", "p9"),
     ],
 )
-def test_a_new_accelerator_counted_as_none(tmp_path: Path, usage: str, named: str | None) -> None:
+def test_a_new_accelerator_counted_as_none(usage: str, named: str | None) -> None:
     """T22: an accelerator type that no list has is reported by name, also with ml. before it and as an UltraServer."""
     check = next(c for c in load_contract("core/fct_charge").checks if c.name.startswith("accelerator_type_missing"))
     found = ask(
-        tmp_path,
         f"select instance_type from ({check.query.format(batch='fct_charge')})",
         "fct_charge",
         "stg_aws__charge_kind",
@@ -226,12 +221,10 @@ def test_a_new_accelerator_counted_as_none(tmp_path: Path, usage: str, named: st
 @pytest.mark.parametrize(
     "usage", ["USW2-BoxUsage:u-6tb1.metal", "USW2-BoxUsage:m7g.16xlarge", "BoxUsage", "USW2-HostUsage:mac1"]
 )
-def test_an_ordinary_machine_taken_for_an_accelerator(tmp_path: Path, usage: str) -> None:
+def test_an_ordinary_machine_taken_for_an_accelerator(usage: str) -> None:
     """T22: high-memory machines and plain ones are no accelerators, whatever their names begin with."""
     bill = [line(usage, "i-0a", "RunInstances", "AmazonEC2")]
-    assert ask(tmp_path, "select accelerator_family from stg_aws__line_item", "stg_aws__line_item", bill=bill) == [
-        ("none",)
-    ]
+    assert ask("select accelerator_family from stg_aws__line_item", "stg_aws__line_item", bill=bill) == [("none",)]
 
 
 def test_every_family_of_the_fact_sheet_is_listed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +13,7 @@ import polars as pl
 
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings
-from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.engine.duckdb import DuckDBEngine, file_list
 from pipelines.ingest.billing.columns import CUR, LISTS, ColumnList
 from pipelines.ingest.inventory.commitments import SCHEMA as COMMITMENT_SCHEMA
 from pipelines.ingest.inventory.registrations import SCHEMAS as PROOF_SCHEMAS
@@ -21,7 +22,6 @@ from pipelines.ingest.runs.records import SCHEMAS
 from pipelines.models.catalog import (
     BILLS,
     COMMITMENTS,
-    PROOF_TABLES,
     PUBLISHED,
     RAW_TABLES,
     RESERVATIONS,
@@ -41,6 +41,8 @@ from pipelines.models.session import (
 TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
 OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
 AS_SHIPPED = Policy()
+# The file of each table that was made, by its name and the relations it was made from.
+_MADE: dict[tuple[str, tuple[tuple[str, str], ...]], Path] = {}
 # What every made-up line of a cost and usage report has unless it says otherwise.
 LINE = {
     "bill_invoice_id": "INV-1",
@@ -57,12 +59,11 @@ class Lab:
     """Makes any table of the house from bill lines and run records, once each.
 
     `lines` are rows of a raw bill table by month (YYYY-MM), as text; `runs` are rows of the tracker tables,
-    `reservations` of the table of reserved capacity.
+    `reservations` of the table of reserved capacity. What another example made from the same inputs is taken over.
     """
 
     def __init__(
         self,
-        root: Path,
         lines: Mapping[str, Sequence[Mapping[str, str]]],
         runs: Mapping[str, Sequence[Mapping[str, Any]]],
         reservations: Sequence[Mapping[str, Any]] = (),
@@ -72,19 +73,19 @@ class Lab:
         registrations: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ):
         self.months = tuple(sorted(lines))
-        self._root = root
         self._policy = policy
         self._engine = DuckDBEngine(threads=1)
+        # By name and month the file of a table, which is named after what it holds.
         self._made: dict[tuple[str, str | None], Path] = {}
         for month, rows in lines.items():
             for other in LISTS:
-                self._keep(other.table, month, _bill(other, month, rows if other is listed else ()))
+                self._made[other.table, month] = _kept(_bill(other, month, rows if other is listed else ()))
         for name in RAW_TABLES:
-            self._keep(name, None, pl.DataFrame(list(runs.get(name, ())), schema=SCHEMAS[name]))
-        self._keep(RESERVATIONS, None, pl.DataFrame(list(reservations), schema=RESERVATION_SCHEMA))
+            self._made[name, None] = _kept(pl.DataFrame(list(runs.get(name, ())), schema=SCHEMAS[name]))
+        self._made[RESERVATIONS, None] = _kept(pl.DataFrame(list(reservations), schema=RESERVATION_SCHEMA))
         for name, schema in PROOF_SCHEMAS.items():
-            self._keep(name, None, pl.DataFrame(list((registrations or {}).get(name, ())), schema=schema))
-        self._keep(COMMITMENTS, None, pl.DataFrame(list(commitments), schema=COMMITMENT_SCHEMA))
+            self._made[name, None] = _kept(pl.DataFrame(list((registrations or {}).get(name, ())), schema=schema))
+        self._made[COMMITMENTS, None] = _kept(pl.DataFrame(list(commitments), schema=COMMITMENT_SCHEMA))
 
     def __enter__(self) -> Lab:
         return self
@@ -95,72 +96,62 @@ class Lab:
     def ask(self, sql: str, *names: str) -> list[tuple]:
         """The rows of a SELECT over the named tables, all months."""
         for name in names:
-            model = load_catalog()[name]
-            files = [self._file(model, month) for month in self._slices(model)]
-            self._engine.view(name, files)
+            self._prepare(name, None)
+            self._engine.view_sql(name, self._relation(name, None))
         return self._engine.query(sql).rows()
 
-    def _slices(self, model: Model) -> tuple[str | None, ...]:
-        return self.months if model.grain == "month" else (None,)
+    def _prepare(self, name: str, month: str | None) -> None:
+        for wanted in self._slices(name, month) if name in load_catalog() else ():
+            if (name, wanted) not in self._made:
+                self._made[name, wanted] = self._file(load_catalog()[name], wanted)
+
+    def _slices(self, name: str, month: str | None) -> tuple[str | None, ...]:
+        """The parts of a table that a table of this month reads."""
+        if load_catalog()[name].grain != "month":
+            return (None,)
+        return self.months if month is None else (month,)
 
     def _file(self, model: Model, month: str | None) -> Path:
-        if (model.name, month) not in self._made:
-            for name in model.inputs:
-                self._prepare(name, month)
-            # Views are named once more when all inputs are made, for making them moved the names.
-            for name in model.inputs:
-                self._show(name, month)
-            self._made[model.name, month] = self._make(model, month)
-        return self._made[model.name, month]
+        for name in model.inputs:
+            self._prepare(name, month)
+        relations = tuple((name, self._relation(name, month)) for name in model.inputs)
+        if (model.name, relations) not in _MADE:
+            for name, relation in relations:
+                self._engine.view_sql(name, relation)
+            _MADE[model.name, relations] = self._make(model)
+        return _MADE[model.name, relations]
 
-    def _prepare(self, name: str, month: str | None) -> None:
-        if name in load_catalog():
-            model = load_catalog()[name]
-            for wanted in self._slices(model) if month is None else (month if model.grain == "month" else None,):
-                self._file(model, wanted)
-
-    def _show(self, name: str, month: str | None) -> None:
+    def _relation(self, name: str, month: str | None) -> str:
+        """The SELECT that shows a table to one of this month, or of all."""
         if name in BILLS:
-            self._engine.view_sql(name, _typed_bill(name, self._made[name, month]))
-        elif name in PUBLISHED:
+            return _typed_bill(name, self._made[name, month])
+        if name in PUBLISHED:
             # Nothing was published before.
             columns = load_contract(PUBLISHED[name]).columns
             typed = ", ".join(f"cast(null as {column.type}) as {column.name}" for column in columns)
-            self._engine.view_sql(name, f"select {typed} where 1 = 0")
-        elif name == DELIVERIES:
-            self._engine.view_sql(name, delivery_select([]))
-        elif name == THIS_MONTH:
-            self._engine.view_sql(name, month_select(month))
-        elif name in CONFIGURED:
-            self._engine.view_sql(name, configured_select(name, Settings(policy=self._policy)))
-        elif name in (*RAW_TABLES, RESERVATIONS, COMMITMENTS, *PROOF_TABLES):
-            self._engine.view(name, [self._made[name, None]])
-        else:
-            model = load_catalog()[name]
-            wanted = self._slices(model) if month is None else (month if model.grain == "month" else None,)
-            self._engine.view(name, [self._made[name, period] for period in wanted])
+            return f"select {typed} where 1 = 0"
+        if name == DELIVERIES:
+            return delivery_select([])
+        if name == THIS_MONTH:
+            return month_select(month)
+        if name in CONFIGURED:
+            return configured_select(name, Settings(policy=self._policy))
+        slices = self._slices(name, month) if name in load_catalog() else (None,)
+        files = file_list([self._made[name, period] for period in slices])
+        return f"from read_parquet({files}, hive_partitioning = false)"
 
-    def _make(self, model: Model, month: str | None) -> Path:
+    def _make(self, model: Model) -> Path:
         source = model.text if model.kind == "sql" else "select * from made"
-        if model.kind == "reference":
-            self._engine.view("made", [_reference(model.path)])
-        if model.kind == "transform":
-            self._engine.view("made", [self._keep(f"{model.name}.made", month, model.transform(self._engine.query))])
+        if model.kind != "sql":
+            is_list = model.kind == "reference"
+            frame = pl.read_csv(model.path, infer_schema=False) if is_list else model.transform(self._engine.query)
+            self._engine.view("made", [_kept(frame)])
         contract = load_contract(model.key)
         columns = ", ".join(f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in contract.columns)
         order = ", ".join(f'"{name}"' for name in contract.key or [c.name for c in contract.columns])
-        out = self._path(model.name, month)
+        out = Path(_folder().name) / "made.parquet"
         self._engine.write(f"select {columns} from ({source}) as rows order by {order}", out)
-        return out
-
-    def _keep(self, name: str, month: str | None, frame: pl.DataFrame) -> Path:
-        path = self._path(name, month)
-        frame.write_parquet(path)
-        self._made[name, month] = path
-        return path
-
-    def _path(self, name: str, month: str | None) -> Path:
-        return self._root / f"{name}.{month or 'whole'}.parquet"
+        return _named(out)
 
 
 def _columns(listed: ColumnList) -> dict[str, str]:
@@ -182,14 +173,17 @@ def _typed_bill(table: str, file: Path) -> str:
     return f"select {columns} from read_parquet('{file}')"
 
 
-@cache
-def _reference(path: Path) -> Path:
-    """A list as Parquet, written once for all examples."""
-    out = Path(_kept().name) / f"{path.stem}.parquet"
-    pl.read_csv(path, infer_schema=False).write_parquet(out)
-    return out
+def _kept(frame: pl.DataFrame) -> Path:
+    out = Path(_folder().name) / "frame.parquet"
+    frame.write_parquet(out)
+    return _named(out)
+
+
+def _named(written: Path) -> Path:
+    """The file under the name of what it holds."""
+    return written.rename(written.with_name(f"{sha256(written.read_bytes()).hexdigest()}.parquet"))
 
 
 @cache
-def _kept() -> TemporaryDirectory[str]:
+def _folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory()

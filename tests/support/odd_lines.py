@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from support.lab import Lab
@@ -26,7 +25,7 @@ def line(usage: str, resource: str, operation: str, product: str, amount: str = 
     }
 
 
-def ask(folder: Path, sql: str, *names: str, bill: Sequence[Mapping[str, str]], **told: Any) -> list[tuple]:
+def ask(sql: str, *names: str, bill: Sequence[Mapping[str, str]], **told: Any) -> list[tuple]:
     """The rows of `sql` over the models `names`; `told` are stays of runs and reservations."""
-    with Lab(folder, {MONTH: bill}, tracker(told.get("stays", ())), told.get("reservations", ())) as lab:
+    with Lab({MONTH: bill}, tracker(told.get("stays", ())), told.get("reservations", ())) as lab:
         return lab.ask(sql, *names)

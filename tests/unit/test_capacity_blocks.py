@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from support.lab import Lab
@@ -46,7 +45,6 @@ def window(hours: int, count: int | None, block: str = "cr-0b10c5") -> dict[str,
 
 
 def ask(
-    folder: Path,
     sql: str,
     name: str,
     bill: Sequence[Mapping[str, str]],
@@ -54,70 +52,64 @@ def ask(
     runs: Mapping[str, Any] | None = None,
 ) -> list[tuple]:
     stays = [Stay(0, "i-0d", None, 0, HOUR_MS)]
-    with Lab(folder, {MONTH: bill}, runs or tracker(stays), windows) as lab:
+    with Lab({MONTH: bill}, runs or tracker(stays), windows) as lab:
         return lab.ask(sql, name)
-
-
-def _folder(tmp_path: Path) -> Path:
-    again = tmp_path / "again"
-    again.mkdir()
-    return again
 
 
 RUN = "select sum(effective_cost_usd) from fct_ledger where run_id = 'run-0'"
 
 
-def test_a_premium_operating_system_is_paid_beside_the_fee(tmp_path: Path) -> None:
+def test_a_premium_operating_system_is_paid_beside_the_fee() -> None:
     bill = [fee("40"), used(0, line_item_operation="RunInstances:0002:CB", line_item_unblended_cost="3.25")]
     # A quarter of the block's four hours, and the licence.
-    assert ask(tmp_path, RUN, "fct_ledger", bill, window(4, 1)) == [(Decimal("13.25"),)]
+    assert ask(RUN, "fct_ledger", bill, window(4, 1)) == [(Decimal("13.25"),)]
 
 
-def test_instances_nobody_counted_are_those_the_bill_shows_at_once(tmp_path: Path) -> None:
+def test_instances_nobody_counted_are_those_the_bill_shows_at_once() -> None:
     bill = [fee("80"), used(0), used(0, "i-0e"), used(1)]
     # Two instances for four hours: 10 an instance-hour.
-    assert ask(tmp_path, RUN, "fct_ledger", bill, window(4, None)) == [(10,)]
+    assert ask(RUN, "fct_ledger", bill, window(4, None)) == [(10,)]
 
 
-def test_more_use_than_the_window_holds_is_told_and_shares_the_hour(tmp_path: Path) -> None:
+def test_more_use_than_the_window_holds_is_told_and_shares_the_hour() -> None:
     bill = [fee("40"), used(0), used(0, "i-0e"), used(5, "i-0e")]
     (check,) = [c for c in load_contract("core/fct_capacity_block_piece").checks if "beyond" in c.name]
     told = check.query.format(batch="fct_capacity_block_piece")
-    found = ask(tmp_path, told, "fct_capacity_block_piece", bill, window(4, 1))
+    found = ask(told, "fct_capacity_block_piece", bill, window(4, 1))
     # Two machines in the one's first hour, and one after the block's end at 24:00.
     first, after = datetime(2026, 7, 14, 20), datetime(2026, 7, 15, 1)
     assert sorted(found) == [("cr-0b10c5", "i-0d", first), ("cr-0b10c5", "i-0e", first), ("cr-0b10c5", "i-0e", after)]
     assert check.severity == "warn"
-    assert ask(_folder(tmp_path), RUN, "fct_ledger", bill, window(4, 1)) == [(5,)]
+    assert ask(RUN, "fct_ledger", bill, window(4, 1)) == [(5,)]
 
 
-def test_hours_that_no_fee_pays_for_are_told(tmp_path: Path) -> None:
+def test_hours_that_no_fee_pays_for_are_told() -> None:
     bill = [used(0), used(1), fee("40", OTHER)]
     (check,) = [c for c in load_contract("core/fct_capacity_block_piece").checks if "no_fee" in c.name]
     arn = {"capacity_reservation_capacity_reservation_arn": BLOCK}
     bill = [{**bill[0], **arn}, {**bill[1], **arn}, bill[2]]
-    with Lab(tmp_path, {MONTH: bill}, tracker([Stay(0, "i-0d", None, 0, HOUR_MS)])) as lab:
+    with Lab({MONTH: bill}, tracker([Stay(0, "i-0d", None, 0, HOUR_MS)])) as lab:
         found = lab.ask(check.query.format(batch="fct_capacity_block_piece"), "fct_capacity_block_piece", "fct_charge")
     assert found == [("000033334444", "p5.48xlarge", "i-0d", datetime(2026, 7, 14, 20), 2)]
 
 
-def test_a_run_may_name_the_block_its_node_is_of(tmp_path: Path) -> None:
+def test_a_run_may_name_the_block_its_node_is_of() -> None:
     bill = [fee("40"), fee("400", OTHER), used(0)]
     runs = tracker([Stay(0, "i-0d", None, 0, HOUR_MS)])
     runs["tracker_resource"][0]["reservation_id"] = OTHER
     windows = window(4, 1), window(4, 1, "cr-0e1f")
     # 400 over four hours; the two blocks of the account alone would not say whose the hour is.
-    assert ask(tmp_path, RUN, "fct_ledger", bill, *windows, runs=runs) == [(100,)]
+    assert ask(RUN, "fct_ledger", bill, *windows, runs=runs) == [(100,)]
 
 
-def test_a_fee_and_a_refund_that_name_no_block_are_of_the_only_one(tmp_path: Path) -> None:
+def test_a_fee_and_a_refund_that_name_no_block_are_of_the_only_one() -> None:
     held = {**window(4, 1), "account_id": "000033334444", "instance_type": "p5.48xlarge"}
     bill = [fee("40", ""), fee("-20", "", "Refund"), used(0)]
     # 20 of 40 left over four hours.
-    assert ask(tmp_path, RUN, "fct_ledger", bill, held) == [(5,)]
+    assert ask(RUN, "fct_ledger", bill, held) == [(5,)]
 
 
-def test_a_discount_on_a_fee_is_no_fee(tmp_path: Path) -> None:
+def test_a_discount_on_a_fee_is_no_fee() -> None:
     """Where net columns carry data the discount is in them already; its row must not be spread a second time."""
     bill = [
         {**fee("40"), "line_item_net_unblended_cost": "36"},
@@ -126,4 +118,4 @@ def test_a_discount_on_a_fee_is_no_fee(tmp_path: Path) -> None:
         used(0),
     ]
     total = "select sum(effective_cost_usd) from fct_ledger where bucket <> 'other'"
-    assert ask(tmp_path, total, "fct_ledger", bill, window(4, 1)) == [(36,)]
+    assert ask(total, "fct_ledger", bill, window(4, 1)) == [(36,)]

@@ -21,8 +21,8 @@ CHARGES = "stg_aws__focus_charge"
 
 
 @pytest.fixture(scope="module")
-def charges(tmp_path_factory: pytest.TempPathFactory) -> list[Charge]:
-    with Lab(tmp_path_factory.mktemp("rich"), {JULY: LINES}, {}) as lab:
+def charges() -> list[Charge]:
+    with Lab({JULY: LINES}, {}) as lab:
         names = [*COLUMNS, "x_Operation", "x_ServiceCode"]
         rows = lab.ask(f"select {', '.join(names)} from {CHARGES}", CHARGES)
     return [dict(zip(names, row, strict=True)) for row in rows]
