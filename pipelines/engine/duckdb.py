@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -184,27 +185,60 @@ def _in_the_calendar(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def write_database(path: Path, tables: Mapping[str, Sequence[Path]]) -> None:
-    """Write a new DuckDB file holding `tables` (`schema.name` to Parquet files) that clients since 1.2 can open.
+def write_database(
+    path: Path, tables: Mapping[str, Sequence[Path]], before: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> None:
+    """Make `path` a DuckDB file of `tables` (`schema.name` to Parquet files) that clients since 1.2 can open.
 
-    SourceError names a file of `tables` that cannot be read.
+    `before` names the files that the tables there were made from; where half of the bytes are new, all is written
+    anew. Of a table with some of its files in `before`, each file holds a `billing_period`. SourceError names a file
+    that cannot be read.
     """
-    path.unlink(missing_ok=True)
     named = [file for files in tables.values() for file in files]
+    kept = [file for name, files in tables.items() for file in files if file.name in before.get(name, ())]
+    if 2 * _size(kept) <= _size(named):
+        # Replacing in place leaves gaps.
+        path.unlink(missing_ok=True)
+        before = {}
     connection = connect(threads=1 if _size(named) < _SMALL_BYTES else None)
     try:
         connection.execute(f"attach {quoted(path)} as copy (storage_version 'v1.2.0')")
+        connection.execute("begin")
         for schema in sorted({name.partition(".")[0] for name in tables}):
-            connection.execute(f"create schema copy.{schema}")
+            connection.execute(f"create schema if not exists copy.{schema}")
+        for name in sorted(before.keys() - tables.keys()):
+            connection.execute(f"drop table copy.{name}")
         for name, files in tables.items():
-            connection.execute(
-                f"create table copy.{name} as from read_parquet({file_list(files)}, hive_partitioning = false)"
-            )
+            had = before.get(name, ())
+            if {file.name for file in files} != {*had}:
+                for statement in _replacing(f"copy.{name}", files, had):
+                    connection.execute(statement)
+        connection.execute("commit")
         connection.execute("detach copy")
     except duckdb.Error as error:
+        connection.close()
+        if before:
+            # It is damaged, or somebody changed it.
+            return write_database(path, tables)
         raise explained(error, named) from error
     finally:
         connection.close()
+
+
+def _replacing(table: str, files: Sequence[Path], had: Collection[str]) -> Iterator[str]:
+    """The statements that leave the rows of `files` in a table made from the files named `had`, if from any."""
+    kept = [file for file in files if file.name in had]
+    added = [file for file in files if file.name not in had]
+    if not kept:
+        yield f"create or replace table {table} as {_rows_of(files)}"
+        return
+    yield f"delete from {table} where billing_period not in (select billing_period {_rows_of(kept)})"
+    if added:
+        yield f"insert into {table} {_rows_of(added)}"
+
+
+def _rows_of(files: Sequence[Path]) -> str:
+    return f"from read_parquet({file_list(files)}, hive_partitioning = false)"
 
 
 def _size(files: Sequence[Path]) -> int:

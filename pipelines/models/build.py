@@ -143,6 +143,8 @@ class Builder:
 
     def _build(self, model: Model, period: str | None) -> tuple[Built, Path | None]:
         """What a table came to, and its rows where they are to be committed."""
+        from pyarrow.parquet import read_metadata
+
         contract = load_contract(model.key)
         fingerprint = self._fingerprint(model, contract, period)
         keys = [model.key, *([_private(model)] if self._is_kept_apart(model) else [])]
@@ -152,7 +154,8 @@ class Builder:
         staged = self.warehouse.staged(model.key, period)
         self._stage(model, contract, period, staged)
         checks = [self.pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
-        row_count, totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
+        totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
+        row_count = read_metadata(staged).num_rows
         built = Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
         if built.failures:
             raise FailedChecks(built)

@@ -52,11 +52,10 @@ class BuildRecords:
     def write(self, built: Sequence[Built]) -> None:
         """Record what one table, or several months of it, came to; the records of its other months stay."""
         (table,) = {made.table for made in built}
+        added = json.dumps({_entry(made.period): _as_json(made) for made in built}, default=str)
         # Another process may have recorded other months since.
-        entries = self._read(table) | {_entry(made.period): _as_json(made) for made in built}
-        text = json.dumps(entries, default=str, sort_keys=True)
-        self._store.write(_key(table), text.encode())
-        self._entries[table] = parse_json(text)
+        self._entries[table] = self._read(table) | parse_json(added)
+        self._store.write(_key(table), json.dumps(self._entries[table], sort_keys=True).encode())
         for made in built:
             self._found.pop((table, made.period), None)
 

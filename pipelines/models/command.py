@@ -58,9 +58,9 @@ def build_marts(settings: Settings, console: Console) -> bool:
         _note_changes(planned, planned.publication, console)
         if planned.is_current:
             if not is_copied(warehouse, planned.publication):
-                # A build was killed between its publication and the copy of it.
+                # A build was killed between its publication and the copy of it, or somebody changed the copy.
                 with warehouse.lake.lock():
-                    show_copy(warehouse, stage_copy(warehouse, planned.publication.tables))
+                    show_copy(warehouse, stage_copy(warehouse, planned.publication.tables), planned.publication)
             console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
             return False
     if not planned.months:

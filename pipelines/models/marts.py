@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +36,13 @@ def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
 
 def mart_files(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Path]]:
     """The files of every public table of a publication, by its `schema.name`, whatever version built it."""
-    return {
-        f"{SCHEMAS[layer]}.{name}": warehouse.lake.named_files(key, table["files"])
-        for key, table in tables.items()
-        for layer, _, name in [key.partition("/")]
-        if layer in SCHEMAS
-    }
+    return {name: warehouse.lake.named_files(key, tables[key]["files"]) for name, key in _public(tables).items()}
+
+
+def _public(tables: Iterable[str]) -> dict[str, str]:
+    """The public ones of tables `layer/name`, by their `schema.name`."""
+    split = ((key, *key.split("/")) for key in tables)
+    return {f"{SCHEMAS[layer]}.{name}": key for key, layer, name in split if layer in SCHEMAS}
 
 
 def view_published(engine: Engine, lake: Lake, name: str, key: str) -> None:
@@ -66,13 +70,13 @@ def view_published(engine: Engine, lake: Lake, name: str, key: str) -> None:
 
 
 def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
-    """Whether `marts.duckdb` is of this publication, as far as this machine knows."""
+    """Whether `marts.duckdb` is of this publication, and nobody changed it since."""
     copy = warehouse.work / DATABASE
-    return copy.is_file() and copy.stat().st_mtime >= publication.published_at.timestamp()
+    return copy.is_file() and datetime.fromtimestamp(copy.stat().st_mtime, UTC) == publication.published_at
 
 
 def stage_copy(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> Path:
-    """A new `marts.duckdb` of these tables, not yet visible.
+    """A new `marts.duckdb` of these tables, not yet visible: the visible one with the tables and months that changed.
 
     CheckError names a file that changed since it was committed, SourceError one that cannot be read.
     """
@@ -82,21 +86,26 @@ def stage_copy(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) ->
     if place.is_dir():
         raise UsageError(f"{place} is a folder; move it away, the copy for DuckDB clients is written there.")
     files = mart_files(warehouse, tables)
-    for key, table in tables.items():
-        for file in warehouse.lake.altered(key, table["files"]) if key.partition("/")[0] in SCHEMAS else ():
+    for key in _public(tables).values():
+        for file in warehouse.lake.altered(key, tables[key]["files"]):
             raise CheckError(
                 f"{file} changed after publishing; remove it and run `trainledger build`, which makes it again."
             )
     fresh = warehouse.staging / DATABASE
     fresh.parent.mkdir(parents=True, exist_ok=True)
-    write_database(fresh, files)
+    before: dict[str, list[str]] = {}
+    if (current := warehouse.lake.current()) and is_copied(warehouse, current):
+        shutil.copyfile(place, fresh)
+        before = {name: current.tables[key]["files"] for name, key in _public(current.tables).items()}
+    write_database(fresh, files, before)
     return fresh
 
 
-def show_copy(warehouse: Warehouse, fresh: Path) -> None:
+def show_copy(warehouse: Warehouse, fresh: Path, publication: Publication) -> None:
     """Make a staged copy the visible one, by one rename."""
     if warehouse.settings.warehouse.location.startswith("s3://"):
         warehouse.store.upload(fresh, DATABASE)
-    # Written before its publication, it is as new.
-    fresh.touch()
+    # Its time is how the next build knows what it holds.
+    moment = publication.published_at.timestamp()
+    os.utime(fresh, (moment, moment))
     fresh.replace(warehouse.work / DATABASE)

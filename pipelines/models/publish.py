@@ -138,7 +138,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     # Before the record: it must not become visible over files that cannot be read.
     copy = stage_copy(builder.warehouse, tables)
     if planned.publication and planned.is_known and planned.publication.tables == tables:
-        show_copy(builder.warehouse, copy)
+        show_copy(builder.warehouse, copy, planned.publication)
         return planned.publication
     publication = lake.publish(
         {
@@ -152,7 +152,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             ],
         }
     )
-    show_copy(builder.warehouse, copy)
+    show_copy(builder.warehouse, copy, publication)
     builder.warehouse.bill.forget_superseded()
     return publication
 

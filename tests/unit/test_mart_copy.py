@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import duckdb
@@ -59,7 +60,19 @@ def test_a_copy_that_somebody_changed_is_replaced(company: Company) -> None:
     warehouse = Warehouse(load_settings(company.config))
     publication = warehouse.lake.current()
     assert publication is not None
-    show_copy(warehouse, stage_copy(warehouse, publication.tables))
+    show_copy(warehouse, stage_copy(warehouse, publication.tables), publication)
+    assert held(company) == published(company)
+
+
+def test_a_damaged_copy_is_written_anew(company: Company) -> None:
+    """It has the time of its publication, so the next build takes it for what it was."""
+    copy = company.warehouse / "marts.duckdb"
+    moment = copy.stat().st_mtime_ns
+    with copy.open("r+b") as file:
+        file.truncate(5000)
+    os.utime(copy, ns=(moment, moment))
+    company.deliver(JULY, "50.00")
+    build_warehouse(company.config)
     assert held(company) == published(company)
 
 
