@@ -4,7 +4,7 @@
 -- start at 11:30 or within an hour; where the bill has their unused hours too, with its first hour.
 with declared as (
     select resource_id, max(capacity_reservation_id) as block_id
-    from fct_run_stay_monthly
+    from stg_tracker__stay_monthly
     where capacity_reservation_id is not null
     group by resource_id
 ),
