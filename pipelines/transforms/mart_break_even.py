@@ -95,9 +95,8 @@ def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame)
     planned_usd, planned_ratio = port["planned_baseline_cost_per_run_usd"], port["planned_saving_ratio"]
     if planned_usd is not None and planned_ratio is not None:
         row["planned_saving_usd"] = runs.height * float(planned_usd) * planned_ratio
-    costs = runs.select("baseline_cost_usd", "actual_cost_usd")
-    if not any(costs.null_count().row(0)):
-        avoided = costs["baseline_cost_usd"].sum() - costs["actual_cost_usd"].sum()
-        row["realized_saving_usd"] = float(avoided + adjusted["adjustment_usd"].sum())
+    avoided = runs.select(pl.col("baseline_cost_usd") - pl.col("actual_cost_usd")).to_series()
+    if not avoided.null_count():
+        row["realized_saving_usd"] = float(avoided.sum()) + float(adjusted["adjustment_usd"].sum())
         row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
     return row
