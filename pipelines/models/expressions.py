@@ -1,7 +1,8 @@
 """Puts the expressions of sql/metrics and sql/functions in place of their calls.
 
 A metric takes no arguments and is an aggregate, so it is right at every grain; a function names its
-arguments in an `-- args:` line. Each lives in the file of its name, and nowhere else.
+arguments in an `-- args:` line and reads nothing else. An argument whose columns it reads (`line.service`) is a row:
+the call passes the alias of a table. Each lives in the file of its name, and nowhere else.
 """
 
 from __future__ import annotations
@@ -67,9 +68,11 @@ def _expanded(node: exp.Expr) -> exp.Expr:
     arguments = dict(zip(expression.args, node.expressions, strict=True))
 
     def filled(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, exp.Column) and not part.table and part.name in arguments:
-            return _enclosed(arguments[part.name].copy())
-        return part
+        if not isinstance(part, exp.Column) or (part.table or part.name) not in arguments:
+            return part
+        if part.table:
+            return exp.column(part.name, table=arguments[part.table].name)
+        return _enclosed(arguments[part.name].copy())
 
     # An expression may itself call others.
     return _enclosed(expression.tree.copy().transform(filled).transform(_expanded))

@@ -9,7 +9,7 @@ from pipelines.analysis.break_even import payback_probability, runs_to_break_eve
 from pipelines.transforms import port_case
 from pipelines.transforms.port_case import CURRENCY, KINDS, MONTH_DAYS, PortCase, port_cases
 
-INPUTS = (*port_case.INPUTS, "mart_savings_monthly")
+INPUTS = (*port_case.INPUTS, "detail_savings_run", "detail_savings_adjustment")
 _COSTS = ("engineering", *KINDS, "further", "port")
 _USD = (
     *(f"{kind}_cost_usd" for kind in _COSTS), "baseline_cost_per_run_usd", "saving_per_run_usd",
@@ -17,14 +17,14 @@ _USD = (
 )  # fmt: skip
 
 
-def build(mart_savings_monthly: pl.DataFrame, **inputs: pl.DataFrame) -> list[dict[str, Any]]:
+def build(
+    detail_savings_run: pl.DataFrame, detail_savings_adjustment: pl.DataFrame, **inputs: pl.DataFrame
+) -> list[dict[str, Any]]:
     """Every declared port; null where nothing measures or plans what a figure needs."""
-    rows = [_row(found, mart_savings_monthly) for found in port_cases(**inputs)]
-    # Beyond six places a figure would only differ from machine to machine.
-    return rows
+    return [_row(found, detail_savings_run, detail_savings_adjustment) for found in port_cases(**inputs)]
 
 
-def _row(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
+def _row(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> dict[str, Any]:
     port, case = found.port, found.case
     row: dict[str, Any] = {
         **{name: port[name] for name in ("port_name", "workload_id", "started_date", "horizon_months")},
@@ -38,7 +38,7 @@ def _row(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
         "runs_per_month": found.runs_per_month,
         "cadence_evidence": found.cadence_evidence,
         "missing_evidence": "; ".join(found.missing) or None,
-        **_realized(found, savings),
+        **_realized(found, savings, adjustments),
     }
     if found.pair:
         row |= {name: found.pair[name] for name in ("baseline_instance_type", "candidate_instance_type")}
@@ -81,19 +81,22 @@ def _after(start: date, months: float | None) -> date | None:
     return None if days is None or days > (date.max - start).days else start + timedelta(days=days)
 
 
-def _realized(found: PortCase, savings: pl.DataFrame) -> dict[str, Any]:
-    """What was avoided since the port began, compared with the plan for as many runs."""
+def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> dict[str, Any]:
+    """What was avoided since the port began, as in mart_savings_monthly, compared with the plan for as many runs."""
     port = found.port
-    first = port["started_date"].replace(day=1)
-    own = savings.filter(pl.col("month_date") >= first, workload_id=port["workload_id"], billing_currency=CURRENCY)
-    if own.is_empty():
+    since = pl.col("month_date") >= port["started_date"].replace(day=1)
+    runs, adjusted = (
+        table.filter(since, workload_id=port["workload_id"], billing_currency=CURRENCY)
+        for table in (savings, adjustments)
+    )
+    if runs.is_empty() and adjusted.is_empty():
         return {}
-    runs = int(own["run_count"].sum())
-    row: dict[str, Any] = {"realized_run_count": runs}
+    row: dict[str, Any] = {"realized_run_count": runs.height}
     planned_usd, planned_ratio = port["planned_baseline_cost_per_run_usd"], port["planned_saving_ratio"]
     if planned_usd is not None and planned_ratio is not None:
-        row["planned_saving_usd"] = runs * float(planned_usd) * planned_ratio
-    if not own["avoided_cost_usd"].null_count():
-        row["realized_saving_usd"] = float(own["avoided_cost_usd"].sum())
+        row["planned_saving_usd"] = runs.height * float(planned_usd) * planned_ratio
+    avoided = runs.select(pl.col("baseline_cost_usd") - pl.col("actual_cost_usd")).to_series()
+    if not avoided.null_count():
+        row["realized_saving_usd"] = float(avoided.sum()) + float(adjusted["adjustment_usd"].sum())
         row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
     return row

@@ -9,6 +9,8 @@ import polars as pl
 
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
+from pipelines.transforms import run_unit
+from pipelines.transforms.run_unit import run_units
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -21,11 +23,11 @@ FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision", "t
 # Idle seconds before a machine joins its run that are not its boot, and the least share of the run's cost they are.
 _JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
 INPUTS = (
-    "fct_run_unit_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
-    "stg_tracker__evaluation", "fct_ledger_piece",
+    *run_unit.INPUTS, "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource", "stg_tracker__evaluation",
+    "fct_ledger_piece",
 )  # fmt: skip
 # Hours in which a machine of a run stood idle.
-QUERIES = {
+QUERIES = run_unit.QUERIES | {
     "fct_ledger_piece": """
         select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd
         from fct_ledger_piece
@@ -54,7 +56,8 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
 
 
 def runs_of(
-    fct_run_unit_cost: pl.DataFrame,
+    fct_run_cost: pl.DataFrame,
+    fct_interval_cost: pl.DataFrame,
     dim_run: pl.DataFrame,
     dim_run_ancestor: pl.DataFrame,
     stg_tracker__run: pl.DataFrame,
@@ -62,18 +65,8 @@ def runs_of(
     stg_tracker__evaluation: pl.DataFrame,
     fct_ledger_piece: pl.DataFrame,
 ) -> list[Run]:
-    """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings.
-
-    The cost `hours` is of instance-hours.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for row in fct_run_unit_cost.iter_rows(named=True):
-        run = found.setdefault(row["run_id"], row | {"costs": {}})
-        run["costs"][row["cost_basis"]] = row["whole_cost_usd"], row["unit_cost_to_target_usd"]
-        hours = row["accelerator_hours"], row["target_accelerator_hours"]
-        count = row["accelerator_count"]
-        run["costs"]["hours"] = tuple(float(part) / count if part and count else None for part in hours)
-        run["million_token_count"] = row["tokens_seen_count"] and float(row["tokens_seen_count"]) / 1e6
+    """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings."""
+    found = run_units(fct_run_cost, fct_interval_cost, dim_run)
     described = {row["run_id"]: row for row in dim_run.iter_rows(named=True)}
     bases = dict(stg_tracker__run.select("run_id", "base_checkpoint_id").iter_rows())
     stays: dict[str, list[dict[str, Any]]] = {}

@@ -1,12 +1,6 @@
 -- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the baseline.
 -- A run counts in the month it ended, against the newest baseline frozen by that day, priced as of that day.
-with proven as (
-    select distinct workload_id, billing_currency, baseline_instance_type, candidate_instance_type
-    from mart_silicon_comparison
-    where verdict = 'proven' and cost_basis = coalesce(registered_cost_basis, 'effective')
-),
-
-run as (
+with run as (
     select
         run.run_id, run.workload_id, run.billing_currency, cast(run.ended_at as date) as ended_date, run.epoch_unit,
         run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
@@ -17,14 +11,10 @@ run as (
         baseline.baseline_name, baseline.baseline_version, baseline.baseline_instance_type, baseline.baseline_evidence,
         baseline.region_id, baseline.unit_measure, baseline.hours_per_unit, baseline.hours_low_per_unit,
         baseline.hours_high_per_unit, baseline.success_hours_per_unit, baseline.baseline_paid_ratio,
-        baseline.missing_evidence, proven.workload_id is not null as is_proven
+        baseline.missing_evidence
     from fct_run as run
     join detail_baseline as baseline
         on baseline.workload_id = run.workload_id and baseline.frozen_date <= cast(run.ended_at as date) and baseline.is_configured
-    left join proven
-        on proven.workload_id = run.workload_id and proven.billing_currency = run.billing_currency
-        and proven.baseline_instance_type = baseline.baseline_instance_type
-        and proven.candidate_instance_type = run.instance_type
     where run.is_billed and run.accelerator_family = 'trainium' and run.status <> 'running'
     qualify row_number() over (partition by run.run_id order by baseline.frozen_date desc) = 1
 ),
@@ -70,8 +60,8 @@ counted as (
 )
 
 select
-    run_id, workload_id, month_date, billing_currency, baseline_name, baseline_version, baseline_evidence, is_proven, unit_count,
-    actual_cost_usd, ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_per_unit, 1) as baseline_cost_usd,
+    run_id, workload_id, month_date, billing_currency, instance_type, baseline_name, baseline_version, baseline_instance_type,
+    baseline_evidence, unit_count, actual_cost_usd, ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_per_unit, 1) as baseline_cost_usd,
     ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_low_per_unit, 1) as baseline_low_cost_usd,
     ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_high_per_unit, 1) as baseline_high_cost_usd,
     ratio(unit_count * listed_per_hour * hours_per_unit, 1) as baseline_on_demand_cost_usd,

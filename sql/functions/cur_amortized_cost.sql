@@ -1,31 +1,31 @@
 -- What a report line costs once upfront fees are spread over the use they buy (facts aws-billing 2.2, 2.3, 3.5).
 -- Of the gross columns or, where the payer's month carries them, of their net twins.
--- args: has_net
--- over: the classified lines of stg_aws__line_item
+-- args: line, has_net
 -- unit: the line's currency
 case
     -- Most lines, so they are asked for first.
-    when effective_rule = 'as_billed' or line_class = 'block_fee'
-        then net_or_gross(has_net, line_item_net_unblended_cost, line_item_unblended_cost)
-    when effective_rule = 'savings_plan' then net_or_gross(
-        has_net, savings_plan_net_savings_plan_effective_cost, savings_plan_savings_plan_effective_cost)
-    when effective_rule = 'savings_plan_unused' then net_unused_usd(
-        coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0),
+    when line.effective_rule = 'as_billed' or line.line_class = 'block_fee'
+        then net_or_gross(has_net, line.line_item_net_unblended_cost, line.line_item_unblended_cost)
+    when line.effective_rule = 'savings_plan' then net_or_gross(
+        has_net, line.savings_plan_net_savings_plan_effective_cost, line.savings_plan_savings_plan_effective_cost)
+    when line.effective_rule = 'savings_plan_unused' then net_unused_usd(
+        coalesce(line.savings_plan_total_commitment_to_date, 0) - coalesce(line.savings_plan_used_commitment, 0),
         -- All Upfront pays nothing by the hour: there the ratio is that of its amortized part.
-        case when has_net and is_unused_scaled then case when coalesce(line_item_unblended_cost, 0) <> 0
-            then line_item_net_unblended_cost
-            else savings_plan_net_amortized_upfront_commitment_for_billing_period end end,
-        coalesce(nullif(line_item_unblended_cost, 0), savings_plan_amortized_upfront_commitment_for_billing_period))
-    when effective_rule = 'reservation'
-        then net_or_gross(has_net, reservation_net_effective_cost, reservation_effective_cost)
-    when effective_rule = 'reservation_unused' then
-        net_or_gross(has_net, reservation_net_unused_amortized_upfront_fee_for_billing_period,
-            reservation_unused_amortized_upfront_fee_for_billing_period)
-        + net_or_gross(has_net, reservation_net_unused_recurring_fee, reservation_unused_recurring_fee)
-    when effective_rule in ('zero', 'upfront_fee')
-        or (effective_rule = 'fee' and reservation_reservation_a_r_n is not null) then 0
+        case when has_net and line.is_unused_scaled then case when coalesce(line.line_item_unblended_cost, 0) <> 0
+            then line.line_item_net_unblended_cost
+            else line.savings_plan_net_amortized_upfront_commitment_for_billing_period end end,
+        coalesce(nullif(line.line_item_unblended_cost, 0),
+            line.savings_plan_amortized_upfront_commitment_for_billing_period))
+    when line.effective_rule = 'reservation'
+        then net_or_gross(has_net, line.reservation_net_effective_cost, line.reservation_effective_cost)
+    when line.effective_rule = 'reservation_unused' then
+        net_or_gross(has_net, line.reservation_net_unused_amortized_upfront_fee_for_billing_period,
+            line.reservation_unused_amortized_upfront_fee_for_billing_period)
+        + net_or_gross(has_net, line.reservation_net_unused_recurring_fee, line.reservation_unused_recurring_fee)
+    when line.effective_rule in ('zero', 'upfront_fee')
+        or (line.effective_rule = 'fee' and line.reservation_reservation_a_r_n is not null) then 0
     -- The fee it gives back counted nothing; any other refund on a plan, of a discount for one, is money.
-    when effective_rule = 'refund' and line_item_product_code = 'ComputeSavingsPlans'
-        and line_item_line_item_description like 'Refund for one-time fee for Savings Plan ID%' then 0
-    else net_or_gross(has_net, line_item_net_unblended_cost, line_item_unblended_cost)
+    when line.effective_rule = 'refund' and line.line_item_product_code = 'ComputeSavingsPlans'
+        and line.line_item_line_item_description like 'Refund for one-time fee for Savings Plan ID%' then 0
+    else net_or_gross(has_net, line.line_item_net_unblended_cost, line.line_item_unblended_cost)
 end

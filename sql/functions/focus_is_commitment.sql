@@ -1,8 +1,8 @@
 -- Whether a FOCUS line is about a Savings Plan or a reservation at work: what it covers, leaves unused, or costs.
--- over: aws_focus_line_item
+-- args: line
 coalesce(
-    commitment_discount_id is not null and charge_category in ('Usage', 'Purchase')
-    and charge_class is distinct from 'Correction'
-    and usage_kind_of(coalesce(x_usage_type, sku_meter, '')) <> 'CapacityBlockFee',
+    line.commitment_discount_id is not null and line.charge_category in ('Usage', 'Purchase')
+    and line.charge_class is distinct from 'Correction'
+    and usage_kind_of(coalesce(line.x_usage_type, line.sku_meter, '')) <> 'CapacityBlockFee',
     false
 )

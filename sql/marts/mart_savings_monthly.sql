@@ -2,11 +2,17 @@
 -- What was avoided is economic; cash takes off GPU commitments still paid for.
 -- The difference is split by log shares: the chip (hours of runs that did the work, at on-demand prices), the rate (what was paid of
 -- these prices) and operations (failed runs); the parts sum to it exactly.
-with ran as (
+with proven as (
+    select distinct workload_id, billing_currency, baseline_instance_type, candidate_instance_type as instance_type
+    from mart_silicon_comparison
+    where verdict = 'proven' and cost_basis = coalesce(registered_cost_basis, 'effective')
+),
+
+ran as (
     select
-        workload_id, month_date, billing_currency, baseline_name, max(baseline_version) as baseline_version,
+        run.workload_id, month_date, run.billing_currency, baseline_name, max(baseline_version) as baseline_version,
         case when bool_and(baseline_evidence = 'measured') then 'measured' else 'asserted' end as baseline_evidence,
-        bool_and(is_proven) as is_proven, max(missing_evidence) as missing_evidence,
+        bool_and(proven.workload_id is not null) as is_proven, max(missing_evidence) as missing_evidence,
         count(*) as run_count, sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
         known_sum(baseline_cost_usd) as baseline_cost_usd, known_sum(baseline_low_cost_usd) as baseline_low_cost_usd,
         known_sum(baseline_high_cost_usd) as baseline_high_cost_usd,
@@ -15,8 +21,11 @@ with ran as (
         known_sum(hours_on_demand_cost_usd) as listed_usd,
         known_sum(case when unit_count > 0 then hours_on_demand_cost_usd else 0 end) as success_usd,
         sum(restated_cost_usd) as restated_cost_usd
-    from detail_savings_run
-    group by workload_id, month_date, billing_currency, baseline_name
+    from detail_savings_run as run
+    left join proven
+        on proven.workload_id = run.workload_id and proven.billing_currency = run.billing_currency
+        and proven.baseline_instance_type = run.baseline_instance_type and proven.instance_type = run.instance_type
+    group by run.workload_id, month_date, run.billing_currency, baseline_name
 ),
 
 adjusted as (

@@ -230,6 +230,13 @@ def test_every_metric_and_function_says_what_it_is_and_is_used() -> None:
         assert isinstance(sqlglot.parse_one(f"{name}()", read="duckdb"), sqlglot.exp.Anonymous), name
 
 
+def test_a_function_reads_its_arguments_alone() -> None:
+    for name, expression in load_expressions().items():
+        if expression.path.parent.name == "functions":
+            read = {column.table or column.name for column in expression.tree.find_all(sqlglot.exp.Column)}
+            assert read <= {*expression.args}, name
+
+
 def test_every_warning_states_what_to_do() -> None:
     missing = [
         f"{table}: {check.name}"

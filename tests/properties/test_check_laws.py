@@ -40,7 +40,7 @@ UNBROKEN = {
     "fct_resource_share_hourly": {"machine_is_of_another_type_on_the_bill_than_its_run_says"},
     "dim_run": {"tokens_far_from_steps_times_batch_times_length"},
     "fct_run": {"accelerator_type_missing_from_ref_instance_type", "run_whose_evaluation_is_no_number"},
-    "fct_capacity_block_billed_hourly": {"capacity_block_window_is_unknown"},
+    "fct_capacity_block_use_hourly": {"capacity_block_window_is_unknown"},
     "fct_restatement": {
         "delivery_rolled_back_to_an_earlier_one",
         "delivery_changed_under_its_id",

@@ -32,6 +32,8 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
         "select '' as payer_account_id, '' as resource_id, timestamp '2026-07-01' as started_at, "
         "timestamp '2026-07-01' as ended_at where false",
     )
+    month = "timestamp '2026-07-01' as started_at, timestamp '2026-08-01' as ended_at"
+    engine.view_sql("this_month", f"select '2026-07' as billing_period, {month}")
     for model in load_catalog().ordered:
         if model.name.startswith("stg_tracker__"):
             engine.view_sql(model.name, model.text)

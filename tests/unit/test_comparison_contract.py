@@ -59,10 +59,11 @@ SOUND = {
 def failing(folder: Path, row: Mapping[str, Any]) -> set[str]:
     contract = load_contract("marts/mart_silicon_comparison")
     files = {}
-    for table, rows in {"mart_silicon_comparison": [row], "fct_run_unit_cost": unit_costs()}.items():
+    # One run is a row of both.
+    for table, rows in {"mart_silicon_comparison": [row], "fct_run_cost": runs(), "dim_run": runs()}.items():
         files[table] = folder / f"{table}.parquet"
         typed(load_catalog()[table].key, rows).write_parquet(files[table])
-    for table in ("staging/stg_proof__registration", "staging/stg_proof__run", "core/dim_run"):
+    for table in ("staging/stg_proof__registration", "staging/stg_proof__run"):
         files[table] = folder / f"{table.rpartition('/')[2]}.parquet"
         typed(table, []).write_parquet(files[table])
     with DuckDBEngine() as engine:
@@ -72,18 +73,20 @@ def failing(folder: Path, row: Mapping[str, Any]) -> set[str]:
     return {check.check for check in checks if not check.passed and check.severity == "error"}
 
 
-def unit_costs() -> list[dict[str, Any]]:
+def runs() -> list[dict[str, Any]]:
     costs = {GPU: BASE, TRAINIUM: HALF}
     return [
         {
             "run_id": f"{workload} {kind} {number}",
-            "cost_basis": "effective",
             "workload_id": workload,
             "billing_currency": "USD",
             "instance_type": kind,
             "status": "completed",
+            "purpose": "train",
+            "epoch_unit": "dataset_pass",
             "epoch_completed_count": 1,
-            "whole_cost_usd": cost,
+            "effective_cost_usd": cost,
+            "effective_compile_part_usd": 0,
             "open_billing_month": date(2026, 7, 1) if workload == "open" else None,
         }
         for workload in ("closed", "open")

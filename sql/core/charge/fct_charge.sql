@@ -5,14 +5,14 @@
 with claimed as (
     -- A job's run may know its ARN or its name alone: both name the same job.
     select distinct coalesce(job_name(resource_id), resource_id) as claim_key
-    from fct_run_stay_monthly
+    from stg_tracker__stay_monthly
     where stay_kind in ('machine', 'storage')
 ),
 
 known_run as (
     select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms,
         min(has_one_spelling) as has_one_spelling
-    from fct_run_stay_monthly
+    from stg_tracker__stay_monthly
     where stay_kind = 'attempt'
     group by run_id
 ),

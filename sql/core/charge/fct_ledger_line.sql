@@ -4,7 +4,7 @@
 with known_run as (
     select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms,
         min(has_one_spelling) as has_one_spelling
-    from fct_run_stay_monthly
+    from stg_tracker__stay_monthly
     where stay_kind = 'attempt'
     group by run_id
 ),

@@ -17,7 +17,7 @@ held as (
         least(stay.ended_ms, line.line_ended_ms) as ended_ms
     from attached as line
     -- Bytes are the instance's; whose they were, the stays on it say.
-    join fct_run_stay_monthly as stay
+    join stg_tracker__stay_monthly as stay
         on stay.resource_id = line.attached_id
         and (stay.stay_kind = 'storage' or (stay.stay_kind = 'machine' and is_instance_id(stay.resource_id)))
         and stay.started_ms < line.line_ended_ms and stay.ended_ms > line.line_started_ms

@@ -23,7 +23,7 @@ job as (
 recorded as (
     select stay.billing_period, coalesce(job.resource_id, stay.resource_id) as resource_id, stay.run_id, stay.attempt_no,
         stay.started_ms, stay.ended_ms, stay.accelerators_used, stay.evidence
-    from fct_run_stay_monthly as stay
+    from stg_tracker__stay_monthly as stay
     left join job on job.job_name = stay.resource_id
     where stay.stay_kind = 'machine'
 ),
@@ -37,7 +37,7 @@ claim as (
     select attempt.billing_period, tagged.resource_id, attempt.run_id, attempt.attempt_no, attempt.started_ms, attempt.ended_ms, null,
         min(case when attempt.run_id = tagged.tag_run_id then 'tag' else 'tag_folded' end)
     from (select distinct resource_id, tag_run_id from billed) as tagged
-    join fct_run_stay_monthly as attempt on attempt.stay_kind = 'attempt' and folded(attempt.run_id) = folded(tagged.tag_run_id)
+    join stg_tracker__stay_monthly as attempt on attempt.stay_kind = 'attempt' and folded(attempt.run_id) = folded(tagged.tag_run_id)
         and (attempt.run_id = tagged.tag_run_id or attempt.has_one_spelling)
     anti join recorded as known on known.resource_id = tagged.resource_id and known.run_id = attempt.run_id
     group by 1, 2, 3, 4, 5, 6
@@ -49,7 +49,7 @@ wanted as (
         min(started_ms) as started_ms, max(ended_ms) as ended_ms, max(started_ms) as all_started_ms, min(ended_ms) as first_ended_ms,
         max(accelerators_used) as accelerators_used, count(distinct resource_id) as machine_count,
         row_number() over (order by run_id, attempt_no, instance_type, account_id, region_id) as wanted_no
-    from fct_run_stay_monthly
+    from stg_tracker__stay_monthly
     where stay_kind = 'machine' and is_any_machine
     group by billing_period, run_id, attempt_no, instance_type, account_id, region_id
 ),

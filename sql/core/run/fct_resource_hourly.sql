@@ -24,7 +24,7 @@ with resource_hour as (
 ),
 
 earlier as (
-    select distinct coalesce(resource_id, run_id) as held_key from fct_run_stay_monthly where stay_kind = 'earlier'
+    select distinct coalesce(resource_id, run_id) as held_key from stg_tracker__stay_monthly where stay_kind = 'earlier'
 )
 
 select

@@ -39,6 +39,30 @@ held as (
     from fct_interval_cost as interval
     join passes on passes.run_id = interval.run_id and passes.interval_key = interval.interval_key
     where interval.interval_kind = 'target'
+),
+
+-- An ancestor counts whole, whatever was trained after the checkpoint it was taken from; generation 0 is the run itself.
+lineage as (
+    select
+        own.run_id, own.billing_currency, sum(ancestor.effective_cost_usd) as lineage_cost_usd,
+        count(*) = count(ancestor.effective_cost_usd) as is_lineage_complete
+    from fct_run_cost as own
+    join dim_run_ancestor as link on link.run_id = own.run_id
+    left join fct_run_cost as ancestor on ancestor.run_id = link.ancestor_run_id and ancestor.billing_currency = own.billing_currency
+    group by own.run_id, own.billing_currency
+),
+
+-- A run that leads a sweep without a bill of its own has its trials' currency, if they share one.
+sweep as (
+    select
+        trial.parent_run_id as run_id, count(distinct trial.run_id) as trial_count, own.billing_currency,
+        sum(cost.effective_cost_usd) filter (where cost.billing_currency = own.billing_currency) as trial_cost_usd,
+        case when min(cost.billing_currency) = max(cost.billing_currency) then sum(cost.effective_cost_usd) end as only_trial_cost_usd
+    from dim_run as trial
+    left join fct_run_cost as cost on cost.run_id = trial.run_id
+    left join fct_run_cost as own on own.run_id = trial.parent_run_id
+    where trial.purpose = 'sweep_trial' and trial.parent_run_id <> trial.run_id
+    group by trial.parent_run_id, own.billing_currency
 )
 
 select
@@ -47,7 +71,10 @@ select
     run.started_at, run.ended_at, run.is_end_inferred,
     run.epoch_completed_count, run.epoch_unit, run.epoch_unit_size, run.checkpoint_durable_count, run.tokens_seen_count, run.tokens_unit,
     cost.is_billed, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd, cost.estimated_cost_usd,
-    cost.compile_shared_usd, cost.lineage_cost_usd, cost.is_lineage_complete, cost.trial_count, cost.sweep_cost_usd,
+    cost.compile_shared_usd, lineage.lineage_cost_usd, coalesce(lineage.is_lineage_complete, false) as is_lineage_complete,
+    coalesce(sweep.trial_count, 0) as trial_count,
+    case when sweep.run_id is null or cost.is_billed
+        then cost.effective_cost_usd + coalesce(sweep.trial_cost_usd, 0) else sweep.only_trial_cost_usd end as sweep_cost_usd,
     target.accelerator_hours as target_accelerator_hours,
     target.list_cost_usd as list_cost_to_target_usd,
     target.effective_cost_usd as cost_to_target_usd,
@@ -71,3 +98,5 @@ left join waste on waste.run_id = run.run_id and waste.billing_currency = cost.b
 left join phased on phased.run_id = run.run_id
 left join target on target.run_id = run.run_id
 left join held on held.run_id = run.run_id
+left join lineage on lineage.run_id = run.run_id and lineage.billing_currency = cost.billing_currency
+left join sweep on sweep.run_id = run.run_id and sweep.billing_currency is not distinct from cost.billing_currency

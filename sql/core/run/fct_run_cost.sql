@@ -1,4 +1,4 @@
--- One row per run: what the ledger charges to it, its share of precompiled work, and the cost of its ancestors and sweep trials.
+-- One row per run: what the ledger charges to it, on what evidence and in which months, and its share of precompiled work.
 with ledger as (
     select
         run_id, billing_currency,
@@ -6,7 +6,10 @@ with ledger as (
         known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd,
+        known_sum(case when accelerator_family = 'none' then list_cost_usd else 0 end) as attached_list_usd,
         max(nullif(accelerator_family, 'none')) as accelerator_family,
+        min(case when accelerator_hours > 0 then region_id end) as region_id,
+        max(case when accelerator_hours > 0 then region_id end) as last_region_id,
         coalesce(sum(effective_cost_usd) filter (where is_estimated(evidence)), 0) as estimated_cost_usd,
         coalesce(sum(effective_cost_usd) filter (where evidence = 'imds'), 0) as imds_cost_usd,
         coalesce(sum(effective_cost_usd) filter (where evidence = 'api'), 0) as api_cost_usd,
@@ -67,28 +70,14 @@ shared as (
     group by compile_run_id, billing_currency
 ),
 
--- An ancestor counts whole, whatever was trained after the checkpoint it was taken from; generation 0 is the run itself.
-lineage as (
-    select
-        own.run_id, own.billing_currency, sum(ancestor.effective_cost_usd) as lineage_cost_usd,
-        count(*) = count(ancestor.effective_cost_usd) as is_lineage_complete
-    from ledger as own
-    join dim_run_ancestor as link on link.run_id = own.run_id
-    left join ledger as ancestor on ancestor.run_id = link.ancestor_run_id and ancestor.billing_currency = own.billing_currency
-    group by own.run_id, own.billing_currency
-),
-
--- A run that leads a sweep without a bill of its own has its trials' currency, if they share one.
-sweep as (
-    select
-        trial.parent_run_id as run_id, count(distinct trial.run_id) as trial_count, own.billing_currency,
-        sum(cost.effective_cost_usd) filter (where cost.billing_currency = own.billing_currency) as trial_cost_usd,
-        case when min(cost.billing_currency) = max(cost.billing_currency) then sum(cost.effective_cost_usd) end as only_trial_cost_usd
-    from dim_run as trial
-    left join ledger as cost on cost.run_id = trial.run_id
-    left join ledger as own on own.run_id = trial.parent_run_id
-    where trial.purpose = 'sweep_trial' and trial.parent_run_id <> trial.run_id
-    group by trial.parent_run_id, own.billing_currency
+-- In a comparison a run bears an equal part of what was compiled for it, on each basis.
+precompiled as (
+    select run.run_id, maker.list_cost_usd, maker.effective_cost_usd, maker.billed_cost_usd, maker.billing_currency,
+        count(*) over (partition by maker.run_id) as part_count
+    from dim_run as run
+    join dim_run as compiler on compiler.run_id = run.compile_run_id and compiler.purpose = 'compile_only'
+    join ledger as maker on maker.run_id = compiler.run_id
+    where run.purpose <> 'compile_only'
 )
 
 select
@@ -103,15 +92,15 @@ select
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
     ledger.first_billing_month, ledger.last_billing_month, ledger.open_billing_month, newest.newest_usage_date,
     coalesce(shared.compile_shared_usd, 0) as compile_shared_usd,
-    lineage.lineage_cost_usd,
-    coalesce(lineage.is_lineage_complete, false) as is_lineage_complete,
-    coalesce(sweep.trial_count, 0) as trial_count,
-    case when sweep.run_id is null or ledger.run_id is not null
-        then ledger.effective_cost_usd + coalesce(sweep.trial_cost_usd, 0) else sweep.only_trial_cost_usd end as sweep_cost_usd
+    case when precompiled.run_id is null then 0 else ratio(precompiled.list_cost_usd, precompiled.part_count) end
+        as list_compile_part_usd,
+    coalesce(ratio(precompiled.effective_cost_usd, precompiled.part_count), 0) as effective_compile_part_usd,
+    coalesce(ratio(precompiled.billed_cost_usd, precompiled.part_count), 0) as billed_compile_part_usd,
+    ledger.attached_list_usd as attached_list_cost_usd,
+    case when ledger.region_id = ledger.last_region_id then ledger.region_id end as region_id
 from dim_run as run
 cross join newest
 left join ledger on ledger.run_id = run.run_id
 left join peak on peak.run_id = run.run_id and peak.billing_currency = ledger.billing_currency
 left join shared on shared.run_id = run.run_id and shared.billing_currency = ledger.billing_currency
-left join lineage on lineage.run_id = run.run_id and lineage.billing_currency = ledger.billing_currency
-left join sweep on sweep.run_id = run.run_id and sweep.billing_currency is not distinct from ledger.billing_currency
+left join precompiled on precompiled.run_id = run.run_id and precompiled.billing_currency = ledger.billing_currency

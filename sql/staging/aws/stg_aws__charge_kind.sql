@@ -11,9 +11,9 @@ from stg_aws__cur_line_kind
 union all
 
 select distinct
-    focus_charge_kind_id() as charge_kind_id, billing_period, billing_month, payer_account_id, invoice_id,
+    focus_charge_kind_id(line) as charge_kind_id, billing_period, billing_month, payer_account_id, invoice_id,
     billing_entity, invoice_issuer, billing_currency, charge_category, charge_type, is_known_charge_type,
     effective_rule, service, region_id,
     accelerator_family, market, kept_description(effective_rule, charge_description) as kept_description,
     commitment_eligibility
-from stg_aws__focus_line_item
+from stg_aws__focus_line_item as line

@@ -29,8 +29,8 @@ focus as (
         coalesce(commitment_discount_status, '') = 'Unused' as is_unused,
         concat_ws(' ', commitment_discount_name, commitment_discount_type, x_usage_type, sku_meter) as offering,
         concat_ws(' ', x_service_code, service_name) as service
-    from aws_focus_line_item
-    where focus_is_commitment()
+    from aws_focus_line_item as line
+    where focus_is_commitment(line)
 ),
 
 -- One kind for each plan: by the words of its fee, else of what it left unused, else by the service of what used it.

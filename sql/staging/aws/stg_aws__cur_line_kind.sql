@@ -65,8 +65,8 @@ classified as (
             when line_item_line_item_type like '%Discount' then 'Discount'
             else coalesce(rule.charge_category, 'Usage')
         end as charge_category,
-        cur_line_class() as line_class,
-        market(cur_is_block_time(), pricing_term = 'Spot' or usage_kind in ('SpotUsage', 'TrSpt'),
+        cur_line_class(line, rule) as line_class,
+        market(cur_is_block_time(line, accelerator), pricing_term = 'Spot' or usage_kind in ('SpotUsage', 'TrSpt'),
             cur_effective_rule(rule.effective_rule, line_item_line_item_type)) as market,
         coalesce(named_instance_type, nullif(catalog_type, '')) as instance_type,
         family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,

@@ -62,7 +62,7 @@ select
     coalesce(invoice_issuer_name, '') as invoice_issuer,
     billing_currency,
     coalesce(charge_category, '') as charge_type,
-    case when focus_is_commitment() then 'savings_plan_unused' else 'as_billed' end as effective_rule,
+    case when focus_is_commitment(line) then 'savings_plan_unused' else 'as_billed' end as effective_rule,
     max(source_name) as source_name,
     max(delivery_id) as delivery_id,
     count(*) as line_count,
@@ -80,5 +80,5 @@ select
     max(charge_period_end) filter (
         where charge_category = 'Usage' and date_diff('hour', charge_period_start, charge_period_end) <= 24)
         as usage_until_at
-from aws_focus_line_item
+from aws_focus_line_item as line
 group by all

@@ -2,15 +2,11 @@
 select
     resource.run_id,
     resource.attempt_no,
-    -- A SageMaker job may be recorded by its name alone; ARNs may write it in lower case.
-    case when (resource.resource_id like '%-job/%' and resource.resource_id not like '%:%')
-            or (resource.instance_type like 'ml.%' and not regexp_matches(resource.resource_id, ':|^i-'))
-        then lower(regexp_extract(resource.resource_id, '([^/]+)$', 1))
-        else resource.resource_id end as resource_id,
+    machine_id(resource.resource_id, resource.instance_type) as resource_id,
     -- A run without a machine id records its instance type: any such machine of its account matches.
     resource.resource_id like 'any %' as is_any_machine,
     resource.joined_at,
-    greatest(resource.joined_at, coalesce(resource.left_at, attempt.ended_at, resource.joined_at)) as left_at,
+    stay_ended_at(resource.joined_at, resource.left_at, attempt.ended_at) as left_at,
     resource.left_at is null as is_left_inferred,
     resource.instance_type,
     resource.account_id,
@@ -26,5 +22,5 @@ left join stg_tracker__attempt as attempt
     on attempt.run_id = resource.run_id and attempt.attempt_no = resource.attempt_no
 left join ref_instance_type as accelerator
     on accelerator.instance_type = replace(resource.instance_type, 'ml.', '')
--- Volumes and file systems are in stg_tracker__storage.
+-- Volumes and file systems are in stg_tracker__stay_monthly.
 where storage_id(resource.resource_id) is null

@@ -1,0 +1,149 @@
+"""One row per Capacity Block or training plan, hour of it and resource that used the hour; unused rest has a row too.
+
+Units are instance-milliseconds of the block, from 0 to whole_units: its window times its instances where both are known
+or inferred, hours to come included; else the used and unused hours on the bill so far.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipelines.transforms.block_window import HOUR_MS, Window, inferred_windows, ms_of
+
+INPUTS = (
+    "fct_charge", "fct_capacity_block_fee", "stg_tracker__stay_monthly", "stg_aws__capacity_reservation",
+    "ref_list_price",
+)  # fmt: skip
+QUERIES = {
+    # Hours on the bill, used or not.
+    "fct_charge": """
+        select capacity_reservation_id, account_id, instance_type, usage_started_at as hour_started_at, resource_id,
+            line_class = 'capacity_unused' as is_unused, sum(usage_quantity) as instance_hours
+        from fct_charge
+        where source_row is not null and market = 'capacity_block' and line_class in ('instance', 'capacity_unused')
+        group by all""",
+    # Runs may record the block their machines are of.
+    "stg_tracker__stay_monthly": """
+        select resource_id, max(capacity_reservation_id) as recorded_block_id
+        from stg_tracker__stay_monthly
+        where capacity_reservation_id is not null and resource_id is not null
+        group by resource_id""",
+}
+_HOUR = ("block_id", "hour_started_at")
+_COLUMNS = (*_HOUR, "resource_id", "is_unused", "use_ms", "held_ms")
+
+
+def build(
+    fct_charge: pl.DataFrame,
+    fct_capacity_block_fee: pl.DataFrame,
+    stg_tracker__stay_monthly: pl.DataFrame,
+    stg_aws__capacity_reservation: pl.DataFrame,
+    ref_list_price: pl.DataFrame,
+) -> pl.DataFrame:
+    """Uses as (block_id, hour_started_at, resource_id, is_unused), the cuts of their units, and the inferred window."""
+    billed = _billed(fct_charge, fct_capacity_block_fee, stg_tracker__stay_monthly)
+    declared = [
+        Window(row["reservation_id"], ms_of(row["started_at"]), ms_of(row["ended_at"]), row["instance_count"])
+        for row in stg_aws__capacity_reservation.filter(pl.col("reservation_kind") != "odcr")
+        .drop_nulls(["started_at", "ended_at"])
+        .iter_rows(named=True)
+    ]
+    hours = billed.group_by(_HOUR).agg(pl.col("use_ms").sum(), pl.col("is_unused").any().alias("has_unused"))
+    inferred = inferred_windows(hours, fct_capacity_block_fee, ref_list_price, {window.block_id for window in declared})
+    return _cut(_used(billed, [*declared, *inferred])).join(_frame(inferred), on="block_id", how="left")
+
+
+def _billed(charge: pl.DataFrame, fee: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
+    """Hours on the bill by block.
+
+    Where neither the bill nor the run names it, it is the only one of that type that the account bought.
+    """
+    of_type = (
+        fee.filter(pl.col("charge_category") != "Refund")
+        .group_by("account_id", "instance_type")
+        .agg(pl.col("block_id").min().alias("bought_block_id"), pl.col("block_id").n_unique().alias("block_count"))
+        .filter(block_count=1)
+    )
+    return (
+        charge.join(recorded, on="resource_id", how="left")
+        .join(of_type, on=["account_id", "instance_type"], how="left")
+        .with_columns(block_id=pl.coalesce("capacity_reservation_id", "recorded_block_id", "bought_block_id"))
+        .filter(pl.col("block_id").is_not_null())
+        .group_by(*_HOUR, "resource_id", "is_unused")
+        .agg((pl.col("instance_hours").sum().cast(pl.Float64) * HOUR_MS).round().cast(pl.Int64).alias("use_ms"))
+    )
+
+
+def _used(billed: pl.DataFrame, windows: list[Window]) -> pl.DataFrame:
+    """What used each hour and what nobody used of it, with the instance-milliseconds the block held then."""
+    hourly = billed.group_by(_HOUR).agg(
+        pl.col("use_ms").sum().alias("billed_ms"), pl.col("use_ms").filter(~pl.col("is_unused")).sum().alias("used_ms")
+    )
+    # Instances of a reservation without a count: as many as the bill shows at once.
+    most = dict(hourly.group_by("block_id").agg(pl.col("billed_ms").max()).iter_rows())
+    held: dict[tuple[str, int], int] = {}
+    for window in windows:
+        count = window.instance_count or -(-most.get(window.block_id, HOUR_MS) // HOUR_MS)
+        for hour_ms in range(window.started_ms // HOUR_MS * HOUR_MS, window.ended_ms, HOUR_MS):
+            key = window.block_id, hour_ms
+            part = min(window.ended_ms, hour_ms + HOUR_MS) - max(window.started_ms, hour_ms)
+            held[key] = held.get(key, 0) + part * count
+    held_hour = pl.DataFrame(
+        [(*key, held_ms) for key, held_ms in held.items()],
+        schema={"block_id": pl.String, "hour_ms": pl.Int64, "held_ms": pl.Int64},
+        orient="row",
+    ).select("block_id", pl.from_epoch("hour_ms", "ms").cast(pl.Datetime("us")).alias("hour_started_at"), "held_ms")
+    has_window = pl.col("block_id").is_in([window.block_id for window in windows])
+    known = (
+        billed.filter(has_window, ~pl.col("is_unused"))
+        .join(held_hour, on=_HOUR, how="left")
+        .with_columns(pl.col("held_ms").fill_null(0))
+    )
+    rest = held_hour.join(hourly, on=_HOUR, how="left").with_columns(
+        resource_id=pl.col("block_id"),
+        is_unused=pl.lit(True),
+        use_ms=pl.col("held_ms") - pl.col("used_ms").fill_null(0),
+    )
+    open_ended = billed.filter(~has_window).join(hourly.select(*_HOUR, pl.col("billed_ms").alias("held_ms")), on=_HOUR)
+    return pl.concat([part.select(_COLUMNS) for part in (known, rest, open_ended)]).filter(pl.col("use_ms") > 0)
+
+
+def _cut(used: pl.DataFrame) -> pl.DataFrame:
+    """Units laid end to end, hour by hour; use beyond the window is scaled down to what the window holds."""
+    hour = (
+        used.select(*_HOUR, "held_ms").unique().sort(_HOUR)
+        .with_columns(
+            before_units=pl.col("held_ms").cum_sum().over("block_id") - pl.col("held_ms"),
+            whole_units=pl.col("held_ms").sum().over("block_id"),
+        )
+        .drop("held_ms")
+    )  # fmt: skip
+    ordered = used.sort(*_HOUR, "is_unused", "resource_id", nulls_last=True).with_columns(
+        upto_ms=pl.col("use_ms").cum_sum().over(_HOUR), hour_use_ms=pl.col("use_ms").sum().over(_HOUR)
+    )
+
+    def scaled(units: pl.Expr) -> pl.Expr:
+        # The product of two such sums may need more than 64 bits.
+        product = units.cast(pl.Int128) * pl.col("held_ms").cast(pl.Int128) // pl.col("hour_use_ms").cast(pl.Int128)
+        fits = pl.col("hour_use_ms") == pl.col("held_ms")
+        return pl.col("before_units") + pl.when(fits).then(units).otherwise(product.cast(pl.Int64))
+
+    return ordered.join(hour, on=_HOUR).select(
+        *_HOUR,
+        "resource_id",
+        "is_unused",
+        (pl.col("hour_use_ms") > pl.col("held_ms")).alias("is_overused"),
+        scaled(pl.col("upto_ms") - pl.col("use_ms")).alias("lower_units"),
+        scaled(pl.col("upto_ms")).alias("upper_units"),
+        "whole_units",
+    )
+
+
+def _frame(inferred: list[Window]) -> pl.DataFrame:
+    schema = {
+        "block_id": pl.String, "window_started_at": pl.Int64, "window_ended_at": pl.Int64,
+        "window_instance_count": pl.Int64,
+    }  # fmt: skip
+    return pl.DataFrame(inferred, schema=schema, orient="row").with_columns(
+        pl.from_epoch(name, "ms").cast(pl.Datetime("us")) for name in ("window_started_at", "window_ended_at")
+    )
