@@ -13,11 +13,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, open_run_store, utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, reading, utc
 
 _JOB_LABELS = (
     "trainledger/run-id",
@@ -72,14 +71,12 @@ def read(source: RunSource) -> RunRecords:
     return rows.records("" if items else f"{store.location} is empty")
 
 
-def _objects(content: Any, where: str) -> Iterable[Mapping[str, Any]]:
-    try:
-        content = parse_json(content)
+def _objects(text: bytes, where: str) -> Iterable[Mapping[str, Any]]:
+    with reading(where, "write it with `kubectl get ... -o json`"):
+        content = parse_json(text)
         listed = content["items"] if str(content.get("kind", "")).endswith("List") else [content]
         for each in listed:
             each["metadata"]["name"]
-    except MALFORMED:
-        raise SourceError(f"{where} holds no Kubernetes objects; write it with `kubectl get ... -o json`.") from None
     return listed
 
 

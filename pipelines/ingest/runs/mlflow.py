@@ -14,6 +14,7 @@ from typing import Any
 
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
+from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, Point, described
 from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of
@@ -122,12 +123,12 @@ class _Server:
             try:
                 response = self._session.request(method, self._root + call, timeout=_TIMEOUT, **arguments)
                 response.raise_for_status()
-                answer = response.json()
+                answer = parse_json(response.content)
             except requests.HTTPError as error:
                 status = error.response.status_code if error.response is not None else "nothing"
                 raise SourceError(f"{where} answers {status}; check the address.") from None
             # An answer that breaks off is asked for again, which the adapter does not do.
-            except requests.JSONDecodeError:
+            except ParseError:
                 if not remaining:
                     raise SourceError(f"{where} answers no JSON; is it an MLflow tracking server?") from None
             except requests.exceptions.ChunkedEncodingError:

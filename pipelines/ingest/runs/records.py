@@ -13,14 +13,13 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.errors import SourceError
+from pipelines.base.parse import ParseError
 from pipelines.config.sources import RunSource
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
 # What reading a value of an unexpected form raises.
-MALFORMED = (
-    KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, csv.Error,
-)  # fmt: skip
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, csv.Error)
 # More epochs than any run has; each would be a row.
 MOST_EPOCHS = 1_000_000
 _LARGEST = 1 << 63
@@ -41,10 +40,9 @@ def reading(what: str, fix: str = "fix it where it was written") -> Iterator[Non
     """SourceError, named `what`, for well-formed JSON or csv that lacks a part or holds an unexpected one."""
     try:
         yield
-    except RecursionError as error:
-        raise SourceError(f"{what} is nested too deep to be read; {fix}.") from error
     except MALFORMED as error:
-        wrong = f"lacks {error}" if isinstance(error, KeyError) else f"has an unexpected form ({error})"
+        known = {KeyError: f"lacks {error}", ParseError: str(error)}
+        wrong = known.get(type(error), f"has an unexpected form ({error})")
         raise SourceError(f"{what} {wrong}; {fix}.") from error
 
 

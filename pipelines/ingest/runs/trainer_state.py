@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, reading, utc
 from pipelines.warehouse.storage import Object, Store
 
 STATE = "trainer_state.json"
@@ -59,14 +58,10 @@ def read(source: RunSource) -> RunRecords:
 
 
 def _content(store: Store, key: str) -> Mapping[str, Any]:
-    try:
+    with reading(store.uri(key), "copy the trainer state from the run again"):
         content = parse_json(store.read(key))
         int(content["global_step"])
         float(content["epoch"] or 0)
-    except MALFORMED:
-        raise SourceError(
-            f"{store.uri(key)} is not a trainer state with global_step and epoch; copy it from the run again."
-        ) from None
     return content
 
 
