@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -226,11 +227,9 @@ class Decisions(Frozen):
                     f"{path}, [[decisions.offers]] number {number}: key 'instance_type': {offer.instance_type} is no "
                     "GPU or Trainium instance; write one such as trn1.32xlarge."
                 )
-        if two := overlapping(self.budgets):
-            raise UsageError(
-                f"{path}: [[decisions.budgets]] give {two[0].team} two budgets in {two[0].currency} for one month; "
-                "end the first with last_month, or remove one."
-            )
+        if twice := overlapping(self.budgets):
+            fix = "end the first with last_month, or remove one"
+            raise UsageError(f"{path}: [[decisions.budgets]] give {twice} for one month; {fix}.")
         names = {one.name for one in frozen}
         for number, adjustment in enumerate(self.adjustments, start=1):
             if adjustment.baseline not in names:
@@ -243,12 +242,11 @@ class Decisions(Frozen):
         return whole
 
 
-def overlapping(budgets: Sequence[Budget]) -> tuple[Budget, Budget] | None:
-    """Two budgets of one team, currency and month; None where no month has two."""
-    for number, one in enumerate(budgets):
-        for other in budgets[:number]:
-            first = max(one.first_month or "", other.first_month or "")
-            last = min(one.last_month or "9999-99", other.last_month or "9999-99")
-            if (one.team, one.currency) == (other.team, other.currency) and first <= last:
-                return other, one
+def overlapping(budgets: Sequence[Budget]) -> str | None:
+    """The team and currency that have two budgets in a month; None where none has."""
+    for one, other in combinations(budgets, 2):
+        first = max(one.first_month or "", other.first_month or "")
+        last = min(one.last_month or "9999-99", other.last_month or "9999-99")
+        if (one.team, one.currency) == (other.team, other.currency) and first <= last:
+            return f"{one.team} two budgets in {one.currency}"
     return None

@@ -63,9 +63,8 @@ class Policy(Frozen):
         try:
             return Policy(**{**self.model_dump(), "as_of": as_of})
         except ValidationError:
-            raise UsageError(
-                f"--as-of {as_of} is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
-            ) from None
+            fix = "write one such as 2026-07-14T12:00:00Z"
+            raise UsageError(f"--as-of {as_of} is not a time with its zone; {fix}.") from None
 
 
 class Privacy(Frozen):

@@ -35,7 +35,7 @@ def convert_file(
 
     A csv is converted within `converting`. `on_bytes` gets the count of delivered bytes as they are read.
     """
-    if is_parquet(key) or magic(delivered) == PARQUET:
+    if key.endswith(".parquet") or magic(delivered) == PARQUET:
         size = delivered.stat().st_size
         delivered.rename(out)
         inspected = inspect(out, key=key, allowed=allowed, listed=listed)
@@ -45,11 +45,6 @@ def convert_file(
         converted = convert(delivered, out, key=key, allowed=allowed, listed=listed, on_bytes=on_bytes)
     delivered.unlink()
     return converted
-
-
-def is_parquet(key: str) -> bool:
-    """Whether a file delivered as `key` is kept as it came."""
-    return key.endswith(".parquet")
 
 
 def with_repeats(
