@@ -94,7 +94,5 @@ def refuse_secrets(path: Path, content: dict[str, Any]) -> None:
         for key in keys:
             part = part.get(key) if isinstance(part, dict) else None
         if part is not None:
-            raise UsageError(
-                f"{path}: key {'.'.join(keys)!r} is a secret; take it out of the file and set the environment variable "
-                f"{'TRAINLEDGER_' + '__'.join(keys).upper()}."
-            )
+            fix = f"take it out of the file and set the environment variable {'TRAINLEDGER_' + '__'.join(keys).upper()}"
+            raise UsageError(f"{path}: key {'.'.join(keys)!r} is a secret; {fix}.")

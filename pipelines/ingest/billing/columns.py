@@ -182,10 +182,8 @@ class ColumnList:
             warnings += warning
             if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
                 self._refuse_other_kind(columns, where)
-                raise SourceError(
-                    f"{where} has no column {wanted.name}; it is not a complete {self.export}, or "
-                    f"the export must be set up to deliver that column."
-                )
+                fix = f"it is not a complete {self.export}, or the export must be set up to deliver that column"
+                raise SourceError(f"{where} has no column {wanted.name}; {fix}.")
         order = list(self.containers)
         tags.sort(key=lambda tag: order.index(tag.container))
         return Layout(sources, tuple(tags), tuple(warnings))

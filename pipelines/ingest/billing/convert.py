@@ -78,7 +78,5 @@ def _refuse_copies(files: Sequence[RawFile], paths: Mapping[str, Path], uri: Cal
             with paths[file.key].open("rb") as stream:
                 other = first.setdefault(hashlib.file_digest(stream, "sha256").hexdigest(), file)
             if other is not file:
-                raise SourceError(
-                    f"{uri(file.key)} has the same content as {uri(other.key)}; their lines would count "
-                    "double, so have the month delivered again."
-                )
+                fix = "their lines would count double, so have the month delivered again"
+                raise SourceError(f"{uri(file.key)} has the same content as {uri(other.key)}; {fix}.")

@@ -82,22 +82,16 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
     if not exports and export is not None:
         raise SourceError(f"{store.location} holds no manifest of an export {export!r}; check `export` in its entry.")
     if not exports:
-        raise SourceError(
-            f"{store.location} holds no billing manifest; point location at the folder with data/ and "
-            "metadata/, or with one folder per billing period."
-        )
+        fix = "point location at the folder with data/ and metadata/, or with one folder per billing period"
+        raise SourceError(f"{store.location} holds no billing manifest; {fix}.")
     if len(exports) > 1:
-        raise SourceError(
-            f"{store.location} holds {len(exports)} exports ({', '.join(sorted(exports))}); "
-            "give each its own [[billing]] entry with its own location, or with its `export` by name."
-        )
+        fix = "give each its own [[billing]] entry with its own location, or with its `export` by name"
+        raise SourceError(f"{store.location} holds {len(exports)} exports ({', '.join(sorted(exports))}); {fix}.")
     if twice:
         # Each delivers its whole month: one is stale or would count double, and it is unknown which.
         names = " and ".join(sorted(store.uri(path.object.key) for path in twice))
-        raise SourceError(
-            f"{names} both deliver {twice[0].period}; keep the one of the export as it is now and move the other one "
-            "out."
-        )
+        fix = "keep the one of the export as it is now and move the other one out"
+        raise SourceError(f"{names} both deliver {twice[0].period}; {fix}.")
     return list(paths.values())
 
 
@@ -149,10 +143,8 @@ def _month(found: re.Match[str], item: Object, store: Store) -> str:
     try:
         date.fromisoformat(f"{period}-01")
     except ValueError:
-        raise SourceError(
-            f"{store.uri(item.key)} is in the folder of {period}, which is not a month; put it back where the export "
-            "wrote it, or move it out."
-        ) from None
+        fix = "put it back where the export wrote it, or move it out"
+        raise SourceError(f"{store.uri(item.key)} is in the folder of {period}, which is not a month; {fix}.") from None
     return period
 
 
@@ -256,9 +248,7 @@ def _check_period(dates: Any, period: str, where: str) -> None:
     start, end = (dates.get("start"), dates.get("end")) if isinstance(dates, dict) else (None, None)
     first, after = (re.sub(r"\D", "", at)[:8] if isinstance(at, str) else "" for at in (start, end))
     if first and f"{first[:4]}-{first[4:6]}" != period:
-        raise SourceError(
-            f"{where} is for the billing period from {start} but is in the folder of {period}; "
-            "put it back where the export wrote it."
-        )
+        fix = "put it back where the export wrote it"
+        raise SourceError(f"{where} is for the billing period from {start} but is in the folder of {period}; {fix}.")
     if first and after and after <= first:
         raise SourceError(f"{where} is for a billing period from {start} to {end}; {_AGAIN}.")

@@ -112,10 +112,8 @@ def _plan(entry: Entry, where: str) -> dict[str, Any]:
         raise SourceError(f"{where} has SavingsPlanArn {arn[:80]!r}; save the whole answer.")
     kind = _KINDS.get(str(entry.get("SavingsPlanType")))
     if kind is None:
-        raise SourceError(
-            f"{where} has SavingsPlanType {str(entry.get('SavingsPlanType'))[:80]!r}; {', '.join(_KINDS)} are "
-            "supported."
-        )
+        fix = f"{', '.join(_KINDS)} are supported"
+        raise SourceError(f"{where} has SavingsPlanType {str(entry.get('SavingsPlanType'))[:80]!r}; {fix}.")
     return {
         "commitment_discount_id": arn,
         "commitment_kind": kind,

@@ -198,10 +198,8 @@ def _split(stream: BinaryIO, where: str, size: int) -> Iterator[tuple[bytes, boo
     while chunk := stream.read(_CHUNK_BYTES):
         unpacked += len(chunk)
         if unpacked > most_bytes(size):
-            raise SourceError(
-                f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; check what wrote it, or "
-                "unpack it to .jsonl."
-            )
+            fix = "check what wrote it, or unpack it to .jsonl"
+            raise SourceError(f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; {fix}.")
         if is_first:
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
             is_first = False
