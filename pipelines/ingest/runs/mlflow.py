@@ -44,11 +44,8 @@ def read(source: RunSource) -> RunRecords:
     for run in server.runs():
         where = f"[[runs]] {source.name}: MLflow run {run['info'].get('run_id')}"
         tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
-        rows.add(
-            tags.get(DECLARED) or run["info"].get("run_id"),
-            where,
-            lambda run=run, tags=tags: _run(run, tags, server, rows.warnings),
-        )
+        run_id = tags.get(DECLARED) or run["info"].get("run_id")
+        rows.add(run_id, where, lambda run=run, tags=tags: _run(run, tags, server, rows.warnings))
         if tags.get(DECLARED):
             declared[run["info"]["run_id"]] = tags[DECLARED]
     # A parent is named by MLflow's own id.
@@ -63,9 +60,8 @@ class _Server:
 
     def __init__(self, source: RunSource):
         if not source.location.startswith(("http://", "https://")):
-            raise UsageError(
-                f"[[runs]] {source.name}: location {redacted(source.location)} is not an http address of MLflow."
-            )
+            where = f"[[runs]] {source.name}: location {redacted(source.location)}"
+            raise UsageError(f"{where} is not an http address of MLflow.")
         import requests
         from requests.adapters import HTTPAdapter
         from urllib3.util import Retry
@@ -74,14 +70,9 @@ class _Server:
         self._address = redacted(self._root)
         self._session = requests.Session()
         # A search is a POST that changes nothing, so it may be repeated.
-        patience = Retry(
-            total=_TRIES,
-            backoff_factor=0.5,
-            status_forcelist=(429, 500, 502, 503, 504),
-            allowed_methods=None,
-            # A server may ask for a longer wait, but not for a day.
-            retry_after_max=_LONGEST_WAIT,
-        )
+        again = {"allowed_methods": None, "status_forcelist": (429, 500, 502, 503, 504), "backoff_factor": 0.5}
+        # A server may ask for a longer wait, but not for a day.
+        patience = Retry(_TRIES, retry_after_max=_LONGEST_WAIT, **again)
         self._session.mount(source.location, HTTPAdapter(max_retries=patience))
 
     def runs(self) -> Iterator[Mapping[str, Any]]:
@@ -171,9 +162,8 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
         warnings.append(f"MLflow run {run_id} has no start_time and is left out.")
         return {}
     if ended_at is None and status == "RUNNING":
-        warnings.append(
-            f"MLflow run {run_id} never ended: it is running or was killed; its end is inferred from its metrics."
-        )
+        open_ended = "never ended: it is running or was killed; its end is inferred from its metrics"
+        warnings.append(f"MLflow run {run_id} {open_ended}.")
     facts, resources = described(parameters, run_id, warnings)
     tables = history.tables(started_at, ended_at, resources)
     tables["attempt"][-1]["end_reason"] = _REASON.get(status)
