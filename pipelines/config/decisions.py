@@ -1,14 +1,12 @@
 """The `[decisions]` section: frozen baselines, adjustments of savings, ports, workloads, offers and budgets."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
@@ -44,7 +42,7 @@ class Baseline(Frozen):
     sha256: str = ""
 
     @model_validator(mode="after")
-    def _is_measured_or_asserted(self) -> Baseline:
+    def _is_measured_or_asserted(self) -> Self:
         hours = (self.hours_low_per_unit, self.hours_per_unit, self.hours_high_per_unit)
         known = [one for one in hours if one is not None]
         if self.run_ids and (known or self.paid_ratio is not None):
@@ -149,7 +147,7 @@ class Offer(Frozen):
     block_hours: Annotated[int, Field(ge=1, le=24 * 366)] | None = None
 
     @model_validator(mode="after")
-    def _only_blocks_have_hours(self) -> Offer:
+    def _only_blocks_have_hours(self) -> Self:
         if (self.purchase_option == "capacity_block") != (self.block_hours is not None):
             raise ValueError("block_hours belongs to every offer of a capacity_block and to no other")
         return self
@@ -171,7 +169,7 @@ class Budget(Months):
     thresholds: tuple[Threshold, ...] = Field(default=(Decimal("0.5"), Decimal("0.8"), Decimal("1")), min_length=1)
 
     @model_validator(mode="after")
-    def _thresholds_rise(self) -> Budget:
+    def _thresholds_rise(self) -> Self:
         if list(self.thresholds) != sorted(set(self.thresholds)):
             raise ValueError("thresholds must rise, each once, such as [0.5, 0.8, 1.0]")
         return self
@@ -198,14 +196,14 @@ class Decisions(Frozen):
         return {"baselines": baselines} | self.model_dump(mode="json", exclude={"baselines"})
 
     @classmethod
-    def recorded(cls, record: Mapping[str, Any]) -> Decisions:
+    def recorded(cls, record: Mapping[str, Any]) -> Self:
         """The section from its `record`, also from one that an older version wrote."""
         content = current_keys(record)
         whole = cls(**{key: value for key, value in content.items() if key != "baselines"})
         whole._frozen = tuple(Baseline(**one) for one in content.get("baselines", ()))
         return whole
 
-    def read(self, path: Path, families: Mapping[str, str]) -> Decisions:
+    def read(self, path: Path, families: Mapping[str, str]) -> Self:
         """The section with its baselines, whose files are relative to the folder of the configuration `path`.
 
         `families` has the accelerator family of each instance type. UsageError for a baseline that is not what was

@@ -1,7 +1,5 @@
 """Mistakes in the configuration and in registrations, each as one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A finding of the doctor: one sentence per check, and its exit code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

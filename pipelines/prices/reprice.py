@@ -1,7 +1,5 @@
 """A comparison repriced to another date, and shown: a workload by the hours of its runs, a claim by price ratios."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

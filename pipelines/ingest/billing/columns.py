@@ -6,8 +6,6 @@ type does (`refuse` the file, or `null`: count as unknown), the values of a colu
 its date.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Two sources that deliver the same month: one delivery in two locations, or lines of the same account."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 

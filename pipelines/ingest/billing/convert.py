@@ -3,8 +3,6 @@
 The code this module imports decides what the raw store holds, so a delivery is converted again when it changes.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

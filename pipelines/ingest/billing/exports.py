@@ -3,8 +3,6 @@
 Only the files a current manifest names are read. Parquet is kept as delivered; a csv is converted once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

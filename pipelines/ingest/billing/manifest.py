@@ -1,7 +1,5 @@
 """Manifests: the deliveries of an export, and the files of each. No other file is read."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A delivered Parquet file: kept as it is, inspected once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """A delivered file opened as the bytes of one csv, whether plain, gzip or ZIP."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterator

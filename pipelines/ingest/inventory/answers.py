@@ -1,7 +1,5 @@
 """Answers of AWS's APIs, from AWS itself or as saved files: their entries, and the values of their fields."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

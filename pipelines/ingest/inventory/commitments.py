@@ -4,8 +4,6 @@ The bill shows the monthly cost of a commitment; its end, payment option and pur
 between the two are reported (detail_commitment_reconciliation).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any

@@ -4,8 +4,6 @@ A registration is never edited: the first build that reads it records a seal of 
 any other. A change is a new registration, dated, that supersedes it. Exclusions of runs are entries that cite one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

@@ -6,8 +6,6 @@ saved JSON as text, or as seconds since 1970 where an older command line wrote i
 several sources are joined.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -4,8 +4,6 @@ Files are read one after the other, a few ahead for stores that answer slowly. E
 every so often; unknown events leave only a time behind, heartbeats the tokens seen as well.
 """
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections import Counter, deque

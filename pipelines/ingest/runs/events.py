@@ -4,8 +4,6 @@ Every rank may record the same events, in any order and over any number of files
 A resource's stay, a phase, an epoch, a checkpoint or an evaluation is identified by its keys, not by its text.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import polars as pl

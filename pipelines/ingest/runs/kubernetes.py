@@ -5,8 +5,6 @@ claim of the pod leads over its volume to the EBS volume or the file system.
 Objects vanish soon after a job ends, so snapshots are kept and read together; the latest version of an object counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime

@@ -4,8 +4,6 @@ The csv has steps and scores but no times and no machines. The file's own time e
 by it too, unless a checkpoint of that epoch was written before. Lightning counts epochs from 0, we from 1.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

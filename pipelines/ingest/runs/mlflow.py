@@ -4,8 +4,6 @@ A deleted run still cost money and is read too. MLflow records no instances unle
 `aws.account_id`, `aws.region`); its start and end hide restarts, which show in the metrics.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

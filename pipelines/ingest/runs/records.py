@@ -1,7 +1,5 @@
 """The tables every run source fills: their columns, and rows of a source as typed tables (facts training-runs 2)."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The bill names the job by its ARN. An `Interrupted` transition ends an attempt. 
 checkpoints, only their location; its instances are not on the bill.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime

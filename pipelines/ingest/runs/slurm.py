@@ -4,8 +4,6 @@ A dynamic node keeps its name while the instance behind it changes, so a name al
 map next to the output gives the instance at a time: `nodes.csv`, or `nodes.log` as a prolog appends to it.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -5,8 +5,6 @@ malformed content; its `state`, a text that changes when the records may have, w
 was not recorded stays null here; it is inferred in staging, from `last_seen_at`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -4,8 +4,6 @@ A state has steps, epochs and scores, but no times and no machines. A checkpoint
 written last; an epoch or a score by the first checkpoint that contains it, so never too early.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

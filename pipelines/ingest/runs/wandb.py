@@ -5,8 +5,6 @@ A line has id, state, created_at, heartbeatAt, config, summary, group, metadata,
 instance: `config` may carry `aws.resource_ids` and `aws.account_id` (facts training-runs 1.2, 1.13).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
