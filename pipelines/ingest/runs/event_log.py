@@ -75,16 +75,10 @@ class EventLog:
 
     def seen(self) -> pl.DataFrame:
         """First and last event, and most tokens of a heartbeat by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
-        return pl.DataFrame(
-            [
-                (*alive, *span, self._tokens.get(alive))
-                for alive, span in self._seen.items()
-                if alive[0] not in self.aside
-            ],
-            schema={"run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64}
-            | {"tokens_seen": pl.Float64},
-            orient="row",
-        )
+        seen = ((alive, span) for alive, span in self._seen.items() if alive[0] not in self.aside)
+        rows = [(*alive, *span, self._tokens.get(alive)) for alive, span in seen]
+        numbers = dict.fromkeys(("attempt_no", "first_at", "last_at"), pl.Int64)
+        return pl.DataFrame(rows, {"run_id": pl.String, **numbers, "tokens_seen": pl.Float64}, orient="row")
 
     def place(self, file_no: int, line_no: int) -> str:
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
