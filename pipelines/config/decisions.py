@@ -1,13 +1,12 @@
 """The `[decisions]` section: frozen baselines, adjustments of savings, ports, workloads, offers and budgets."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
@@ -43,7 +42,7 @@ class Baseline(Frozen):
     sha256: str = ""
 
     @model_validator(mode="after")
-    def _is_measured_or_asserted(self) -> Baseline:
+    def _is_measured_or_asserted(self) -> Self:
         hours = (self.hours_low_per_unit, self.hours_per_unit, self.hours_high_per_unit)
         known = [one for one in hours if one is not None]
         if self.run_ids and (known or self.paid_ratio is not None):
@@ -148,7 +147,7 @@ class Offer(Frozen):
     block_hours: Annotated[int, Field(ge=1, le=24 * 366)] | None = None
 
     @model_validator(mode="after")
-    def _only_blocks_have_hours(self) -> Offer:
+    def _only_blocks_have_hours(self) -> Self:
         if (self.purchase_option == "capacity_block") != (self.block_hours is not None):
             raise ValueError("block_hours belongs to every offer of a capacity_block and to no other")
         return self
@@ -170,7 +169,7 @@ class Budget(Months):
     thresholds: tuple[Threshold, ...] = Field(default=(Decimal("0.5"), Decimal("0.8"), Decimal("1")), min_length=1)
 
     @model_validator(mode="after")
-    def _thresholds_rise(self) -> Budget:
+    def _thresholds_rise(self) -> Self:
         if list(self.thresholds) != sorted(set(self.thresholds)):
             raise ValueError("thresholds must rise, each once, such as [0.5, 0.8, 1.0]")
         return self
@@ -197,14 +196,14 @@ class Decisions(Frozen):
         return {"baselines": baselines} | self.model_dump(mode="json", exclude={"baselines"})
 
     @classmethod
-    def recorded(cls, record: Mapping[str, Any]) -> Decisions:
+    def recorded(cls, record: Mapping[str, Any]) -> Self:
         """The section from its `record`, also from one that an older version wrote."""
         content = current_keys(record)
         whole = cls(**{key: value for key, value in content.items() if key != "baselines"})
         whole._frozen = tuple(Baseline(**one) for one in content.get("baselines", ()))
         return whole
 
-    def read(self, path: Path, families: Mapping[str, str]) -> Decisions:
+    def read(self, path: Path, families: Mapping[str, str]) -> Self:
         """The section with its baselines, whose files are relative to the folder of the configuration `path`.
 
         `families` has the accelerator family of each instance type. UsageError for a baseline that is not what was
@@ -226,11 +225,9 @@ class Decisions(Frozen):
                     f"{path}, [[decisions.offers]] number {number}: key 'instance_type': {offer.instance_type} is no "
                     "GPU or Trainium instance; write one such as trn1.32xlarge."
                 )
-        if two := overlapping(self.budgets):
-            raise UsageError(
-                f"{path}: [[decisions.budgets]] give {two[0].team} two budgets in {two[0].currency} for one month; "
-                "end the first with last_month, or remove one."
-            )
+        if twice := overlapping(self.budgets):
+            fix = "end the first with last_month, or remove one"
+            raise UsageError(f"{path}: [[decisions.budgets]] give {twice} for one month; {fix}.")
         names = {one.name for one in frozen}
         for number, adjustment in enumerate(self.adjustments, start=1):
             if adjustment.baseline not in names:
@@ -243,12 +240,11 @@ class Decisions(Frozen):
         return whole
 
 
-def overlapping(budgets: Sequence[Budget]) -> tuple[Budget, Budget] | None:
-    """Two budgets of one team, currency and month; None where no month has two."""
-    for number, one in enumerate(budgets):
-        for other in budgets[:number]:
-            first = max(one.first_month or "", other.first_month or "")
-            last = min(one.last_month or "9999-99", other.last_month or "9999-99")
-            if (one.team, one.currency) == (other.team, other.currency) and first <= last:
-                return other, one
+def overlapping(budgets: Sequence[Budget]) -> str | None:
+    """The team and currency that have two budgets in a month; None where none has."""
+    for one, other in combinations(budgets, 2):
+        first = max(one.first_month or "", other.first_month or "")
+        last = min(one.last_month or "9999-99", other.last_month or "9999-99")
+        if (one.team, one.currency) == (other.team, other.currency) and first <= last:
+            return f"{one.team} two budgets in {one.currency}"
     return None

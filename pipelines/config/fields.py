@@ -1,7 +1,5 @@
 """Kinds of values in the configuration, and what several sections of it have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from decimal import Decimal
 from itertools import pairwise

@@ -4,8 +4,6 @@ It imports no library, so that a wrong path or a broken file is reported at once
 reads the environment; everything else takes arguments.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

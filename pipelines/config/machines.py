@@ -1,7 +1,5 @@
 """The `[[machines]]` section: instance types that the reviewed list does not have, or has otherwise."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field

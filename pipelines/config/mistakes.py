@@ -1,7 +1,5 @@
 """Mistakes in the configuration and in registrations, each as one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,14 +20,12 @@ _FIXES = {
     "tuple_type": "write a list in brackets",
     "model_type": "write a table of keys and values",
     "string_type": "write text in quotes",
-    "date_type": "write a day such as 2026-07-01, without quotes",
-    "is_instance_of": "write a day such as 2026-07-01, without quotes",
+    **dict.fromkeys(("date_type", "is_instance_of"), "write a day such as 2026-07-01, without quotes"),
 }
 _PLAIN = "write text without control characters, at least one letter"
 _PATTERN_FIXES = {
     "name": "use letters, digits, '.', '_' and '-', a letter or digit first",
-    "location": "write a folder or s3://bucket/prefix",
-    "registrations": "write a folder or s3://bucket/prefix",
+    **dict.fromkeys(("location", "registrations"), "write a folder or s3://bucket/prefix"),
     "memory_limit": "write a size such as 2GB",
     **dict.fromkeys(("month", "first_month", "last_month"), "write a month such as 2026-07"),
     "instance_type": "write a type of EC2 such as p5.48xlarge",
@@ -96,7 +92,5 @@ def refuse_secrets(path: Path, content: dict[str, Any]) -> None:
         for key in keys:
             part = part.get(key) if isinstance(part, dict) else None
         if part is not None:
-            raise UsageError(
-                f"{path}: key {'.'.join(keys)!r} is a secret; take it out of the file and set the environment variable "
-                f"{'TRAINLEDGER_' + '__'.join(keys).upper()}."
-            )
+            fix = f"take it out of the file and set the environment variable {'TRAINLEDGER_' + '__'.join(keys).upper()}"
+            raise UsageError(f"{path}: key {'.'.join(keys)!r} is a secret; {fix}.")

@@ -1,11 +1,9 @@
 """The `[notify]` section: channels and topics. Webhook addresses and passwords come from the environment."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
@@ -110,7 +108,7 @@ class MailChannel(Frozen):
     password: Password = None
 
     @model_validator(mode="after")
-    def _password_is_sealed(self) -> MailChannel:
+    def _password_is_sealed(self) -> Self:
         if self.username and self.security == "none" and not is_loopback(self.host):
             raise ValueError("a password is sent in the open with security 'none'; write 'starttls' or 'tls'")
         return self

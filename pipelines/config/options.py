@@ -13,18 +13,13 @@ from pipelines.config.file import read_config
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings
 
-AsOf = Annotated[
-    str | None,
-    typer.Option(
-        "--as-of",
-        help="Read an earlier publication: the newest at the end of this day (UTC), or at this timestamp with its "
-        "zone. Default: the newest of all.",
-    ),
-]
-Config = Annotated[
-    Path | None, typer.Option("--config", help="trainledger.toml to use. Default: the one here, then the demo's.")
-]
-
+_EARLIER = (
+    "Read an earlier publication: the newest at the end of this day (UTC), or at this timestamp with its zone. "
+    "Default: the newest of all."
+)
+AsOf = Annotated[str | None, typer.Option("--as-of", help=_EARLIER)]
+_FILE = "trainledger.toml to use. Default: the one here, then the demo's."
+Config = Annotated[Path | None, typer.Option("--config", help=_FILE)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with every digit.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV with every digit.")]
 Form = Literal["table", "json", "csv"]

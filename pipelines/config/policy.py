@@ -1,11 +1,9 @@
 """The `[policy]` section, choices where AWS leaves something open, and the `[privacy]` section."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import AwareDatetime, Field, SecretStr, ValidationError, field_validator
 
@@ -58,14 +56,13 @@ class Policy(Frozen):
         except OverflowError:
             raise ValueError("write a time of the years 1 to 9999 in UTC") from None
 
-    def cut_at(self, as_of: str) -> Policy:
+    def cut_at(self, as_of: str) -> Self:
         """The policy with another `as_of`, a time with its zone; UsageError for anything else."""
         try:
-            return Policy(**{**self.model_dump(), "as_of": as_of})
+            return type(self)(**{**self.model_dump(), "as_of": as_of})
         except ValidationError:
-            raise UsageError(
-                f"--as-of {as_of} is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
-            ) from None
+            fix = "write one such as 2026-07-14T12:00:00Z"
+            raise UsageError(f"--as-of {as_of} is not a time with its zone; {fix}.") from None
 
 
 class Privacy(Frozen):

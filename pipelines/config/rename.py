@@ -1,7 +1,5 @@
 """The configuration of an older version with the present names of its keys; comments and order stay."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -3,12 +3,10 @@
 With `file`, the only module that reads the environment; everything else takes arguments.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -82,7 +80,7 @@ class Settings(BaseSettings):
     privacy: Privacy = Privacy()
 
     @model_validator(mode="after")
-    def _names_are_unique(self) -> Settings:
+    def _names_are_unique(self) -> Self:
         for kind in SOURCES:
             if twice := repeated(source.name for source in getattr(self, kind)):
                 raise ValueError(f"[[{kind}]] name {twice!r} is used twice; give each source its own")

@@ -1,8 +1,6 @@
 """Where things are read from: the sections of trainledger.toml that name a source."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, Self, TypedDict
 
 from pydantic import Field, model_validator
 
@@ -76,7 +74,7 @@ class ReservationSource(S3Options):
     regions: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _has_location_or_api(self) -> ReservationSource:
+    def _has_location_or_api(self) -> Self:
         if (self.kind == "file") != (self.location is not None):
             raise ValueError("kind 'file' needs a location, and kind 'aws' has none")
         return self

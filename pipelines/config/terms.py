@@ -3,10 +3,8 @@
 AWS documents none of them in the export, so every rule is a key with the default given here.
 """
 
-from __future__ import annotations
-
 from datetime import date, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -23,7 +21,7 @@ class Term(Frozen):
     excluded_services: tuple[Text, ...] = ()
 
     @model_validator(mode="after")
-    def _has_one_list_of_services(self) -> Term:
+    def _has_one_list_of_services(self) -> Self:
         if self.eligible_services and self.excluded_services:
             raise ValueError("name eligible_services or excluded_services, not both")
         return self
@@ -60,7 +58,7 @@ class Agreement(Term):
     periods: Annotated[tuple[Period, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _periods_follow_each_other(self) -> Agreement:
+    def _periods_follow_each_other(self) -> Self:
         for before, after in zip(self.periods, self.periods[1:], strict=False):
             if after.first_month <= before.last_month:
                 raise ValueError(f"the period from {after.first_month} begins before {before.last_month} has ended")
@@ -76,7 +74,7 @@ class CreditPool(Term):
     expires_on: date | None = None
 
     @model_validator(mode="after")
-    def _expires_after_it_is_issued(self) -> CreditPool:
+    def _expires_after_it_is_issued(self) -> Self:
         if self.expires_on and self.expires_on <= self.issued_on:
             raise ValueError(f"expires_on {self.expires_on} is not after issued_on {self.issued_on}")
         return self
@@ -104,7 +102,7 @@ class Terms(Frozen):
     rates: tuple[Rates, ...] = ()
 
     @model_validator(mode="after")
-    def _entries_are_unique(self) -> Terms:
+    def _entries_are_unique(self) -> Self:
         rates = [
             ", ".join(filter(None, (one.commitment_kind, one.purchase_term, one.payment_option, one.region, key)))
             for one in self.rates

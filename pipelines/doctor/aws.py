@@ -1,7 +1,5 @@
 """Checks that query AWS: the definition of an export, and the activation of its tags."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

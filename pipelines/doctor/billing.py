@@ -1,7 +1,5 @@
 """Checks of a billing export: reachable, complete, set up as the ledger needs it, and tagged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta

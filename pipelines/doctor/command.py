@@ -1,7 +1,5 @@
 """The `trainledger doctor` command."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """The whole examination, source by source."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence

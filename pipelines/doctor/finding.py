@@ -1,11 +1,9 @@
 """A finding of the doctor: one sentence per check, and its exit code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partialmethod, wraps
 from typing import Literal, ParamSpec
 
 from pipelines.base.aws import code_of
@@ -55,17 +53,14 @@ class Subject:
 
     name: str
 
-    def ok(self, check: str, message: str) -> Finding:
-        return Finding(self.name, check, "ok", message)
+    def _found(self, status: Status, check: str, message: str) -> Finding:
+        return Finding(self.name, check, status, message)
 
-    def warn(self, check: str, message: str) -> Finding:
-        return Finding(self.name, check, "warn", message)
+    ok, warn = partialmethod(_found, "ok"), partialmethod(_found, "warn")
+    unchecked = partialmethod(_found, "not checked")
 
     def judged(self, check: str, message: str, *, is_ok: bool) -> Finding:
         return self.ok(check, message) if is_ok else self.warn(check, message)
-
-    def unchecked(self, check: str, message: str) -> Finding:
-        return Finding(self.name, check, "not checked", message)
 
     def fail(self, check: str, message: str, exit_code: int = 1) -> Finding:
         return Finding(self.name, check, "fail", message, exit_code)

@@ -1,7 +1,5 @@
 """Prices of instance-hours with effective dates: the reviewed list, or the list as refreshed by a publication."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal

@@ -7,7 +7,7 @@ import sys
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,10 @@ from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.options import Config, Csv, Form, Json, form_of, settings_of
 
+if TYPE_CHECKING:
+    from pipelines.prices.reprice import Repriced
+
+Pair = tuple[str | None, str | None]
 Number = Annotated[str | None, typer.Option(help="Price of the claim: USD per hour of the whole instance.")]
 
 
@@ -55,23 +59,18 @@ def reprice(
         raise UsageError(f"--offer {offer} is not an offer; choose one of {', '.join(OFFERS)}.")
     day = _day("--at", at)
     if workload is not None:
-        claim_options = {
-            "--gpu": gpu,
-            "--trainium": trainium,
-            "--then": then,
-            "--gpu-price": gpu_price,
-            "--trainium-price": trainium_price,
-        }
-        for option, value in claim_options.items():
+        of_claim = {"gpu": gpu, "trainium": trainium, "then": then}
+        of_claim |= {"gpu-price": gpu_price, "trainium-price": trainium_price}
+        for option, value in of_claim.items():
             if value is not None:
-                raise UsageError(f"{option} requires --claim; the types and prices of {workload} come from its bill.")
+                raise UsageError(f"--{option} requires --claim; the types and prices of {workload} come from its bill.")
         found = _own(config, workload, day, offer, region)
     else:
         found = [_claimed(claim or "", (gpu, trainium), then, (gpu_price, trainium_price), day, offer, region)]
     _print(found, form)
 
 
-def _own(config: Path | None, workload: str, at: date, offer: str, region: str):  # type: ignore[no-untyped-def]
+def _own(config: Path | None, workload: str, at: date, offer: str, region: str) -> list[Repriced]:
     settings = settings_of(config)
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
@@ -83,15 +82,7 @@ def _own(config: Path | None, workload: str, at: date, offer: str, region: str):
         return reprice_workload(marts, published_book(marts), workload, at, offer, region)
 
 
-def _claimed(  # type: ignore[no-untyped-def]
-    claim: str,
-    types: tuple[str | None, str | None],
-    then: str | None,
-    prices: tuple[str | None, str | None],
-    at: date,
-    offer: str,
-    region: str,
-):
+def _claimed(claim: str, types: Pair, then: str | None, prices: Pair, at: date, offer: str, region: str) -> Repriced:
     """A published claim is repriced with the reviewed list, not with the prices of our own bill."""
     from pipelines.prices.book import reviewed_book
     from pipelines.prices.reprice import parse_saving, reprice_claim
@@ -134,7 +125,7 @@ def _usd(option: str, text: str) -> Decimal:
     return price
 
 
-def _print(found, form: Form) -> None:  # type: ignore[no-untyped-def]
+def _print(found: list[Repriced], form: Form) -> None:
     from pipelines.present.csv_text import print_csv
     from pipelines.prices.reprice import as_rows, frame_of, show
 

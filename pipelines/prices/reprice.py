@@ -1,7 +1,5 @@
 """A comparison repriced to another date, and shown: a workload by the hours of its runs, a claim by price ratios."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,30 +21,39 @@ SIDES, FAMILIES = ("baseline", "candidate"), ("gpu", "trainium")
 
 
 @dataclass(frozen=True)
+class Side:
+    """The baseline or the candidate of a comparison; None where nothing measures it.
+
+    `then` is the price of a claim; `hours` are instance-hours and `cost` USD for a unit of work.
+    """
+
+    price: Price
+    then: Price | None = None
+    run_count: int | None = None
+    hours: Decimal | None = None
+    cost: Decimal | None = None
+
+
+@dataclass(frozen=True)
 class Repriced:
-    """One comparison at the prices of a day; ratios below 1, costs in USD a unit, None where nothing measures it."""
+    """One comparison at the prices of a day; ratios below 1, None where nothing measures it."""
 
     subject: str
     at: date
     region_id: str
-    baseline: Price
-    candidate: Price
+    sides: tuple[Side, Side]
     saving_before: Decimal
     before: str
     saving: Decimal
     low: Decimal | None = None
     high: Decimal | None = None
     unit_measure: str | None = None
-    hours: tuple[Decimal, Decimal] | None = None
-    run_counts: tuple[int, int] | None = None
-    unit_costs: tuple[Decimal, Decimal] | None = None
-    then: tuple[Price, Price] | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def break_even_baseline_usd(self) -> Decimal:
         """USD an hour of the GPU instance at which neither is cheaper."""
-        return break_even_baseline_price(self.saving, self.baseline.usd_per_hour)
+        return break_even_baseline_price(self.saving, self.sides[0].price.usd_per_hour)
 
 
 def parse_saving(text: str) -> Decimal:
@@ -66,23 +73,16 @@ def reprice_claim(
     saving: Decimal, then: tuple[Price, Price], now: tuple[Price, Price], at: date, region: str
 ) -> Repriced:
     """A published saving at other prices of the same two instance types."""
-    (baseline_then, candidate_then), (baseline, candidate) = then, now
+    (gpu_then, trainium_then), (gpu, trainium) = then, now
+    prices = (one.usd_per_hour for one in (gpu_then, gpu, trainium_then, trainium))
     return Repriced(
-        subject=f"{baseline.instance_type} and {candidate.instance_type}",
+        subject=f"{gpu.instance_type} and {trainium.instance_type}",
         at=at,
         region_id=region,
-        baseline=baseline,
-        candidate=candidate,
+        sides=(Side(gpu, gpu_then), Side(trainium, trainium_then)),
         saving_before=saving,
         before="as claimed",
-        saving=repriced_saving(
-            saving,
-            baseline_then.usd_per_hour,
-            baseline.usd_per_hour,
-            candidate_then.usd_per_hour,
-            candidate.usd_per_hour,
-        ),
-        then=then,
+        saving=repriced_saving(saving, *prices),
     )
 
 
@@ -112,20 +112,16 @@ def reprice_workload(
 
 
 def _pair(book: PriceBook, pair: dict[str, Any], at: date, offer: str, region: str) -> Repriced:
-    baseline, candidate = (
-        book.at(pair[f"{side}_instance_type"].removeprefix("ml."), at, offer, region) for side in SIDES
-    )
-    hours = _hours(pair, "baseline"), _hours(pair, "candidate")
-    costs = hours[0] * baseline.usd_per_hour, hours[1] * candidate.usd_per_hour
-    saving = 1 - costs[1] / costs[0]
+    baseline, candidate = (_side(book, pair, side, at, offer, region) for side in SIDES)
+    saving = 1 - candidate.cost / baseline.cost  # pyright: ignore[reportOperatorIssue]
     before = pair["list_saving"]
     # Prices scale all runs of a side alike, so an interval moves with its saving.
     moved = None if before is None or before >= 1 else (1 - saving) / (1 - before)
     low, high = (None if moved is None or pair[end] is None else 1 - (1 - pair[end]) * moved for end in ("low", "high"))
     notes = [
-        f"{pair[f'{side}_instance_type']} is SageMaker's; it is priced as {price.instance_type} of EC2"
-        for side, price in zip(SIDES, (baseline, candidate), strict=True)
-        if pair[f"{side}_instance_type"] != price.instance_type
+        f"{pair[f'{name}_instance_type']} is SageMaker's; it is priced as {side.price.instance_type} of EC2"
+        for name, side in zip(SIDES, (baseline, candidate), strict=True)
+        if pair[f"{name}_instance_type"] != side.price.instance_type
     ]
     if before is None:
         notes.append(
@@ -135,30 +131,26 @@ def _pair(book: PriceBook, pair: dict[str, Any], at: date, offer: str, region: s
         subject=pair["workload_id"],
         at=at,
         region_id=region,
-        baseline=baseline,
-        candidate=candidate,
+        sides=(baseline, candidate),
         saving_before=pair["effective_saving"] if before is None else before,
         before="measured on the bill, effective" if before is None else "measured on the bill, list",
         saving=saving,
         low=low,
         high=high,
         unit_measure=pair["unit_measure"],
-        hours=hours,
-        run_counts=(pair["baseline_runs"], pair["candidate_runs"]),
-        unit_costs=costs,
         notes=tuple(notes),
     )
 
 
-def _hours(pair: dict[str, Any], side: str) -> Decimal:
-    """Instance-hours of all ended runs of a side over the units of work they did."""
-    hours = pair[f"{side}_hours"]
-    if hours is None:
-        raise CheckError(
-            f"{pair['workload_id']} cannot be repriced: the bill does not have the instance-hours of all its runs on "
-            f"{pair[f'{side}_instance_type']}."
-        )
-    return Decimal(repr(hours)).quantize(Decimal("1e-15"))
+def _side(book: PriceBook, pair: dict[str, Any], side: str, at: date, offer: str, region: str) -> Side:
+    """One side, by the instance-hours of all its ended runs over the units of work they did."""
+    instance_type, measured = pair[f"{side}_instance_type"], pair[f"{side}_hours"]
+    price = book.at(instance_type.removeprefix("ml."), at, offer, region)
+    if measured is None:
+        reason = f"the bill does not have the instance-hours of all its runs on {instance_type}"
+        raise CheckError(f"{pair['workload_id']} cannot be repriced: {reason}.")
+    hours = Decimal(repr(measured)).quantize(Decimal("1e-15"))
+    return Side(price, run_count=pair[f"{side}_runs"], hours=hours, cost=hours * price.usd_per_hour)
 
 
 def _workload(marts: Engine, name: str) -> str:
@@ -197,27 +189,25 @@ def as_rows(found: Sequence[Repriced]) -> list[dict[str, Any]]:
     """One flat row a comparison; amounts and ratios as text, exact to six places."""
     rows = []
     for one in found:
-        hours, counts, costs = one.hours or (None, None), one.run_counts or (None, None), one.unit_costs or (None, None)
-        before = one.then or (None, None)
         row: dict[str, Any] = {
             "subject": one.subject,
             "price_date": one.at.isoformat(),
-            "offer": one.baseline.offer,
+            "offer": one.sides[0].price.offer,
             "region_id": one.region_id,
             "unit_measure": one.unit_measure,
         }
-        for at, (side, price) in enumerate((("baseline", one.baseline), ("candidate", one.candidate))):
-            then = before[at]
+        for name, side in zip(SIDES, one.sides, strict=True):
+            price = side.price
             row |= {
-                f"{side}_instance_type": price.instance_type,
-                f"{side}_price_per_hour_usd": _six(price.usd_per_hour),
-                f"{side}_price_from_date": price.from_date and price.from_date.isoformat(),
-                f"{side}_price_evidence": price.evidence,
-                f"{side}_price_source": price.source,
-                f"{side}_price_then_per_hour_usd": _six(then.usd_per_hour) if then else None,
-                f"{side}_run_count": counts[at],
-                f"{side}_unit_instance_hours": _six(hours[at]),
-                f"{side}_unit_cost_usd": _six(costs[at]),
+                f"{name}_instance_type": price.instance_type,
+                f"{name}_price_per_hour_usd": _six(price.usd_per_hour),
+                f"{name}_price_from_date": price.from_date and price.from_date.isoformat(),
+                f"{name}_price_evidence": price.evidence,
+                f"{name}_price_source": price.source,
+                f"{name}_price_then_per_hour_usd": _six(side.then.usd_per_hour) if side.then else None,
+                f"{name}_run_count": side.run_count,
+                f"{name}_unit_instance_hours": _six(side.hours),
+                f"{name}_unit_cost_usd": _six(side.cost),
             }
         row |= {
             "saving_before_ratio": _six(one.saving_before),
@@ -246,45 +236,37 @@ def show(found: Sequence[Repriced], console: Console) -> None:
 
 
 def _page(one: Repriced, width: int) -> list[str]:
-    lines = folded(f"{one.subject}, at {one.baseline.offer} prices of {one.at} in {one.region_id}", width, indent="")
-    if one.unit_costs and one.hours and one.run_counts:
-        unit = (one.unit_measure or "").removeprefix("cost_per_").removeprefix("cost_to_").replace("_", " ")
+    prices = [side.price for side in one.sides]
+    lines = folded(f"{one.subject}, at {prices[0].offer} prices of {one.at} in {one.region_id}", width, indent="")
+    if one.unit_measure:
+        unit = one.unit_measure.removeprefix("cost_per_").removeprefix("cost_to_").replace("_", " ")
         head = ("instance type", "price held", "runs", f"hours/{unit}", "USD/hour", f"USD/{unit}")
-        sides = zip((one.baseline, one.candidate), one.run_counts, one.hours, one.unit_costs, strict=True)
         rows = [
-            (
-                price.instance_type,
-                f"{price.since}, {price.evidence}",
-                str(runs),
-                f"{hours:,.4f}",
-                _usd(price.usd_per_hour),
-                f"{cost:,.4f}",
-            )
-            for price, runs, hours, cost in sides
-        ]
+            (price.instance_type, f"{price.since}, {price.evidence}", str(side.run_count), f"{side.hours:,.4f}",
+             _usd(price.usd_per_hour), f"{side.cost:,.4f}")
+            for price, side in zip(prices, one.sides, strict=True)
+        ]  # fmt: skip
         lines += grid(head, rows, 4, width)
-    elif one.then:
+    else:
         head = ("instance type", "price held", "USD/hour then", "USD/hour")
+        thens = [side.then for side in one.sides if side.then]
         rows = [
             (price.instance_type, f"{then.since}; {price.since}", _usd(then.usd_per_hour), _usd(price.usd_per_hour))
-            for price, then in zip((one.baseline, one.candidate), one.then, strict=True)
+            for price, then in zip(prices, thens, strict=True)
         ]
         lines += grid(head, rows, 2, width)
+        prices = thens + prices
+    even = f"{_usd(one.break_even_baseline_usd)} USD per hour of {one.sides[0].price.instance_type}"
     interval = f" ({_percent(one.low)} to {_percent(one.high)})" if one.low is not None and one.high is not None else ""
     cheaper = f"Trainium is {_percent(abs(one.saving))} {'cheaper' if one.saving >= 0 else 'more expensive'}"
     sentences = [
         f"At these prices {cheaper}{interval}; {one.before} it was {_percent(one.saving_before)}.",
-        f"The two cost the same at {_usd(one.break_even_baseline_usd)} USD per hour of {one.baseline.instance_type}.",
+        f"The two cost the same at {even}.",
         *(f"{note[0].upper()}{note[1:]}." for note in one.notes),
-        *_sources(one),
+        *dict.fromkeys(f"{price.instance_type}: {price.source}." for price in prices),
         "Basis: list price of instances only; commitments, credits, storage and network are excluded.",
     ]
     return lines + [line for sentence in sentences for line in folded(sentence, width, indent="")]
-
-
-def _sources(one: Repriced) -> list[str]:
-    sources = [f"{price.instance_type}: {price.source}." for price in (*(one.then or ()), one.baseline, one.candidate)]
-    return list(dict.fromkeys(sources))
 
 
 def _percent(ratio: Decimal | None) -> str:

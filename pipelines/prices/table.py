@@ -1,7 +1,5 @@
 """A published table of prices per million, checked against its own throughputs and hourly rates."""
 
-from __future__ import annotations
-
 import csv
 from decimal import Decimal, InvalidOperation
 from pathlib import Path

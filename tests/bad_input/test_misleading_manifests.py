@@ -193,7 +193,7 @@ def test_a_manifest_of_gigabytes_is_not_even_read(tmp_path: Path) -> None:
     (path,) = root.glob("metadata/*/*.json")
     os.truncate(path, 4 << 30)
     said = refusal(root, tmp_path / "raw")
-    assert said.startswith(f"{path} has 4,294,967,296 bytes where a manifest has at most 67,108,864;")
+    assert said.startswith(f"{path} has 4,294,967,296 bytes, a manifest at most 67,108,864;")
 
 
 @pytest.mark.parametrize("text", ["[" * 500_000, '{"a":' * 100_000, f'{{"executionId": {"9" * 5000}}}'])

@@ -54,5 +54,7 @@ def test_an_interrupted_job_is_one_run_of_two_attempts(tmp_path: Path) -> None:
 
 def test_what_is_no_job_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text("{broken")
-    with pytest.raises(SourceError, match=r"job\.json is not a DescribeTrainingJob response"):
+    with pytest.raises(
+        SourceError, match=r"job\.json is not JSON .*; record the response of DescribeTrainingJob again"
+    ):
         read_runs(source("sagemaker", tmp_path))

@@ -58,7 +58,7 @@ def test_trainer_states_date_what_they_tell_by_when_they_were_written(tmp_path: 
 
 def test_a_broken_trainer_state_is_refused_by_name(tmp_path: Path) -> None:
     put(tmp_path, "out/checkpoint-1/trainer_state.json", '{"epoch": 1}', "2026-07-01T10:00:00")
-    with pytest.raises(SourceError, match=r"checkpoint-1/trainer_state\.json is not a trainer state"):
+    with pytest.raises(SourceError, match=r"checkpoint-1/trainer_state\.json lacks \'global_step\'"):
         read_runs(source("trainer_state", tmp_path))
 
 

@@ -66,5 +66,5 @@ def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
 
 def test_a_line_that_is_no_wandb_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", []) + "\n" + '{"id": "w2"}\n')
-    with pytest.raises(SourceError, match=r"export\.jsonl, line 2 is not an exported run .*created_at is missing"):
+    with pytest.raises(SourceError, match=r"export\.jsonl, line 2 lacks 'created_at'; export the run again"):
         read_runs(source("wandb", tmp_path))

@@ -1,11 +1,10 @@
 """The bill columns read from each kind of export, as reviewed in columns.csv, and their position in a delivered file.
 
 Each row of the list is a column of the normalized bill `raw_table`, with the type it is read as, its other names in the
-order they are tried, whether a delivery without it is refused, what a value of the wrong type does (`refuse` the file,
-or `null`: count as unknown), and the source of this with its date.
+order they are tried, whether a delivery without it is refused (`each line`: also a line), what a value of the wrong
+type does (`refuse` the file, or `null`: count as unknown), the values of a column with few, and the source of this with
+its date.
 """
-
-from __future__ import annotations
 
 import csv
 import hashlib
@@ -37,6 +36,8 @@ class Column:
     aliases: tuple[str, ...]
     required: bool
     refuses: bool
+    is_filled: bool
+    allowed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -111,16 +112,13 @@ class ColumnList:
     """The columns we read of one family of exports, as reviewed in columns.csv.
 
     `table` is the raw table they make, `billed` the column whose sum is kept with each file, `list_price` what it
-    would be at public prices, `export` what the delivered files are called. `filled` are amounts no line may lack,
-    `allowed` the values of columns with few values.
+    would be at public prices, `export` what the delivered files are called.
     """
 
     table: str
     billed: str
     list_price: str
     export: str
-    filled: tuple[str, ...] = ()
-    allowed: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -151,8 +149,10 @@ class ColumnList:
                     row["column_name"],
                     row["type"],
                     tuple(filter(None, row["aliases"].split("|"))),
-                    row["required"] == "yes",
+                    row["required"] != "no",
                     row["on_bad_value"] == "refuse",
+                    row["required"] == "each line",
+                    tuple(filter(None, row["allowed_values"].split("|"))),
                 )
                 for row in csv.DictReader(lines)
                 if row["raw_table"] == self.table
@@ -180,10 +180,8 @@ class ColumnList:
             warnings += warning
             if wanted.required and not any(snake(c.name) in (wanted.name, *wanted.aliases) for c in columns):
                 self._refuse_other_kind(columns, where)
-                raise SourceError(
-                    f"{where} has no column {wanted.name}; it is not a complete {self.export}, or "
-                    f"the export must be set up to deliver that column."
-                )
+                fix = f"it is not a complete {self.export}, or the export must be set up to deliver that column"
+                raise SourceError(f"{where} has no column {wanted.name}; {fix}.")
         order = list(self.containers)
         tags.sort(key=lambda tag: order.index(tag.container))
         return Layout(sources, tuple(tags), tuple(warnings))
@@ -212,24 +210,7 @@ class ColumnList:
 CUR = ColumnList(
     "aws_cur_line_item", "line_item_unblended_cost", "pricing_public_on_demand_cost", "AWS cost and usage report"
 )
-FOCUS = ColumnList(
-    "aws_focus_line_item",
-    "billed_cost",
-    "list_cost",
-    "FOCUS export",
-    filled=("billed_cost", "effective_cost"),
-    # Facts aws-billing 1.4, and FOCUS itself where it has no list.
-    allowed=(
-        ("charge_category", ("Usage", "Purchase", "Tax", "Credit", "Adjustment")),
-        ("charge_class", ("Correction",)),
-        # FOCUS's own sample spells the last one both ways.
-        ("charge_frequency", ("One-Time", "Recurring", "Usage-Based", "Usage-based")),
-        ("pricing_category", ("Standard", "Dynamic", "Committed", "Other")),
-        ("commitment_discount_category", ("Spend", "Usage")),
-        ("commitment_discount_status", ("Used", "Unused")),
-        ("capacity_reservation_status", ("Used", "Unused")),
-    ),
-)
+FOCUS = ColumnList("aws_focus_line_item", "billed_cost", "list_cost", "FOCUS export")
 LISTS = (CUR, FOCUS)
 
 

@@ -1,7 +1,5 @@
 """Two sources that deliver the same month: one delivery in two locations, or lines of the same account."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -56,10 +54,8 @@ def shared_accounts(stored: Sequence[RawDelivery]) -> pl.DataFrame:
                     f"from ({select.sql}) as line"
                 )
             except TrainledgerError as error:
-                raise SourceError(
-                    f"{raw.folder} is damaged ({error}); remove it and run `trainledger build`, which reads the "
-                    "delivery again."
-                ) from None
+                fix = "remove it and run `trainledger build`, which reads the delivery again"
+                raise SourceError(f"{raw.folder} is damaged ({error}); {fix}.") from None
             billed.append(lines.with_columns(source_name=pl.lit(raw.delivery.source)))
     key = ["payer_account_id", "account_id", "billing_month"]
     shared = pl.concat(billed).group_by(key).agg(source_names=pl.col("source_name").unique().sort())

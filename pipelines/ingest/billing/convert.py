@@ -3,8 +3,6 @@
 The code this module imports decides what the raw store holds, so a delivery is converted again when it changes.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -35,7 +33,7 @@ def convert_file(
 
     A csv is converted within `converting`. `on_bytes` gets the count of delivered bytes as they are read.
     """
-    if is_parquet(key) or magic(delivered) == PARQUET:
+    if key.endswith(".parquet") or magic(delivered) == PARQUET:
         size = delivered.stat().st_size
         delivered.rename(out)
         inspected = inspect(out, key=key, allowed=allowed, listed=listed)
@@ -45,11 +43,6 @@ def convert_file(
         converted = convert(delivered, out, key=key, allowed=allowed, listed=listed, on_bytes=on_bytes)
     delivered.unlink()
     return converted
-
-
-def is_parquet(key: str) -> bool:
-    """Whether a file delivered as `key` is kept as it came."""
-    return key.endswith(".parquet")
 
 
 def with_repeats(
@@ -83,7 +76,5 @@ def _refuse_copies(files: Sequence[RawFile], paths: Mapping[str, Path], uri: Cal
             with paths[file.key].open("rb") as stream:
                 other = first.setdefault(hashlib.file_digest(stream, "sha256").hexdigest(), file)
             if other is not file:
-                raise SourceError(
-                    f"{uri(file.key)} has the same content as {uri(other.key)}; their lines would count "
-                    "double, so have the month delivered again."
-                )
+                fix = "their lines would count double, so have the month delivered again"
+                raise SourceError(f"{uri(file.key)} has the same content as {uri(other.key)}; {fix}.")

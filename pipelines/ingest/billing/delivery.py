@@ -1,7 +1,5 @@
 """A delivery of a billing month, before and after it is in the raw store."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, dataclass

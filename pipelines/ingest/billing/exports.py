@@ -3,8 +3,6 @@
 Only the files a current manifest names are read. Parquet is kept as delivered; a csv is converted once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -41,7 +39,7 @@ def list_deliveries(source: BillingSource, raw_root: Path, stores: Stores | None
     Costs one listing, plus one read for each manifest that changed since the last call with this `raw_root`.
     Raises SourceError when the export cannot be listed or a manifest is invalid.
     """
-    store = _store(source, stores)
+    store = (stores or Stores()).open(source.location, **source.reach)
     listing = store.list()
     paths = [path for path in find_manifests(listing, store, source.export) if source.reads(path.period)]
     manifests = read_manifests(paths, listing, store, raw_root / source.name)
@@ -67,7 +65,7 @@ def ingest(
     stored, converter = load(folder), converter_of(delivery.listed)
     if stored and (stored.converter == converter or delivery.missing):
         return stored
-    store = _store(source, stores)
+    store = (stores or Stores()).open(source.location, **source.reach)
     if delivery.missing:
         raise SourceError(
             f"{store.uri(delivery.manifest_key)} names {store.uri(delivery.missing[0])}, which is not there; "
@@ -100,11 +98,6 @@ def detect_kind(columns: Sequence[str]) -> Kind | None:
     if "bill_payer_account_name" in names:
         return "cur2"
     return "cur" if any("/" in name for name in names) else None
-
-
-def _store(source: BillingSource, stores: Stores | None) -> Store:
-    stores = stores or Stores()
-    return stores.open(source.location, **source.reach)
 
 
 def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:
@@ -169,17 +162,13 @@ def _store_files(
     progress: Progress | None,
 ) -> tuple[RawFile, ...]:
     # The libraries that read csv and Parquet are imported for new deliveries only.
-    from pipelines.ingest.billing.convert import convert_file, is_parquet, with_repeats
+    from pipelines.ingest.billing.convert import convert_file, with_repeats
     from pipelines.ingest.billing.unpack import Allowance
 
     # Parquet that is kept as it came need not be fetched twice.
-    sizes = {item.key: item.size for item in delivery.objects}
+    sizes = {item.key: item.size for item in delivery.objects if item.key.endswith(".parquet")}
     files = before.files if before else ()
-    kept = {
-        file.key: before.folder / file.name
-        for file in files
-        if before and is_parquet(file.key) and sizes.get(file.key) == file.size
-    }
+    kept = {file.key: before.path(file) for file in files if before and sizes.get(file.key) == file.size}
     total = sum(item.size for item in delivery.objects)
     label = f"{delivery.source} {delivery.billing_period}"
     lock, converting, done = Lock(), Semaphore(_CONVERTED_AT_ONCE), 0

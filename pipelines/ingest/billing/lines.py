@@ -1,7 +1,5 @@
 """Whether every line of a csv became a row: an unclosed quote swallows the rows after it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

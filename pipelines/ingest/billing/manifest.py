@@ -1,7 +1,5 @@
 """Manifests: the deliveries of an export, and the files of each. No other file is read."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence
@@ -11,6 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+from pydantic import TypeAdapter
 
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
@@ -27,6 +27,7 @@ _CURRENT = re.compile(
 )
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<bucket>[^/]*)/(?P<key>.*)", re.DOTALL)
 CACHE = "manifests.json"
+_AGAIN = "fetch it from the export again"
 # Of ten thousand files a manifest is some 3 MB.
 _MANIFEST_BYTES = 64 << 20
 # Times that a name may be URL-encoded.
@@ -79,22 +80,16 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
     if not exports and export is not None:
         raise SourceError(f"{store.location} holds no manifest of an export {export!r}; check `export` in its entry.")
     if not exports:
-        raise SourceError(
-            f"{store.location} holds no billing manifest; point location at the folder with data/ and "
-            "metadata/, or with one folder per billing period."
-        )
+        fix = "point location at the folder with data/ and metadata/, or with one folder per billing period"
+        raise SourceError(f"{store.location} holds no billing manifest; {fix}.")
     if len(exports) > 1:
-        raise SourceError(
-            f"{store.location} holds {len(exports)} exports ({', '.join(sorted(exports))}); "
-            "give each its own [[billing]] entry with its own location, or with its `export` by name."
-        )
+        fix = "give each its own [[billing]] entry with its own location, or with its `export` by name"
+        raise SourceError(f"{store.location} holds {len(exports)} exports ({', '.join(sorted(exports))}); {fix}.")
     if twice:
         # Each delivers its whole month: one is stale or would count double, and it is unknown which.
         names = " and ".join(sorted(store.uri(path.object.key) for path in twice))
-        raise SourceError(
-            f"{names} both deliver {twice[0].period}; keep the one of the export as it is now and move the other one "
-            "out."
-        )
+        fix = "keep the one of the export as it is now and move the other one out"
+        raise SourceError(f"{names} both deliver {twice[0].period}; {fix}.")
     return list(paths.values())
 
 
@@ -105,15 +100,15 @@ def read_manifests(
     file = cache / CACHE
     known = _known(file)
 
-    def current(item: Object) -> dict[str, str]:
-        kept = known.get(item.key, {})
-        return kept if kept.get("etag") == item.etag else {"etag": item.etag, "text": _text(store, item)}
+    def current(item: Object) -> tuple[str, str]:
+        kept = known.get(item.key)
+        return kept if kept and kept[0] == item.etag else (item.etag, _text(store, item))
 
     keys = [path.object.key for path in paths]
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         fresh = dict(zip(keys, pool.map(current, (path.object for path in paths)), strict=True))
     present = {item.key for item in listing}
-    manifests = [_parse(path, fresh[path.object.key]["text"], present, store) for path in paths]
+    manifests = [_parse(path, fresh[path.object.key][1], present, store) for path in paths]
     _refuse_shared_files(manifests, store)
     if fresh != known:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -123,27 +118,22 @@ def read_manifests(
     return manifests
 
 
-def _known(cache: Path) -> dict[str, dict[str, str]]:
-    """ETag and text by key as read before; what is damaged is left out."""
+def _known(cache: Path) -> dict[str, tuple[str, str]]:
+    """ETag and text by key as read before; nothing where that is damaged."""
     try:
-        known = parse_json(cache.read_text(encoding="utf-8")) if cache.is_file() else {}
-    except ValueError:
+        return TypeAdapter(dict[str, tuple[str, str]]).validate_json(cache.read_bytes())
+    except (FileNotFoundError, ValueError):
         return {}
-    entries = known.items() if isinstance(known, dict) else ()
-    return {key: one for key, one in entries if isinstance(one, dict) and isinstance(one.get("text"), str)}
 
 
 def _text(store: Store, item: Object) -> str:
     where = store.uri(item.key)
     if item.size > _MANIFEST_BYTES:
-        raise SourceError(
-            f"{where} has {item.size:,} bytes where a manifest has at most {_MANIFEST_BYTES:,}; fetch it from the "
-            "export again."
-        )
+        raise SourceError(f"{where} has {item.size:,} bytes, a manifest at most {_MANIFEST_BYTES:,}; {_AGAIN}.")
     try:
         return store.read(item.key).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SourceError(f"{where} is not UTF-8 text; fetch the manifest from the export again.") from None
+        raise SourceError(f"{where} is not UTF-8 text; {_AGAIN}.") from None
 
 
 def _month(found: re.Match[str], item: Object, store: Store) -> str:
@@ -151,10 +141,8 @@ def _month(found: re.Match[str], item: Object, store: Store) -> str:
     try:
         date.fromisoformat(f"{period}-01")
     except ValueError:
-        raise SourceError(
-            f"{store.uri(item.key)} is in the folder of {period}, which is not a month; put it back where the export "
-            "wrote it, or move it out."
-        ) from None
+        fix = "put it back where the export wrote it, or move it out"
+        raise SourceError(f"{store.uri(item.key)} is in the folder of {period}, which is not a month; {fix}.") from None
     return period
 
 
@@ -222,24 +210,24 @@ def _outside(name: str, path: ManifestPath, store: Store, why: str) -> SourceErr
 
 def _parse(path: ManifestPath, text: str, present: set[str], store: Store) -> Manifest:
     """The manifest at `path`. SourceError when it is none, or one of another month."""
-    where, again = store.uri(path.object.key), "fetch it from the export again"
+    where = store.uri(path.object.key)
     try:
         content = parse_json(text)
     except ParseError as error:
-        raise SourceError(f"{where} {error}; {again}.") from None
+        raise SourceError(f"{where} {error}; {_AGAIN}.") from None
     if not isinstance(content, dict):
-        raise SourceError(f"{where} is not a JSON object; {again}.")
+        raise SourceError(f"{where} is not a JSON object; {_AGAIN}.")
     names = content.get("dataFiles", content.get("reportKeys"))
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise SourceError(f"{where} has no list dataFiles or reportKeys of file names; it is not a billing manifest.")
     delivery_id = content.get("executionId") or content.get("assemblyId")
     if not isinstance(delivery_id, str):
-        raise SourceError(f"{where} has neither executionId nor assemblyId; {again}.")
+        raise SourceError(f"{where} has neither executionId nor assemblyId; {_AGAIN}.")
     if not delivery_id.isprintable() or not delivery_id.strip():
-        raise SourceError(f"{where} has the delivery id {delivery_id!a}, which is not printable; {again}.")
+        raise SourceError(f"{where} has the delivery id {delivery_id!a}, which is not printable; {_AGAIN}.")
     columns = content.get("columns") or []
     if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
-        raise SourceError(f"{where} has `columns` that are not a list of columns; {again}.")
+        raise SourceError(f"{where} has `columns` that are not a list of columns; {_AGAIN}.")
     _check_period(content.get("billingPeriod"), path.period, where)
     return Manifest(
         path,
@@ -258,9 +246,7 @@ def _check_period(dates: Any, period: str, where: str) -> None:
     start, end = (dates.get("start"), dates.get("end")) if isinstance(dates, dict) else (None, None)
     first, after = (re.sub(r"\D", "", at)[:8] if isinstance(at, str) else "" for at in (start, end))
     if first and f"{first[:4]}-{first[4:6]}" != period:
-        raise SourceError(
-            f"{where} is for the billing period from {start} but is in the folder of {period}; "
-            "put it back where the export wrote it."
-        )
+        fix = "put it back where the export wrote it"
+        raise SourceError(f"{where} is for the billing period from {start} but is in the folder of {period}; {fix}.")
     if first and after and after <= first:
-        raise SourceError(f"{where} is for a billing period from {start} to {end}; fetch it from the export again.")
+        raise SourceError(f"{where} is for a billing period from {start} to {end}; {_AGAIN}.")

@@ -1,7 +1,5 @@
 """The settings of an export by one of its deliveries: granularity, resource ids, optional columns, tags, freshness."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """A delivered Parquet file: kept as it is, inspected once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -35,12 +33,13 @@ def read_amounts(
     for column in listed.columns:
         for source in found.sources[column.name]:
             name = columns[source.position].name
-            is_filled = column.name in listed.filled
-            if column.type not in _KINDS or source.key is not None or (_is_empty(file, name) and not is_filled):
+            if column.type not in _KINDS or source.key is not None:
+                continue
+            if not column.is_filled and _null_count(file, name) == file.metadata.num_rows:
                 continue
             unread, first, row = 0, "", 1
             for values in _batches(file, name):
-                if is_filled and values.null_count:
+                if column.is_filled and values.null_count:
                     at = row + pc.index(values.is_null(), True).as_py()
                     raise SourceError(
                         f"{where}, row {at}, column {name}: the amount is missing; have it delivered again."
@@ -74,9 +73,10 @@ def silent_amounts(
         for name in (listed.billed, listed.list_price)
     )
     warnings = []
-    if billed and _null_count(file, billed):
+    if billed and _null_count(file, billed) != 0:
         count, amount = _where(file, billed, None, price)
-        warnings.append(f"{count} lines have no {billed} and count as 0; at public prices they are {amount:,.2f}.")
+        if count:
+            warnings.append(f"{count} lines have no {billed} and count as 0; at public prices they are {amount:,.2f}.")
     read = {columns[source.position].name for sources in found.sources.values() for source in sources}
     twins = {name.lower(): name for name in read}
     for column in columns:
@@ -91,14 +91,13 @@ def silent_amounts(
     return warnings
 
 
-def _null_count(file: pq.ParquetFile, name: str) -> int:
-    """Lines without a value by the file's statistics, or by the column itself."""
+def _null_count(file: pq.ParquetFile, name: str) -> int | None:
+    """Lines without a value by the file's statistics, None where it has none; most columns of a bill are empty."""
     facts = file.metadata
     leaf = next(at for at in range(facts.num_columns) if file.schema.column(at).path == name)
     groups = [facts.row_group(number).column(leaf).statistics for number in range(facts.num_row_groups)]
-    if all(group is not None and group.has_null_count for group in groups):
-        return sum(group.null_count for group in groups)
-    return sum(values.null_count for values in _batches(file, name))
+    is_known = all(group is not None and group.has_null_count for group in groups)
+    return sum(group.null_count for group in groups) if is_known else None
 
 
 def _where(file: pq.ParquetFile, name: str, other: str | None, amounts: str | None) -> tuple[int, Decimal]:
@@ -120,18 +119,6 @@ def _batches(file: pq.ParquetFile, name: str) -> Iterator[pa.Array]:
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[name]):
         values = batch.column(0)
         yield values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-
-
-def _is_empty(file: pq.ParquetFile, name: str) -> bool:
-    """Whether the column is empty by the file's statistics; most columns of a bill are."""
-    facts = file.metadata
-    leaf = next(at for at in range(facts.num_columns) if file.schema.column(at).path == name)
-    for number in range(facts.num_row_groups):
-        group = facts.row_group(number)
-        statistics = group.column(leaf).statistics
-        if statistics is None or statistics.null_count != group.num_rows:
-            return False
-    return True
 
 
 def _no_amounts(values: pa.Array) -> pa.Array | None:
@@ -177,7 +164,7 @@ class ListedValues:
     """Counts the values of columns that allow only some."""
 
     def __init__(self, listed: ColumnList):
-        self._allowed = {name: (None, "", *values) for name, values in listed.allowed}
+        self._allowed = {one.name: (None, "", *one.allowed) for one in listed.columns if one.allowed}
         self._unknown: dict[str, Counter[str]] = {}
 
     def count(self, name: str, values: pa.Array) -> None:
@@ -197,12 +184,12 @@ class ListedValues:
 def unlisted_values(stored: Path, columns: tuple[Delivered, ...], found: Layout, listed: ColumnList) -> list[str]:
     """The warnings of a Parquet file about values that are not allowed."""
     listed_values = ListedValues(listed)
-    for name, _ in listed.allowed:
-        for source in found.sources[name][:1]:
+    for wanted in listed.columns:
+        for source in found.sources[wanted.name][:1] if wanted.allowed else ():
             column = columns[source.position].name
             with pq.ParquetFile(stored, read_dictionary=[column]) as file:
                 for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
-                    listed_values.count(name, batch.column(0).cast(pa.string()))
+                    listed_values.count(wanted.name, batch.column(0).cast(pa.string()))
     return listed_values.warnings()
 
 
@@ -216,7 +203,9 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
     try:
         unread_maps = _read_maps(stored, listed)
         with pq.ParquetFile(stored, page_checksum_verification=True) as file:
-            allowed.check(_unpacked_bytes(file.metadata))
+            pages = sum(file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups))
+            # A value counts at least a byte, also where one stands for a million.
+            allowed.check(max(pages, file.metadata.num_rows * file.metadata.num_columns))
             columns, ambiguous = delivered_columns(file.schema_arrow)
             found = listed.layout(columns, where)
             total, unread = read_amounts(file, columns, found, listed, where)
@@ -255,12 +244,6 @@ def _read_maps(stored: Path, listed: ColumnList) -> list[str]:
     made.replace(stored)
     found = ((name, count) for name, count in unread.items() if count)
     return [f"{count} values of {name} are no JSON objects and count as missing." for name, count in found]
-
-
-def _unpacked_bytes(facts: pq.FileMetaData) -> int:
-    """The unpacked size by the file's metadata; a value counts at least a byte, also where one stands for a million."""
-    pages = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
-    return max(pages, facts.num_rows * facts.num_columns)
 
 
 def delivered_columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[str]]:

@@ -94,10 +94,8 @@ class RawBill:
             if folder.name.startswith("."):
                 continue
             if (raw := load(folder)) is None:
-                raise SourceError(
-                    f"{folder} is damaged and its export delivers {folder.parent.name} no more; restore it from a "
-                    "copy, or delete it to go on without that month."
-                )
+                fix = "restore it from a copy, or delete it to go on without that month"
+                raise SourceError(f"{folder} is damaged and its export delivers {folder.parent.name} no more; {fix}.")
             # Its files may be gone from the source, so it stays as it is.
             gone = tuple(item.key for item in raw.delivery.objects)
             found[folder.parent.name] = replace(raw.delivery, missing=gone, is_gone=True)

@@ -5,8 +5,6 @@ same only if all their values are; maps are not compared. Exports without ids ar
 be two charges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The one SELECT that shows stored deliveries of any kind as lines of the normalized bill."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

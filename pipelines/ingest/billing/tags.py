@@ -1,7 +1,5 @@
 """One tag, five spellings: which keys of a delivered file name a run, an owner or a team, and all tags of a line."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -215,7 +215,7 @@ class _Bill:
         text = values.first(found)
         if column.name == self.listed.billed:
             self.billed_total += values.total(text)
-        if column.name in self.listed.filled and text.null_count:
+        if column.is_filled and text.null_count:
             at = pc.index(text.is_null(), True).as_py()
             raise self._refused(at, sources[0].position, "the amount is missing")
         self._listed_values.count(column.name, text)

@@ -1,7 +1,5 @@
 """A delivered file opened as the bytes of one csv, whether plain, gzip or ZIP."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterator
@@ -126,10 +124,8 @@ def _refuse_other_text(head: bytes, where: str) -> None:
         raise SourceError(f"{where} is UTF-16 text where a bill is UTF-8; have it delivered again as AWS wrote it.")
     for sign, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
         if line.count(sign) > line.count(b","):
-            raise SourceError(
-                f"{where} separates its columns by {name} where a bill does by commas; have it delivered again as AWS "
-                "wrote it."
-            )
+            fix = "have it delivered again as AWS wrote it"
+            raise SourceError(f"{where} separates its columns by {name} where a bill does by commas; {fix}.")
 
 
 def _only_member(archive: ZipFile, allowed: Allowance) -> ZipInfo:

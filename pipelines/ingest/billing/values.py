@@ -1,7 +1,5 @@
 """Texts of a csv bill into typed values, a column of a batch at a time; none passes through a float."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime

@@ -1,12 +1,10 @@
 """Answers of AWS's APIs, from AWS itself or as saved files: their entries, and the values of their fields."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -15,15 +13,13 @@ from pipelines.base.aws import connect
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ReservationSource
+from pipelines.ingest.schema import AT, MONEY, Schema
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import open_store
 
 _EPOCH = datetime(1970, 1, 1)
 _LARGEST_BYTES = 64 << 20
 Entry = Mapping[str, Any]
-Schema = dict[str, pl.DataType | type[pl.DataType]]
-AT = pl.Datetime("ms")
-MONEY = pl.Decimal(20, 10)
 
 
 @dataclass(frozen=True)
@@ -134,10 +130,8 @@ def text(entry: Entry, name: str, where: str = "") -> str | None:
 
 def moment(entry: Entry, name: str, where: str) -> datetime | None:
     """A naive UTC time, to the millisecond, from a datetime, RFC 3339 text with its zone or seconds since 1970."""
-    at = value = entry.get(name)
-    if value is None or value == "":
-        return None
-    try:
+
+    def read(at: Any) -> datetime:
         if isinstance(at, str):
             at = datetime.fromisoformat(at)
         elif isinstance(at, int | float) and not isinstance(at, bool):
@@ -145,32 +139,35 @@ def moment(entry: Entry, name: str, where: str) -> datetime | None:
         if not isinstance(at, datetime) or at.tzinfo is None:
             raise ValueError
         at = at.astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
-        raise _invalid(value, name, where, "a time as RFC 3339 with its zone") from None
-    return at.replace(microsecond=at.microsecond // 1000 * 1000)
+        return at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+    return _value(entry, name, where, read, "a time as RFC 3339 with its zone")
 
 
 def count(entry: Entry, name: str, where: str, unit: str = "instances", most: int = 1_000_000) -> int | None:
-    value = entry.get(name)
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool) or not str(value).isascii() or not str(value).isdigit() or int(value) > most:
-        raise _invalid(value, name, where, f"a whole number of {unit}")
-    return int(value)
+    def read(number: Any) -> int:
+        if isinstance(number, bool) or not str(number).isascii() or not str(number).isdigit() or int(number) > most:
+            raise ValueError
+        return int(number)
+
+    return _value(entry, name, where, read, f"a whole number of {unit}")
 
 
 def amount(entry: Entry, name: str, where: str) -> Decimal | None:
-    value = entry.get(name)
-    if value is None or value == "":
+    def read(number: Any) -> Decimal:
+        money = Decimal(str(number))
+        if not money.is_finite() or abs(money) >= 10**9:
+            raise ValueError
+        return money.quantize(Decimal("1e-10"))
+
+    return _value(entry, name, where, read, "an amount of money")
+
+
+def _value(entry: Entry, name: str, where: str, read: Callable[[Any], Any], wanted: str) -> Any:
+    """A field of an entry as `read`; None where it is missing or empty, SourceError with what is `wanted`."""
+    if (value := entry.get(name)) is None or value == "":
         return None
     try:
-        money = Decimal(str(value))
-        if not money.is_finite() or abs(money) >= 10**9:
-            raise InvalidOperation
-    except InvalidOperation:
-        raise _invalid(value, name, where, "an amount of money") from None
-    return money.quantize(Decimal("1e-10"))
-
-
-def _invalid(value: Any, name: str, where: str, wanted: str) -> SourceError:
-    return SourceError(f"{where} has {name} {str(value)[:80]!r}; write {wanted}.")
+        return read(value)
+    except (ValueError, ArithmeticError):
+        raise SourceError(f"{where} has {name} {str(value)[:80]!r}; write {wanted}.") from None

@@ -4,8 +4,6 @@ The bill shows the monthly cost of a commitment; its end, payment option and pur
 between the two are reported (detail_commitment_reconciliation).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -16,19 +14,14 @@ from pipelines.base.aws import requesting
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import CommitmentSource, ReservationSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import AT, MONEY, Answers, Entry, Inventory, Schema, values_of
+from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, values_of
+from pipelines.ingest.schema import schema
 
-_TEXTS = ("source_name", "commitment_discount_id", "commitment_kind", "account_id", "region_id", "instance_family",
-          "payment_option", "purchase_term")  # fmt: skip
-# Times are naive UTC; `commitment_per_hour` is in the currency of the row.
-SCHEMA: Schema = {
-    **dict.fromkeys(_TEXTS, pl.String),
-    "started_at": AT,
-    "ended_at": AT,
-    "commitment_per_hour": MONEY,
-    "currency": pl.String,
-    "state": pl.String,
-}
+# `commitment_per_hour` is in the currency of the row.
+SCHEMA = schema(
+    "source_name commitment_discount_id commitment_kind account_id region_id instance_family payment_option "
+    "purchase_term started_at ended_at commitment_per_hour:money currency state"
+)
 _KINDS = {
     "Compute": "compute_savings_plan",
     "EC2Instance": "ec2_instance_savings_plan",
@@ -112,10 +105,8 @@ def _plan(entry: Entry, where: str) -> dict[str, Any]:
         raise SourceError(f"{where} has SavingsPlanArn {arn[:80]!r}; save the whole answer.")
     kind = _KINDS.get(str(entry.get("SavingsPlanType")))
     if kind is None:
-        raise SourceError(
-            f"{where} has SavingsPlanType {str(entry.get('SavingsPlanType'))[:80]!r}; {', '.join(_KINDS)} are "
-            "supported."
-        )
+        fix = f"{', '.join(_KINDS)} are supported"
+        raise SourceError(f"{where} has SavingsPlanType {str(entry.get('SavingsPlanType'))[:80]!r}; {fix}.")
     return {
         "commitment_discount_id": arn,
         "commitment_kind": kind,

@@ -4,8 +4,6 @@ A registration is never edited: the first build that reads it records a seal of 
 any other. A change is a new registration, dated, that supersedes it. Exclusions of runs are entries that cite one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -20,28 +18,17 @@ from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.fields import Frozen
 from pipelines.config.mistakes import first_mistake
 from pipelines.config.sources import ProofSource, SourceName
+from pipelines.ingest.schema import schema
 from pipelines.warehouse.stores import open_store
 
 REGISTRATION, RUN = "proof_registration", "proof_run"
-SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
-    REGISTRATION: {
-        **dict.fromkeys(("registration", "source_file", "workload_id"), pl.String),
-        "registered_on": pl.Date,
-        **dict.fromkeys(("target_metric", "target_direction"), pl.String),
-        **dict.fromkeys(("target_value", "quality_margin"), pl.Float64),
-        "planned_run_count": pl.Int64,
-        **dict.fromkeys(("cost_basis", "evaluation_split"), pl.String),
-        "failure_rate_from": pl.Date,
-        **dict.fromkeys(("supersedes", "seal"), pl.String),
-    },
-    RUN: {
-        **dict.fromkeys(("registration", "run_id"), pl.String),
-        "pair_no": pl.Int64,
-        "accelerator_family": pl.String,
-        "is_listed": pl.Boolean,
-        "reason": pl.String,
-        "excluded_on": pl.Date,
-    },
+SCHEMAS = {
+    REGISTRATION: schema(
+        "registration source_file workload_id registered_on:date target_metric target_direction target_value:number "
+        "quality_margin:number planned_run_count:count cost_basis evaluation_split failure_rate_from:date supersedes "
+        "seal"
+    ),
+    RUN: schema("registration run_id pair_no:count accelerator_family is_listed:flag reason excluded_on:date"),
 }
 _LARGEST_BYTES = 1 << 20
 
@@ -146,8 +133,8 @@ def registrations_fingerprint(source: ProofSource) -> str:
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    schema = SCHEMAS[name]
-    frame = pl.DataFrame([{column: row.get(column) for column in schema} for row in rows], schema=schema)
+    columns = SCHEMAS[name]
+    frame = pl.DataFrame([{column: row.get(column) for column in columns} for row in rows], schema=columns)
     return frame.sort(pl.all(), nulls_last=True)
 
 

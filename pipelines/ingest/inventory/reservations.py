@@ -6,8 +6,6 @@ saved JSON as text, or as seconds since 1970 where an older command line wrote i
 several sources are joined.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -21,7 +19,8 @@ from pipelines.base.aws import code_of, requesting
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import ReservationSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import AT, MONEY, Answers, Entry, Inventory, Schema, values_of
+from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, values_of
+from pipelines.ingest.schema import schema
 
 _ODCR, _BLOCK, _PLAN = _KINDS = ("odcr", "capacity_block", "training_plan")
 # AWS sells blocks and plans for half a year at most; every hour of one becomes a row.
@@ -32,19 +31,11 @@ _STATES = frozenset(
     {"active", "assessing", "cancelled", "cancelling", "delayed", "expired", "failed", "payment-failed",
      "payment-pending", "pending", "scheduled", "unavailable", "unsupported"}
 )  # fmt: skip
-# Times are naive UTC. A training plan may hold several capacities with windows of their own: one part each.
-SCHEMA: Schema = {
-    **dict.fromkeys(("source_name", "reservation_id"), pl.String),
-    "part_no": pl.Int64,
-    **dict.fromkeys(("reservation_kind", "account_id", "region_id", "instance_type"), pl.String),
-    "instance_count": pl.Int64,
-    "started_at": AT,
-    "ended_at": AT,
-    "ultraserver_type": pl.String,
-    "upfront_fee": MONEY,
-    "currency": pl.String,
-    "state": pl.String,
-}
+# A training plan may hold several capacities with windows of their own: one part each.
+SCHEMA = schema(
+    "source_name reservation_id part_no:count reservation_kind account_id region_id instance_type instance_count:count "
+    "started_at ended_at ultraserver_type upfront_fee:money currency state"
+)
 _COLUMNS = tuple(name for name in SCHEMA if name != "source_name")
 _REQUIRED = ("reservation_id", "reservation_kind", "started_at", "ended_at")
 # Service, paginator, and the permission of the same name.

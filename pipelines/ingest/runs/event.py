@@ -3,8 +3,6 @@
 FIELDS lists the fields of each kind of event and their forms (design 2; facts training-runs 2).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ Files are read one after the other, a few ahead for stores that answer slowly. E
 every so often; unknown events leave only a time behind, heartbeats the tokens seen as well.
 """
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections import Counter, deque
@@ -77,16 +75,10 @@ class EventLog:
 
     def seen(self) -> pl.DataFrame:
         """First and last event, and most tokens of a heartbeat by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
-        return pl.DataFrame(
-            [
-                (*alive, *span, self._tokens.get(alive))
-                for alive, span in self._seen.items()
-                if alive[0] not in self.aside
-            ],
-            schema={"run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64}
-            | {"tokens_seen": pl.Float64},
-            orient="row",
-        )
+        seen = ((alive, span) for alive, span in self._seen.items() if alive[0] not in self.aside)
+        rows = [(*alive, *span, self._tokens.get(alive)) for alive, span in seen]
+        numbers = dict.fromkeys(("attempt_no", "first_at", "last_at"), pl.Int64)
+        return pl.DataFrame(rows, {"run_id": pl.String, **numbers, "tokens_seen": pl.Float64}, orient="row")
 
     def place(self, file_no: int, line_no: int) -> str:
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
@@ -198,10 +190,8 @@ def _split(stream: BinaryIO, where: str, size: int) -> Iterator[tuple[bytes, boo
     while chunk := stream.read(_CHUNK_BYTES):
         unpacked += len(chunk)
         if unpacked > most_bytes(size):
-            raise SourceError(
-                f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; check what wrote it, or "
-                "unpack it to .jsonl."
-            )
+            fix = "check what wrote it, or unpack it to .jsonl"
+            raise SourceError(f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; {fix}.")
         if is_first:
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
             is_first = False

@@ -4,8 +4,6 @@ Every rank may record the same events, in any order and over any number of files
 A resource's stay, a phase, an epoch, a checkpoint or an evaluation is identified by its keys, not by its text.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import polars as pl
@@ -64,26 +62,17 @@ def _tables(log: EventLog, warnings: list[str]) -> dict[str, pl.DataFrame]:
 
 def _runs(log: EventLog, attempts: pl.DataFrame, warnings: list[str]) -> pl.DataFrame:
     fields = list(FIELDS["run_started"])
-    started = (
-        log.ordered("run_started")
-        .group_by(_RUN)
-        .agg(pl.col("at", *fields).first(ignore_nulls=True))
-        .rename({"at": "started_at"})
-    )
-    ended = (
-        log.ordered("run_ended")
-        .group_by(_RUN)
-        .agg(pl.col("at", "status", "file_no", "line_no").last(ignore_nulls=True))
-        .rename({"at": "ended_at"})
-    )
+    started = log.ordered("run_started").group_by(_RUN)
+    ended = log.ordered("run_ended").group_by(_RUN)
+    end_facts = pl.col("status", "file_no", "line_no").last(ignore_nulls=True)
     begun = attempts.group_by(_RUN).agg(begun_at=pl.col("started_at").max())
     run = (
         log.seen()
         .group_by(_RUN)
         .agg(last_seen_at=pl.col("last_at").max())
-        .join(started, on=_RUN, how="left")
-        .join(ended, on=_RUN, how="left")
-        .join(begun, on=_RUN, how="left")
+        .join(started.agg(pl.col(*fields).first(ignore_nulls=True), started_at=pl.col("at").first()), _RUN, "left")
+        .join(ended.agg(end_facts, ended_at=pl.col("at").last()), _RUN, "left")
+        .join(begun, _RUN, "left")
         .with_columns(source_system=pl.lit("events"))
     )
     _set_aside_early_end(log, run, "run {run_id!r}")
@@ -104,23 +93,18 @@ def _attempts(log: EventLog) -> pl.DataFrame:
         .join(seen.group_by("run_id").agg(run_at=pl.col("first_at").min()), on="run_id")
         .with_columns(first_at=pl.when(is_first).then("run_at").otherwise("first_at"))
     )
-    started = (
-        log.frame("attempt_started")
-        .group_by(_ATTEMPT)
-        .agg(started_at=pl.col("at").min(), restarted_at=pl.col("at").max())
-    )
+    at = pl.col("at")
+    started = log.frame("attempt_started").group_by(_ATTEMPT).agg(started_at=at.min(), restarted_at=at.max())
     # The attempt ends with its last rank, for the reason of the first rank that failed.
     reason = pl.col("reason")
     ended = (
         log.ordered("attempt_ended")
         .group_by(_ATTEMPT)
         .agg(
-            pl.col("at", "file_no", "line_no").last(ignore_nulls=True),
-            end_reason=pl.coalesce(
-                reason.filter(reason != "completed").first(ignore_nulls=True), reason.first(ignore_nulls=True)
-            ),
+            pl.col("file_no", "line_no").last(),
+            ended_at=at.last(),
+            end_reason=pl.coalesce(reason.filter(reason != "completed").first(), reason.first(ignore_nulls=True)),
         )
-        .rename({"at": "ended_at"})
     )
     attempt = (
         alive.join(started, on=_ATTEMPT, how="left")
@@ -133,32 +117,20 @@ def _attempts(log: EventLog) -> pl.DataFrame:
 
 def _resources(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     facts = [name for name in FIELDS["resource_joined"] if name not in ("resource", "accelerators_used", "evidence")]
-    return spans(
-        log,
-        "resource",
-        "resource_joined",
-        "resource_left",
-        warnings,
-        [
-            pl.col(*facts).first(ignore_nulls=True),
-            pl.col("accelerators_used").max(),
-            pl.col("evidence").replace_strict(_EVIDENCE, range(len(_EVIDENCE)), return_dtype=pl.Int64).min(),
-        ],
-    ).select(
-        *_ATTEMPT,
-        *facts,
-        "accelerators_used",
-        pl.col("resource").alias("resource_id"),
-        pl.col("region").alias("region_id"),
-        pl.col("opened_at").alias("joined_at"),
-        pl.col("closed_at").alias("left_at"),
-        pl.col("evidence").fill_null(0).replace_strict(range(len(_EVIDENCE)), _EVIDENCE, return_dtype=pl.String),
-    )
+    kept = [
+        pl.col(*facts).first(ignore_nulls=True),
+        pl.col("accelerators_used").max(),
+        pl.col("evidence").replace_strict(_EVIDENCE, range(len(_EVIDENCE)), return_dtype=pl.Int64).min(),
+    ]
+    evidence = pl.col("evidence").fill_null(0).replace_strict(range(len(_EVIDENCE)), _EVIDENCE, return_dtype=pl.String)
+    names = {"resource": "resource_id", "region": "region_id", "opened_at": "joined_at", "closed_at": "left_at"}
+    found = spans(log, "resource", "resource_joined", "resource_left", warnings, kept)
+    return found.with_columns(evidence).rename(names)
 
 
 def _phases(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     # A phase that starts ends the one before it.
-    found = spans(log, "phase", "phase_started", "phase_ended", warnings, [], take_turns=True)
+    found = spans(log, "phase", "phase_started", "phase_ended", warnings, [], turns=True)
     return found.rename({"opened_at": "started_at", "closed_at": "ended_at"})
 
 
@@ -177,36 +149,22 @@ def _reopened(found: pl.DataFrame, went_on_at: pl.Expr, why: str) -> pl.DataFram
 
 
 def spans(
-    log: EventLog,
-    key: str,
-    opening: str,
-    closing: str,
-    warnings: list[str],
-    facts: list[pl.Expr],
-    *,
-    take_turns: bool = False,
+    log: EventLog, key: str, opening: str, closing: str, warnings: list[str], facts: list[pl.Expr], turns: bool = False
 ) -> pl.DataFrame:
     """One row per stretch of (run_id, attempt_no, `key`): opened_at, closed_at (null while open) and `facts`.
 
-    A stretch takes in every opening until something closes it, and every closing until it opens again. With
-    `take_turns` its turn also ends where another value of `key` opens in the same attempt. Times are ms since
-    1970. A run with a thing that closes before it opens is set aside; what only closes is skipped, with a warning.
+    A stretch takes in every opening until something closes it, and every closing until it opens again. With `turns` it
+    also ends where another value of `key` opens in the same attempt. Times are ms since 1970. A run with a thing that
+    closes before it opens is set aside; what only closes is skipped, with a warning.
     """
     thing = [*_ATTEMPT, key]
-    events = pl.concat(
-        [log.frame(opening).with_columns(closes=pl.lit(False)), log.frame(closing).with_columns(closes=pl.lit(True))],
-        how="diagonal",
-    )
-    order = [
-        "at",
-        "closes",
-        key,
-        *(name for name in events.columns if name not in ("at", "closes", "file_no", "line_no")),
-    ]
+    both = [log.frame(kind).with_columns(closes=pl.lit(kind == closing)) for kind in (opening, closing)]
+    events = pl.concat(both, how="diagonal")
+    order = dict.fromkeys(("at", "closes", key, *events.drop("file_no", "line_no").columns))
     opens = ~pl.col("closes")
     # A stretch begins with the first opening, one after a closing and, by turns, one after another's.
     begins = pl.col("closes").shift(1).over(thing).fill_null(True)
-    if take_turns:
+    if turns:
         opened_before = pl.when(opens).then(pl.col(key)).forward_fill().shift(1).over(_ATTEMPT)
         begins |= opened_before.ne_missing(pl.col(key))
     events = (

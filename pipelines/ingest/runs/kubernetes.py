@@ -5,19 +5,16 @@ claim of the pod leads over its volume to the EBS volume or the file system.
 Objects vanish soon after a job ends, so snapshots are kept and read together; the latest version of an object counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, open_run_store, utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, reading, utc
 
 _JOB_LABELS = (
     "trainledger/run-id",
@@ -33,6 +30,8 @@ _CORES_PER_CHIP = {"trn1": 2, "trn1n": 2, "inf2": 2, "trn2": 8, "trn2u": 8, "trn
 _REASONS = {"OOMKilled": "oom", "Completed": "completed", "Error": "sw_error", "Evicted": "preempted"}
 _KINDS = ("Job", "Pod", "Node", "PersistentVolumeClaim", "PersistentVolume")
 Key = tuple[str, str]
+# When a pod's containers held its node, until when, and why they ended.
+Stay = tuple[datetime, datetime | None, str | None]
 # How a volume names what AWS bills: `vol-0abc`, `fs-0abc::fsap-0def`, `aws://us-west-2a/vol-0abc`.
 _BILLED = re.compile(r"(?:^|/)((?:vol|fs)-[0-9a-z]+)")
 
@@ -48,43 +47,39 @@ def read(source: RunSource) -> RunRecords:
             # The pods of a job that is tried again may have the same name.
             name = meta.get("uid") or meta["name"] if kind == "Pod" else meta["name"]
             found.get(kind, {})[meta.get("namespace", ""), name] = each
-    pods: dict[str, list[Mapping[str, Any]]] = {}
+    stays: dict[str, list[tuple[Stay, Mapping[str, Any]]]] = {}
     rows = RunRows(source)
     for pod in found["Pod"].values():
         labels = pod["metadata"].get("labels") or {}
         name = next((labels[label] for label in _JOB_LABELS if label in labels), None)
-        if name and _stay(pod):
-            pods.setdefault(name, []).append(pod)
+        if name and (stay := _stay(pod)):
+            stays.setdefault(name, []).append((stay, pod))
             rows.declared |= {name} if _JOB_LABELS[0] in labels else set()
     jobs = {name: job for (_, name), job in found["Job"].items()}
     nodes = {name: node for (_, name), node in found["Node"].items()}
     volumes = {name: volume for (_, name), volume in found["PersistentVolume"].items()}
 
     def run(name: str) -> Tables:
-        tables = _run(name, pods[name], jobs.get(name), nodes, rows.warnings)
-        held_from = [(pod, *stay[:2]) for pod in pods[name] if (stay := _stay(pod))]
+        tables = _run(name, stays[name], jobs.get(name), nodes, rows.warnings)
         claims = found["PersistentVolumeClaim"]
-        mounted = _storage(name, held_from, [*tables["attempt"]], claims, volumes, rows.warnings)
+        mounted = _storage(name, stays[name], [*tables["attempt"]], claims, volumes, rows.warnings)
         return {**tables, "resource": [*tables["resource"], *mounted]}
 
-    for name in sorted(pods):
+    for name in sorted(stays):
         rows.add(name, f"[[runs]] {source.name}: job {name}", lambda name=name: run(name))
     return rows.records("" if items else f"{store.location} is empty")
 
 
-def _objects(content: Any, where: str) -> Iterable[Mapping[str, Any]]:
-    try:
-        content = parse_json(content)
+def _objects(text: bytes, where: str) -> Iterable[Mapping[str, Any]]:
+    with reading(where, "write it with `kubectl get ... -o json`"):
+        content = parse_json(text)
         listed = content["items"] if str(content.get("kind", "")).endswith("List") else [content]
         for each in listed:
             each["metadata"]["name"]
-    except MALFORMED:
-        raise SourceError(f"{where} holds no Kubernetes objects; write it with `kubectl get ... -o json`.") from None
     return listed
 
 
-def _stay(pod: Mapping[str, Any]) -> tuple[datetime, datetime | None, str | None] | None:
-    """When a pod's containers held its node, and why they ended."""
+def _stay(pod: Mapping[str, Any]) -> Stay | None:
     status = pod.get("status") or {}
     begins, ends, why, is_running = [utc(status.get("startTime"))], [], None, False
     for container in status.get("containerStatuses") or ():
@@ -102,18 +97,18 @@ def _stay(pod: Mapping[str, Any]) -> tuple[datetime, datetime | None, str | None
 
 def _run(
     run_id: str,
-    pods: list[Mapping[str, Any]],
+    stays: list[tuple[Stay, Mapping[str, Any]]],
     job: Mapping[str, Any] | None,
     nodes: Mapping[str, Mapping[str, Any]],
     warnings: list[str],
 ) -> Tables:
-    stays = sorted(((stay, pod) for pod in pods if (stay := _stay(pod))), key=lambda found: found[0][0])
+    labels = stays[0][1]["metadata"].get("labels") or {}
+    stays = sorted(stays, key=lambda found: found[0][0])
     annotations = ((job or {}).get("metadata") or {}).get("annotations") or {}
-    facts, _ = described(annotations | (pods[0]["metadata"].get("labels") or {}), run_id, warnings)
-    conditions = {
-        c["type"]: c for c in ((job or {}).get("status") or {}).get("conditions") or () if c.get("status") == "True"
-    }
-    status = "completed" if "Complete" in conditions else "failed" if "Failed" in conditions else None
+    facts, _ = described(annotations | labels, run_id, warnings)
+    conditions = ((job or {}).get("status") or {}).get("conditions") or ()
+    reached = {condition["type"] for condition in conditions if condition.get("status") == "True"}
+    status = "completed" if "Complete" in reached else "failed" if "Failed" in reached else None
     started_at = stays[0][0][0]
     ends = [stay[1] for stay, _ in stays]
     ended_at = max(end for end in ends if end) if all(ends) else None
@@ -201,7 +196,7 @@ def _side_by_side(stays: Iterable[Row]) -> list[Row]:
 
 def _storage(
     run_id: str,
-    pods: Iterable[tuple[Mapping[str, Any], datetime, datetime | None]],
+    stays: Iterable[tuple[Stay, Mapping[str, Any]]],
     attempts: Iterable[Mapping[str, Any]],
     claims: Mapping[Key, Mapping[str, Any]],
     volumes: Mapping[str, Mapping[str, Any]],
@@ -209,7 +204,7 @@ def _storage(
 ) -> list[Row]:
     """What the pods' claims are bound to, for as long as any pod of the attempt had it."""
     held: dict[tuple[int, str], Row] = {}
-    for pod, begin, end in pods:
+    for (begin, end, _), pod in stays:
         number = max(attempt["attempt_no"] for attempt in attempts if attempt["started_at"] <= begin)
         for mount in (pod.get("spec") or {}).get("volumes") or ():
             if not (name := (mount.get("persistentVolumeClaim") or {}).get("claimName")):
@@ -219,11 +214,8 @@ def _storage(
             if volume is None:
                 warnings.append(f"Run {run_id}: claim {name} and its volume are in no snapshot; its cost is not found.")
             elif billed := _billed(volume):
-                stay = held.setdefault(
-                    (number, billed),
-                    {"attempt_no": number, "resource_id": billed, "evidence": "api"}
-                    | {"joined_at": begin, "left_at": end},
-                )
+                fresh = {"attempt_no": number, "resource_id": billed, "evidence": "api"}
+                stay = held.setdefault((number, billed), fresh | {"joined_at": begin, "left_at": end})
                 stay["joined_at"] = min(stay["joined_at"], begin)
                 stay["left_at"] = max(stay["left_at"], end) if stay["left_at"] and end else None
     return list(held.values())

@@ -4,8 +4,6 @@ The csv has steps and scores but no times and no machines. The file's own time e
 by it too, unless a checkpoint of that epoch was written before. Lightning counts epochs from 0, we from 1.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -14,7 +12,7 @@ from typing import Any
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, epoch_count, is_evaluation, open_run_store, utc
+from pipelines.ingest.runs.records import RunRecords, RunRows, epoch_count, is_evaluation, open_run_store, reading, utc
 from pipelines.warehouse.storage import Object, Store
 
 _METRICS = re.compile(r"(.*[/_])?metrics\.csv")
@@ -41,17 +39,13 @@ def _lines(store: Store, key: str) -> list[Mapping[str, Any]]:
         raise SourceError(f"{store.uri(key)} has no column step; it is not a metrics.csv of Lightning's CSVLogger.")
     lines = []
     for number, row in enumerate(reader, start=2):
-        try:
+        with reading(f"{store.uri(key)}, line {number}", "fix or remove the line"):
             lines.append({name: float(text) for name, text in row.items() if name and text})
             int(lines[-1]["step"])
-        except (TypeError, ValueError, OverflowError):
-            raise SourceError(f"{store.uri(key)}, line {number} has a value that is not a number; fix it.") from None
-        except KeyError:
-            raise SourceError(f"{store.uri(key)}, line {number} has no step; fix or remove it.") from None
     return lines
 
 
-def _run(item: Object, others: Sequence[Object], store: Store) -> Tables:
+def _run(item: Object, others: Sequence[Object], store: Store) -> Mapping[str, Any]:
     saves = {}
     for other in others:
         if found := _CHECKPOINT.fullmatch(other.key.rpartition("/")[2]):

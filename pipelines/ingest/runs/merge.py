@@ -4,8 +4,6 @@ A run id counts as the same run in two sources if all but one of them declare it
 folder). Each fact then comes from the source nearest to the machines that has it, and is counted once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

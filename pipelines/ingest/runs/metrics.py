@@ -4,8 +4,6 @@ Trackers keep one start and one end a run; a killed and resumed run shows only i
 or a long pause begins (facts training-runs 1.1).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ A deleted run still cost money and is read too. MLflow records no instances unle
 `aws.account_id`, `aws.region`); its start and end hide restarts, which show in the metrics.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -14,6 +12,7 @@ from typing import Any
 
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
+from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, Point, described
 from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of
@@ -43,11 +42,8 @@ def read(source: RunSource) -> RunRecords:
     for run in server.runs():
         where = f"[[runs]] {source.name}: MLflow run {run['info'].get('run_id')}"
         tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
-        rows.add(
-            tags.get(DECLARED) or run["info"].get("run_id"),
-            where,
-            lambda run=run, tags=tags: _run(run, tags, server, rows.warnings),
-        )
+        run_id = tags.get(DECLARED) or run["info"].get("run_id")
+        rows.add(run_id, where, lambda run=run, tags=tags: _run(run, tags, server, rows.warnings))
         if tags.get(DECLARED):
             declared[run["info"]["run_id"]] = tags[DECLARED]
     # A parent is named by MLflow's own id.
@@ -62,9 +58,8 @@ class _Server:
 
     def __init__(self, source: RunSource):
         if not source.location.startswith(("http://", "https://")):
-            raise UsageError(
-                f"[[runs]] {source.name}: location {redacted(source.location)} is not an http address of MLflow."
-            )
+            where = f"[[runs]] {source.name}: location {redacted(source.location)}"
+            raise UsageError(f"{where} is not an http address of MLflow.")
         import requests
         from requests.adapters import HTTPAdapter
         from urllib3.util import Retry
@@ -73,14 +68,9 @@ class _Server:
         self._address = redacted(self._root)
         self._session = requests.Session()
         # A search is a POST that changes nothing, so it may be repeated.
-        patience = Retry(
-            total=_TRIES,
-            backoff_factor=0.5,
-            status_forcelist=(429, 500, 502, 503, 504),
-            allowed_methods=None,
-            # A server may ask for a longer wait, but not for a day.
-            retry_after_max=_LONGEST_WAIT,
-        )
+        again = {"allowed_methods": None, "status_forcelist": (429, 500, 502, 503, 504), "backoff_factor": 0.5}
+        # A server may ask for a longer wait, but not for a day.
+        patience = Retry(_TRIES, retry_after_max=_LONGEST_WAIT, **again)
         self._session.mount(source.location, HTTPAdapter(max_retries=patience))
 
     def runs(self) -> Iterator[Mapping[str, Any]]:
@@ -122,12 +112,12 @@ class _Server:
             try:
                 response = self._session.request(method, self._root + call, timeout=_TIMEOUT, **arguments)
                 response.raise_for_status()
-                answer = response.json()
+                answer = parse_json(response.content)
             except requests.HTTPError as error:
                 status = error.response.status_code if error.response is not None else "nothing"
                 raise SourceError(f"{where} answers {status}; check the address.") from None
             # An answer that breaks off is asked for again, which the adapter does not do.
-            except requests.JSONDecodeError:
+            except ParseError:
                 if not remaining:
                     raise SourceError(f"{where} answers no JSON; is it an MLflow tracking server?") from None
             except requests.exceptions.ChunkedEncodingError:
@@ -170,9 +160,8 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
         warnings.append(f"MLflow run {run_id} has no start_time and is left out.")
         return {}
     if ended_at is None and status == "RUNNING":
-        warnings.append(
-            f"MLflow run {run_id} never ended: it is running or was killed; its end is inferred from its metrics."
-        )
+        open_ended = "never ended: it is running or was killed; its end is inferred from its metrics"
+        warnings.append(f"MLflow run {run_id} {open_ended}.")
     facts, resources = described(parameters, run_id, warnings)
     tables = history.tables(started_at, ended_at, resources)
     tables["attempt"][-1]["end_reason"] = _REASON.get(status)

@@ -4,8 +4,6 @@ They have times to the millisecond, the benchmark, epochs or blocks and evaluati
 Set-up before `run_start` is outside the score and on the bill, so it is part of the run here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The tables every run source fills: their columns, and rows of a source as typed tables (facts training-runs 2)."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,14 +11,14 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.errors import SourceError
+from pipelines.base.parse import ParseError
 from pipelines.config.sources import RunSource
+from pipelines.ingest.schema import Schema, schema
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
 # What reading a value of an unexpected form raises.
-MALFORMED = (
-    KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, csv.Error,
-)  # fmt: skip
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, csv.Error)
 # More epochs than any run has; each would be a row.
 MOST_EPOCHS = 1_000_000
 _LARGEST = 1 << 63
@@ -33,7 +31,6 @@ _SPANS = {
 DECLARED = "trainledger.run_id"
 Row = dict[str, Any]
 Tables = Mapping[str, Iterable[Mapping[str, Any]]]
-_TYPES = {"": pl.String, "count": pl.Int64, "number": pl.Float64, "flag": pl.Boolean, "at": pl.Datetime("ms")}
 
 
 @contextmanager
@@ -41,10 +38,9 @@ def reading(what: str, fix: str = "fix it where it was written") -> Iterator[Non
     """SourceError, named `what`, for well-formed JSON or csv that lacks a part or holds an unexpected one."""
     try:
         yield
-    except RecursionError as error:
-        raise SourceError(f"{what} is nested too deep to be read; {fix}.") from error
     except MALFORMED as error:
-        wrong = f"lacks {error}" if isinstance(error, KeyError) else f"has an unexpected form ({error})"
+        known = {KeyError: f"lacks {error}", ParseError: str(error)}
+        wrong = known.get(type(error), f"has an unexpected form ({error})")
         raise SourceError(f"{what} {wrong}; {fix}.") from error
 
 
@@ -78,14 +74,12 @@ def is_evaluation(metric: str) -> bool:
     return metric.replace("/", "_").split("_")[0] in ("val", "valid", "validation", "test", "eval")
 
 
-def clean(
-    table: str, rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], warnings: list[str]
-) -> list[dict[str, Any]]:
+def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnings: list[str]) -> list[dict[str, Any]]:
     """Rows with the columns of the schema; a number no table can hold, and an end before its start, are unknown."""
     opens, closes = _SPANS.get(table, ("", ""))
     found = []
     for row in rows:
-        kept = {name: _held(row, name, dtype, warnings) for name, dtype in schema.items()}
+        kept = {name: _held(row, name, dtype, warnings) for name, dtype in columns.items()}
         begun, ended = kept.get(opens), kept.get(closes)
         if begun is not None and ended is not None and ended < begun:
             warnings.append(
@@ -114,39 +108,33 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
     return None
 
 
-def _schema(columns: str) -> dict[str, pl.DataType | type[pl.DataType]]:
-    """Columns as `name` (text), `name:count`, `name:number` or `name:flag`; names in `_at` are times."""
-    pairs = (column.partition(":") for column in columns.split())
-    return {name: _TYPES["at" if name.endswith("_at") else kind] for name, _, kind in pairs}
-
-
 # Times are naive UTC; tokens_seen and samples_seen count over the run's lineage, not one launch, in tokens_unit:
 # those of the whole job, or of one of its tokens_unit_count devices or cores.
-SCHEMAS: dict[str, dict[str, pl.DataType | type[pl.DataType]]] = {
-    "tracker_run": _schema(
+SCHEMAS: dict[str, Schema] = {
+    "tracker_run": schema(
         "source_name run_id source_system model dataset dataset_tokens:number dataset_samples:number epoch_unit "
         "epoch_unit_size:number tokens_unit tokens_unit_count:count params_total:number params_active:number "
         "n_layers:count n_heads:count head_dim:count seq_len:count global_batch_samples:count precision code_revision "
         "target_metric target_value:number target_direction target_passes:count purpose experiment team owner "
         "parent_run_id base_checkpoint_id compile_run_id workload_id status started_at ended_at last_seen_at"
     ),
-    "tracker_attempt": _schema(
+    "tracker_attempt": schema(
         "source_name run_id attempt_no:count started_at ended_at end_reason last_seen_at tokens_seen:number"
     ),
-    "tracker_resource": _schema(
+    "tracker_resource": schema(
         "source_name run_id attempt_no:count resource_id instance_type account_id region_id accelerators_used:count "
         "reservation_id node_rank:count market joined_at left_at evidence"
     ),
-    "tracker_phase": _schema("source_name run_id attempt_no:count phase started_at ended_at"),
-    "tracker_epoch": _schema(
+    "tracker_phase": schema("source_name run_id attempt_no:count phase started_at ended_at"),
+    "tracker_epoch": schema(
         "source_name run_id attempt_no:count epoch_index:count started_at completed_at step:count tokens_seen:number "
         "samples_seen:number fraction:number"
     ),
-    "tracker_checkpoint": _schema(
+    "tracker_checkpoint": schema(
         "source_name run_id attempt_no:count checkpoint_id step:count uri save_started_at durable_at "
         "stall_seconds:number bytes:count is_resumable:flag is_complete:flag tokens_seen:number"
     ),
-    "tracker_evaluation": _schema(
+    "tracker_evaluation": schema(
         "source_name run_id attempt_no:count step:count metric value:number split evaluated_at"
     ),
 }
@@ -183,10 +171,10 @@ class RunRows:
         warnings, tables = [*self.warnings], {}
         if nothing and not self.tables.get("run"):
             warnings.append(f"{nothing}: no run is recorded there yet.")
-        for table, schema in SCHEMAS.items():
+        for table, columns in SCHEMAS.items():
             thing = table.removeprefix("tracker_")
             rows = [{"source_name": self.source.name, **row} for row in self.tables.get(thing, ())]
-            frame = pl.DataFrame(clean(thing, rows, schema, warnings), schema=schema, strict=False)
+            frame = pl.DataFrame(clean(thing, rows, columns, warnings), schema=columns, strict=False)
             tables[table] = frame.unique().sort(pl.all(), nulls_last=True)
         return RunRecords(tables, sorted(set(warnings)), frozenset(self.declared))
 

@@ -4,29 +4,16 @@ The bill names the job by its ARN. An `Interrupted` transition ends an attempt. 
 checkpoints, only their location; its instances are not on the bill.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from pipelines.base.aws import connect, requesting
-from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import (
-    DECLARED,
-    MALFORMED,
-    Row,
-    RunRecords,
-    RunRows,
-    Tables,
-    listed_state,
-    open_run_store,
-    utc,
-)
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, open_run_store, reading, utc
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
@@ -92,15 +79,12 @@ def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, 
     for item in store.list():
         if not item.key.endswith(".json"):
             continue
-        try:
+        with reading(store.uri(item.key), "record the response of DescribeTrainingJob again"):
             content = parse_json(store.read(item.key), _time_of_parts)
             job = content.get("data", content)
-            if "TrainingJobName" in job:
-                yield job, {tag["Key"]: tag["Value"] for tag in job.get("Tags") or ()}
-        except MALFORMED:
-            raise SourceError(
-                f"{store.uri(item.key)} is not a DescribeTrainingJob response; record it again."
-            ) from None
+            tags = {tag["Key"]: tag["Value"] for tag in job.get("Tags") or ()}
+        if "TrainingJobName" in job:
+            yield job, tags
 
 
 def _time_of_parts(content: dict[str, Any]) -> Any:
@@ -110,7 +94,7 @@ def _time_of_parts(content: dict[str, Any]) -> Any:
     return content
 
 
-def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> Tables:
+def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> Mapping[str, Any]:
     parameters = {key: str(value).strip('"') for key, value in (job.get("HyperParameters") or {}).items()} | dict(tags)
     run_id = tags.get(DECLARED) or tags.get("run_id") or job["TrainingJobName"]
     status = str(job.get("TrainingJobStatus"))

@@ -4,20 +4,18 @@ A dynamic node keeps its name while the instance behind it changes, so a name al
 map next to the output gives the instance at a time: `nodes.csv`, or `nodes.log` as a prolog appends to it.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from itertools import product
+from datetime import datetime
+from itertools import groupby, product
 from math import prod
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.base.errors import SourceError, UsageError, shown
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, open_run_store
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store, utc
 
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
 # State of a record -> how the attempt ended, and the run if it was the last.
@@ -213,10 +211,10 @@ def moment(text: str, zone: ZoneInfo, what: str) -> datetime | None:
         return None
     try:
         if text.isdigit():
-            return datetime.fromtimestamp(int(text), UTC).replace(tzinfo=None)
+            return moment_of(int(text))
         at = datetime.fromisoformat(text)
-        return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError):
+        return utc(at if at.tzinfo else at.replace(tzinfo=zone))
+    except (ValueError, OverflowError):
         raise SourceError(f"{what} {text!r} is not a time; leave SLURM_TIME_FORMAT unset or write %s.") from None
 
 
@@ -248,17 +246,11 @@ def _log(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
             raise SourceError(f"{where}, line {number} is not time, node, instance id and type; fix or remove it.")
         starts.setdefault(parts[1], []).append((at, parts[2], parts[3] if len(parts) == 4 else ""))
     for node, seen in sorted(starts.items()):
-        stays: list[Row] = []
-        for at, instance_id, instance_type in sorted(seen):
-            if stays and stays[-1]["instance_id"] == instance_id:
-                continue
-            if stays:
-                stays[-1]["ended_at"] = at
-            stays.append(
-                {"node": node, "started_at": at, "ended_at": None}
-                | {"instance_id": instance_id, "instance_type": instance_type}
-            )
-        yield from stays
+        changes = [next(same) for _, same in groupby(sorted(seen), key=lambda line: line[1])]
+        ends = [at for at, _, _ in changes[1:]] + [None]
+        for (at, instance_id, instance_type), end in zip(changes, ends, strict=True):
+            stay = {"node": node, "started_at": at, "ended_at": end}
+            yield stay | {"instance_id": instance_id, "instance_type": instance_type}
 
 
 NODE_MAPS: dict[str, Callable[[bytes, str, ZoneInfo], Iterable[Row]]] = {"nodes.csv": _table, "nodes.log": _log}

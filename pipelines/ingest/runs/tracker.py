@@ -5,11 +5,9 @@ malformed content; its `state`, a text that changes when the records may have, w
 was not recorded stays null here; it is inferred in staging, from `last_seen_at`.
 """
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -22,43 +20,37 @@ from pipelines.ingest.runs.merge import NEARNESS, SourceRecords, merged
 from pipelines.ingest.runs.records import SCHEMAS, RunRecords, listed_state, reading
 
 _LISTED = ("checkpoints", "trainer_state", "lightning")
-
-
 # The module of each kind, imported when a source of the kind is read.
 READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in sorted(NEARNESS)}
 
 
 def read_runs(source: RunSource) -> RunRecords:
     """Everything a source recorded. Raises SourceError for malformed content."""
-    with _reading(source):
-        return _reader(source).read(source)
+    with _reader(source) as reader:
+        return reader.read(source)
 
 
 def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | None = None) -> RunRecords:
     """The records of all sources, each run once; `before` are the tables as read the last time."""
-    read = [
-        SourceRecords(source.name, source.kind, kept(source, read_runs(source), before or {})) for source in sources
-    ]
-    return merged(read)
+    return merged([SourceRecords(one.name, one.kind, kept(one, read_runs(one), before or {})) for one in sources])
 
 
 def runs_fingerprint(source: RunSource) -> str:
     """A digest of the source's state: unchanged as long as nothing of the source changed."""
-    with _reading(source):
-        state = f"{source!r}\n{getattr(_reader(source), 'state', listed_state)(source)}"
+    with _reader(source) as reader:
+        state = f"{source!r}\n{getattr(reader, 'state', listed_state)(source)}"
     return hashlib.sha256(state.encode()).hexdigest()
 
 
-def _reading(source: RunSource) -> AbstractContextManager[None]:
-    what = f"[[runs]] {source.name}: the content of {redacted(source.location)}"
-    return reading(what, f"check that it is of kind {source.kind!r}")
-
-
-def _reader(source: RunSource) -> ModuleType:
+@contextmanager
+def _reader(source: RunSource) -> Iterator[ModuleType]:
+    """The module that reads the kind of a source; malformed content is a SourceError with the source."""
     if source.kind not in READERS:
         known = ", ".join(READERS)
         raise UsageError(f"[[runs]] {source.name}: kind {source.kind!r} is not supported; write one of {known}.")
-    return import_module(READERS[source.kind])
+    what = f"[[runs]] {source.name}: the content of {redacted(source.location)}"
+    with reading(what, f"check that it is of kind {source.kind!r}"):
+        yield import_module(READERS[source.kind])
 
 
 def kept(source: RunSource, read: RunRecords, before: Mapping[str, pl.DataFrame]) -> RunRecords:

@@ -4,18 +4,15 @@ A state has steps, epochs and scores, but no times and no machines. A checkpoint
 written last; an epoch or a score by the first checkpoint that contains it, so never too early.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, reading, utc
 from pipelines.warehouse.storage import Object, Store
 
 STATE = "trainer_state.json"
@@ -59,14 +56,10 @@ def read(source: RunSource) -> RunRecords:
 
 
 def _content(store: Store, key: str) -> Mapping[str, Any]:
-    try:
+    with reading(store.uri(key), "copy the trainer state from the run again"):
         content = parse_json(store.read(key))
         int(content["global_step"])
         float(content["epoch"] or 0)
-    except MALFORMED:
-        raise SourceError(
-            f"{store.uri(key)} is not a trainer state with global_step and epoch; copy it from the run again."
-        ) from None
     return content
 
 

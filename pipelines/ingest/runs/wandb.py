@@ -5,17 +5,14 @@ A line has id, state, created_at, heartbeatAt, config, summary, group, metadata,
 instance: `config` may carry `aws.resource_ids` and `aws.account_id` (facts training-runs 1.2, 1.13).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
-from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of, open_run_store, utc
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of, open_run_store, reading, utc
 
 _STATES = {"finished": "completed", "failed": "failed", "crashed": "failed", "killed": "killed", "preempted": "killed"}
 _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error", "killed": "user_stop"}
@@ -43,18 +40,12 @@ def _lines(content: bytes, where: str) -> Iterable[dict[str, Any]]:
     for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), start=1):
         if not line.strip():
             continue
-        try:
+        with reading(f"{where}, line {number}", "export the run again"):
             run = parse_json(line)
             run["created"] = utc(run["created_at"])
             run["heartbeat"] = utc(run.get("heartbeatAt") or run.get("heartbeat_at") or run["created_at"])
             if run["id"] in (None, ""):
                 raise KeyError("id")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            missing = f" ({error.args[0]} is missing)" if isinstance(error, KeyError) else ""
-            raise SourceError(
-                f"{where}, line {number} is not an exported run with id, created_at and state{missing}; export it "
-                "again."
-            ) from None
         yield run
 
 
