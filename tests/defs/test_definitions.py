@@ -73,13 +73,13 @@ def test_owners_are_those_of_the_configuration() -> None:
 
 
 def test_columns_and_where_they_come_from_are_metadata(graph) -> None:
-    metadata = graph.get(dg.AssetKey(["core", "fct_ledger"])).metadata
-    contract = load_contract("core/fct_ledger")
+    metadata = graph.get(dg.AssetKey(["marts", "mart_run_waste"])).metadata
+    contract = load_contract("marts/mart_run_waste")
     schema, lineage = metadata["dagster/column_schema"], metadata["dagster/column_lineage"]
     assert [(column.name, column.type) for column in schema.columns] == [(c.name, c.type) for c in contract.columns]
-    homes = {dep.asset_key for deps in lineage.deps_by_column.values() for dep in deps}
-    assert homes
-    assert homes <= graph.get(dg.AssetKey(["core", "fct_ledger"])).parent_keys
+    # `run.workload_id` of its last SELECT, where `run` is fct_run.
+    assert lineage.deps_by_column["workload_id"] == [dg.TableColumnDep(dg.AssetKey(["core", "fct_run"]), "workload_id")]
+    assert "cost_ratio" not in lineage.deps_by_column
 
 
 def test_users_see_when_the_marts_are_late(graph) -> None:
