@@ -17,7 +17,7 @@ from pipelines.base.parse import parse_json
 from pipelines.base.resources import accelerator_families
 from pipelines.config import sources
 from pipelines.config.decisions import Decisions
-from pipelines.config.fields import Frozen, repeated
+from pipelines.config.fields import Frozen, Text, repeated
 from pipelines.config.file import read_config
 from pipelines.config.machines import Machine
 from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
@@ -72,6 +72,8 @@ class Settings(BaseSettings):
     commitments: tuple[sources.CommitmentSource, ...] = ()
     machines: tuple[Machine, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
+    # Who stands for the owners that contracts name: a team or a mail address.
+    owners: dict[Literal["ml-finops", "ml-platform"], Text] = {}
     decisions: Decisions = Decisions()
     terms: Terms = Terms()
     policy: Policy = Policy()
@@ -157,17 +159,9 @@ def _refuse_same_bill(billing: tuple[sources.BillingSource, ...], path: Path) ->
         others.append(source)
 
 
-def schedule_cron() -> str:
-    """The configured schedule, or the default one where there is no configuration yet."""
+def settings_or_none() -> Settings | None:
+    """The settings; None where there is no configuration yet, or one with a mistake."""
     try:
-        return load_settings().schedule.cron
+        return load_settings()
     except UsageError:
-        return Schedule().cron
-
-
-def has_channels() -> bool:
-    """Whether the configuration, where there is one, names a channel under [notify]."""
-    try:
-        return bool(load_settings().notify.channels)
-    except UsageError:
-        return False
+        return None

@@ -1,10 +1,23 @@
 """One asset per table, raw ones included: each body calls the builder and returns what it came to."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import timedelta
 
 import dagster as dg
 
-from pipelines.defs.steps import BILLING_MONTHS, ONE_RUN, PATIENCE, POOL, Ledger, asset_key, months_of, step
+from pipelines.config.settings import Settings
+from pipelines.defs.steps import (
+    ONE_RUN,
+    PATIENCE,
+    POOL,
+    Ledger,
+    asset_key,
+    billing_months,
+    first_month,
+    months_of,
+    step,
+)
+from pipelines.explain.names import column_origins
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.models.build import FailedChecks
 from pipelines.models.built import Built
@@ -13,23 +26,34 @@ from pipelines.models.catalog import (
     PROOF_TABLES,
     RAW_TABLES,
     RESERVATIONS,
+    SCHEMAS,
     SESSION_TABLES,
     Model,
     load_catalog,
 )
 from pipelines.models.checks import Severity
-from pipelines.models.contract import Contract, load_contract
+from pipelines.models.contract import OWNER, Contract, contract_paths, load_contract
 from pipelines.models.publish import publish
 from pipelines.models.records import RECORDS
 from pipelines.models.refresh import read_bill
 from pipelines.models.revision import code_revision
 from pipelines.models.written import added
+from pipelines.query.marts import MARTS
+
+PUBLICATION = dg.AssetKey("publication")
+
+Owners = Mapping[str, str]
+"""The team or mail address that stands for an owner named by contracts; one that is missing is a team itself."""
+
+# AWS delivers a bill at least daily: a day and a half without a publication is news, three days are a failure.
+FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=3), warn_window=timedelta(hours=36))
+_SUBJECTS = {name: subject for subject, marts in MARTS.items() for name in marts}
 
 # What Dagster calls the checks of each severity.
 CHECKS: dict[str, Severity] = {"contract": "error", "contract_warnings": "warn"}
 
 
-def model_asset(model: Model) -> dg.AssetsDefinition:
+def model_asset(model: Model, months: dg.PartitionsDefinition, owners: Owners) -> dg.AssetsDefinition:
     """The asset of one model, with its expectations as checks: `error` ones block what is downstream."""
     contract = load_contract(model.key)
     key = asset_key(model.name)
@@ -38,21 +62,66 @@ def model_asset(model: Model) -> dg.AssetsDefinition:
         key=key,
         deps=[asset_key(name) for name in model.inputs if name not in SESSION_TABLES],
         description=contract.description,
-        owners=[f"team:{contract.owner}"],
+        owners=[owner_of(contract.owner, owners)],
+        group_name=group_of(model),
+        metadata={
+            "dagster/column_schema": column_schema(contract),
+            "dagster/column_lineage": column_lineage(model),
+        },
         kinds={
             "sql" if model.kind == "sql" else "csv" if model.kind == "reference" else "polars",
             "deltalake",
         },
-        partitions_def=BILLING_MONTHS if model.grain == "month" else None,
+        partitions_def=months if model.grain == "month" else None,
         backfill_policy=ONE_RUN if model.grain == "month" else None,
         check_specs=list(check_specs(model, contract)),
         code_version=contract.digest,
+        freshness_policy=FRESH if model.layer in SCHEMAS else None,
         pool=POOL,
     )
     def table(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]):
         yield from materialize(context, ledger, model)
 
     return table
+
+
+def owner_of(name: str, owners: Owners) -> str:
+    """An owner as Dagster writes it: a mail address, else a team."""
+    owner = owners.get(name, name)
+    return owner if "@" in owner else f"team:{owner}"
+
+
+def group_of(model: Model) -> str:
+    """The group of a table in the graph: its layer, and its subject where its folder or the list of marts has one."""
+    subject = _SUBJECTS.get(model.name) or contract_paths()[model.key].parent.name
+    return model.layer if subject == model.layer else f"{model.layer}_{subject}"
+
+
+def column_schema(contract: Contract) -> dg.TableSchema:
+    """The columns of a contract: type, meaning with the unit, and whether they make the key."""
+    return dg.TableSchema(
+        [
+            dg.TableColumn(
+                column.name,
+                column.type,
+                column.meaning + (f" Unit: {column.unit}." if column.unit else ""),
+                dg.TableColumnConstraints(nullable=column.name not in contract.key),
+            )
+            for column in contract.columns
+        ],
+        dg.TableConstraints([f"key: {', '.join(contract.key)}"] if contract.key else []),
+    )
+
+
+def column_lineage(model: Model) -> dg.TableColumnLineage:
+    """For each column that a table takes over from another one: that table."""
+    return dg.TableColumnLineage(
+        {
+            column: [dg.TableColumnDep(asset_key(home), column)]
+            for column, home in column_origins(model).items()
+            if home in model.inputs and home not in SESSION_TABLES
+        }
+    )
 
 
 def check_specs(model: Model, contract: Contract) -> Iterator[dg.AssetCheckSpec]:
@@ -89,7 +158,7 @@ def materialize(
             yield from check_results(model, [*built, failed.built])
             raise
     yield from check_results(model, built)
-    yield dg.MaterializeResult(metadata=_metadata(built))
+    yield dg.MaterializeResult(metadata=built_metadata(built))
 
 
 def check_results(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetCheckResult]:
@@ -125,7 +194,8 @@ def check_results(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetChec
             )
 
 
-def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
+def built_metadata(built: Sequence[Built]) -> dict[str, dg.MetadataValue | int]:
+    """Rows and totals over the months built, and how many of them were up to date."""
     money = added(made.totals for made in built)
     sums_of = {
         name: ", ".join(f"{sums[unit]:,.2f} {unit}" for unit in sorted(sums)) for name, sums in money.items() if sums
@@ -137,55 +207,68 @@ def _metadata(built: list[Built]) -> dict[str, dg.MetadataValue | int]:
     }
 
 
-@dg.asset(
-    key="publication",
-    deps=[asset_key(model.name) for model in load_catalog().public],
-    description="The one record that makes every mart of a build visible together.",
-    owners=["team:ml-finops"],
-    kinds={"deltalake", "duckdb"},
-    code_version=code_revision(),
-    pool=POOL,
-)
-def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
-    with step(ledger) as planned:
-        published = publish(ledger.builder, planned)
-    return dg.MaterializeResult(metadata={"publication": published.number})
+def publication_asset(owners: Owners) -> dg.AssetsDefinition:
+    """The publication, which rests on every public table."""
+
+    @dg.asset(
+        key=PUBLICATION,
+        deps=[asset_key(model.name) for model in load_catalog().public],
+        description="The one record that makes every mart of a build visible together.",
+        owners=[owner_of(OWNER, owners)],
+        group_name="publication",
+        kinds={"deltalake", "duckdb"},
+        code_version=code_revision(),
+        freshness_policy=FRESH,
+        pool=POOL,
+    )
+    def publication(ledger: dg.ResourceParam[Ledger]) -> dg.MaterializeResult:
+        with step(ledger) as planned:
+            published = publish(ledger.builder, planned)
+        return dg.MaterializeResult(metadata={"publication": published.number})
+
+    return publication
 
 
-@dg.multi_asset(
-    name="bill",
-    specs=[
-        dg.AssetSpec(
-            asset_key(listed.table),
-            description=f"Lines of each {listed.export} as delivered, one billing month at a time.",
-            owners=["team:ml-finops"],
-            kinds={"s3", "parquet"},
-        )
-        for listed in LISTS
-    ],
-    partitions_def=BILLING_MONTHS,
-    backfill_policy=ONE_RUN,
-    retry_policy=PATIENCE,
-    pool=POOL,
-)
-def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-    with step(ledger) as planned:
-        stored = read_bill(ledger.builder, planned, months_of(context, planned))
-    for listed in LISTS:
-        of_list = [raw for raw in stored if raw.delivery.listed is listed]
-        yield dg.MaterializeResult(
-            asset_key(listed.table),
-            metadata={
-                "dagster/row_count": sum(raw.line_count for raw in of_list),
-                "deliveries": [raw.delivery.delivery_id for raw in of_list],
-            },
-        )
+def bill_asset(months: dg.PartitionsDefinition, owners: Owners) -> dg.AssetsDefinition:
+    """The delivered bill: one step for the lines of every kind of export."""
+
+    @dg.multi_asset(
+        name="bill",
+        specs=[
+            dg.AssetSpec(
+                asset_key(listed.table),
+                description=f"Lines of each {listed.export} as delivered, one billing month at a time.",
+                owners=[owner_of(OWNER, owners)],
+                group_name="raw",
+                kinds={"s3", "parquet"},
+            )
+            for listed in LISTS
+        ],
+        partitions_def=months,
+        backfill_policy=ONE_RUN,
+        retry_policy=PATIENCE,
+        pool=POOL,
+    )
+    def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
+        with step(ledger) as planned:
+            stored = read_bill(ledger.builder, planned, months_of(context, planned))
+        for listed in LISTS:
+            of_list = [raw for raw in stored if raw.delivery.listed is listed]
+            yield dg.MaterializeResult(
+                asset_key(listed.table),
+                metadata={
+                    "dagster/row_count": sum(raw.line_count for raw in of_list),
+                    "deliveries": [raw.delivery.delivery_id for raw in of_list],
+                },
+            )
+
+    return bill
 
 
 def records_asset(
     what: str,
     tables: Mapping[str, str],
-    owner: str = "team:ml-finops",
+    owner: str,
     kinds: Collection[str] = ("json", "polars"),
 ) -> dg.AssetsDefinition:
     """Tables, each with its description, that one step of RECORDS brings up to date together and whole."""
@@ -193,7 +276,7 @@ def records_asset(
     @dg.multi_asset(
         name=what.replace(" ", "_"),
         specs=[
-            dg.AssetSpec(asset_key(table), description=description, owners=[owner], kinds=set(kinds))
+            dg.AssetSpec(asset_key(table), description=description, owners=[owner], group_name="raw", kinds=set(kinds))
             for table, description in tables.items()
         ],
         retry_policy=PATIENCE,
@@ -211,14 +294,27 @@ def records_asset(
 _RUNS = {table: f"Training runs as recorded: {table.removeprefix('tracker_')}s of all sources." for table in RAW_TABLES}
 _HELD = "Reserved capacity and its windows, from files or from AWS. One row per part of a reservation."
 _BOUGHT = "Savings Plans and reservations, from files or from AWS. One row per commitment."
-_REGISTERED = ("Pre-registrations of comparisons.", "Runs that registrations pair or leave out.")
+_REGISTERED: Mapping[str, str] = {
+    PROOF_TABLES[0]: "Pre-registrations of comparisons.",
+    PROOF_TABLES[1]: "Runs that registrations pair or leave out.",
+}
 
-RAW_ASSETS = [
-    bill,
-    records_asset("training runs", _RUNS, owner="team:ml-platform"),
-    records_asset("reservations", {RESERVATIONS: _HELD}),
-    records_asset("commitments", {COMMITMENTS: _BOUGHT}),
-    records_asset("registrations", dict(zip(PROOF_TABLES, _REGISTERED, strict=True)), kinds=("polars",)),
-]
 
-ASSETS = [*RAW_ASSETS, *map(model_asset, load_catalog().ordered), publication]
+def raw_assets(months: dg.PartitionsDefinition, owners: Owners) -> list[dg.AssetsDefinition]:
+    """What the sources deliver: the bill, and the records next to it."""
+    finops, platform = owner_of(OWNER, owners), owner_of("ml-platform", owners)
+    return [
+        bill_asset(months, owners),
+        records_asset("training runs", _RUNS, owner=platform),
+        records_asset("reservations", {RESERVATIONS: _HELD}, owner=finops),
+        records_asset("commitments", {COMMITMENTS: _BOUGHT}, owner=finops),
+        records_asset("registrations", _REGISTERED, owner=finops, kinds=("polars",)),
+    ]
+
+
+def assets(settings: Settings | None) -> list[dg.AssetsDefinition]:
+    """Every asset, with the months of the bill and the owners of the configuration, where there is one."""
+    months = billing_months(first_month(settings))
+    owners: Owners = {**settings.owners} if settings else {}
+    made = [model_asset(model, months, owners) for model in load_catalog().ordered]
+    return [*raw_assets(months, owners), *made, publication_asset(owners)]

@@ -5,14 +5,20 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from pipelines.config.settings import load_settings
-from pipelines.defs.steps import month_range_tags
+from pipelines.config.settings import Schedule, Settings, load_settings
+from pipelines.defs.reported import Event, check_events, publication_events, reported_publication
+from pipelines.defs.steps import PATIENCE, POOL, Ledger, step
+from pipelines.models.build import FailedChecks
+from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import plan
+from pipelines.models.refresh import refresh
 from pipelines.models.warehouse import Warehouse
 from pipelines.notify.news import News
 from pipelines.notify.send import send_news
 
 RUN_KEY = "dagster/run_key"
+# The months that a scheduled run looks at, for who reads the list of runs.
+MONTHS = "trainledger/months"
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -23,16 +29,36 @@ UNFINISHED = [
 # Older failures are not reported by a sensor that was just switched on.
 _RECENT = timedelta(days=2)
 
-# In process: each step of the multiprocess executor pays seconds of imports.
-REFRESH = dg.define_asset_job(
-    "refresh",
-    selection=dg.AssetSelection.all(),
+
+@dg.op(pool=POOL, retry_policy=PATIENCE, out=dg.Out(dg.Nothing))
+def refresh_all(context: dg.OpExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[Event]:
+    """What `trainledger build` does, with its tables and checks as events of their assets."""
+    with step(ledger) as planned:
+        if planned.is_current:
+            context.log.info("Nothing changed since the newest publication.")
+            return
+        try:
+            published = refresh(ledger.builder, planned, lambda what, month: context.log.info(f"{what} {month}"))
+        except FailedChecks as failed:
+            yield from check_events(load_catalog()[failed.built.table.rpartition("/")[2]], [failed.built])
+            raise
+    if published:
+        known = reported_publication(context.instance)
+        yield from publication_events(ledger.builder.warehouse, published, known)
+
+
+# One step: a partitioned asset cannot run without a month, and every step of the graph pays for its own events.
+@dg.job(
+    name="refresh",
     executor_def=dg.in_process_executor,
     description="Bring every table of the changed billing months up to date, check them and publish.",
 )
+def refresh_job() -> None:
+    """The plan of the command line."""
+    refresh_all()
 
 
-def refresh_schedule(cron: str) -> dg.ScheduleDefinition:
+def refresh_schedule(settings: Settings | None) -> dg.ScheduleDefinition:
     """A schedule that looks at the sources and asks for one run over the months that changed, if any did.
 
     AWS rewrites the running month several times a day, the month before for about two weeks, and closed months
@@ -41,8 +67,8 @@ def refresh_schedule(cron: str) -> dg.ScheduleDefinition:
 
     @dg.schedule(
         name="daily_refresh",
-        job=REFRESH,
-        cron_schedule=cron,
+        job=refresh_job,
+        cron_schedule=(settings.schedule if settings else Schedule()).cron,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
@@ -57,13 +83,15 @@ def refresh_schedule(cron: str) -> dg.ScheduleDefinition:
         under_way = dg.RunsFilter(tags={RUN_KEY: key}, statuses=UNFINISHED)
         if context.instance.get_runs(under_way, limit=1):
             return dg.SkipReason("A run for these changes is under way.")
-        return dg.RunRequest(run_key=key, tags=month_range_tags(planned.requested_months))
+        months = planned.requested_months
+        return dg.RunRequest(run_key=key, tags={MONTHS: f"{min(months)}...{max(months)}"})
 
     return daily_refresh
 
 
-def notify_sensor(is_on: bool) -> dg.SensorDefinition:
+def notify_sensor(settings: Settings | None) -> dg.SensorDefinition:
     """The sensor, running from the start where a channel is configured."""
+    is_on = settings is not None and bool(settings.notify.channels)
 
     @dg.sensor(
         name="notifications",
@@ -80,10 +108,34 @@ def notify_sensor(is_on: bool) -> dg.SensorDefinition:
     return notifications
 
 
+def publication_sensor() -> dg.SensorDefinition:
+    """The sensor that reports what `trainledger build` published, so that the graph shows it."""
+
+    @dg.sensor(
+        name="command_line_builds",
+        minimum_interval_seconds=60,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Reports the tables and checks of a publication that no run of Dagster made.",
+    )
+    def command_line_builds(context: dg.SensorEvaluationContext) -> dg.SkipReason | dg.SensorResult:
+        warehouse = Warehouse(load_settings())
+        published = warehouse.lake.current()
+        if not published:
+            return dg.SkipReason("Nothing is published yet.")
+        number = reported_publication(context.instance)
+        if number == published.number:
+            return dg.SkipReason(f"Publication {number} is reported.")
+        if context.instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1):
+            return dg.SkipReason("A run is under way and reports what it publishes.")
+        return dg.SensorResult(asset_events=list(publication_events(warehouse, published, number)))
+
+    return command_line_builds
+
+
 def failed_builds(instance: dg.DagsterInstance) -> Iterator[News]:
     """The failed runs of the main job, each with the error of the step that failed first."""
     recent = dg.RunsFilter(
-        job_name=REFRESH.name,
+        job_name=refresh_job.name,
         statuses=[dg.DagsterRunStatus.FAILURE],
         updated_after=datetime.now(UTC) - _RECENT,
     )

@@ -1,7 +1,9 @@
 """What every asset shares: the ledger of its run, its key, its months and what is tried again."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import cached_property
 
 import dagster as dg
@@ -12,16 +14,14 @@ from pipelines.models.build import Builder
 from pipelines.models.catalog import INPUT_TABLES, load_catalog
 from pipelines.models.publish import Plan, plan
 from pipelines.models.warehouse import Warehouse
+from pipelines.warehouse.lock import BuildBusy
 
 # A source that does not answer is retried; bad content fails at once.
 PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 ONE_RUN = dg.BackfillPolicy.single_run()
 POOL = "warehouse"
-# Any month an export may hold; the running month counts from its first day.
-BILLING_MONTHS = dg.MonthlyPartitionsDefinition(start_date="2015-01", fmt="%Y-%m", end_offset=1)
-
-RANGE_START = "dagster/asset_partition_range_start"
-RANGE_END = "dagster/asset_partition_range_end"
+# Between two looks at whether another build has ended.
+_PAUSE = 1.0
 
 
 class Ledger:
@@ -37,19 +37,42 @@ class Ledger:
 
 
 @contextmanager
-def open_ledger(settings: Settings) -> Iterator[Ledger]:
-    """The ledger, locked against other builds; BuildBusy names the one that holds it."""
+def open_ledger(settings: Settings, note: Callable[[str], None] = lambda sentence: None) -> Iterator[Ledger]:
+    """The ledger, locked against other builds: while one runs this one waits, and `note` is called with its name."""
     builder = Builder(Warehouse(settings))
-    with builder.lake.lock():
+    noted = ""
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(builder.lake.lock())
+                break
+            except BuildBusy as busy:
+                if str(busy) != noted:
+                    note(noted := str(busy))
+                time.sleep(_PAUSE)
         builder.warehouse.sweep()
         yield Ledger(builder)
 
 
 @dg.resource(description="The warehouse of trainledger.toml ($TRAINLEDGER_CONFIG), locked for the run.")
-def ledger_resource(_: dg.InitResourceContext) -> Iterator[Ledger]:
-    """The ledger of the configured warehouse."""
-    with open_ledger(load_settings()) as ledger:
+def ledger_resource(context: dg.InitResourceContext) -> Iterator[Ledger]:
+    """The ledger of the configured warehouse; a second run waits for the first."""
+    with open_ledger(load_settings(), context.log.info if context.log else print) as ledger:
         yield ledger
+
+
+def first_month(settings: Settings | None) -> str:
+    """The first month that the sources of the bill deliver; the running one where they cannot be read yet."""
+    try:
+        deliveries = Warehouse(settings).bill.deliveries if settings else []
+    except TrainledgerError:
+        deliveries = []
+    return min((delivery.billing_period for delivery in deliveries), default=f"{datetime.now(UTC):%Y-%m}")
+
+
+def billing_months(first: str) -> dg.MonthlyPartitionsDefinition:
+    """The months of the bill from `first` (YYYY-MM) on; the running month counts from its first day."""
+    return dg.MonthlyPartitionsDefinition(start_date=first, fmt="%Y-%m", end_offset=1)
 
 
 @contextmanager
@@ -78,8 +101,3 @@ def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:
 def asset_key(table: str) -> dg.AssetKey:
     """`layer/name` of any table a model reads."""
     return dg.AssetKey(["raw", table] if table in INPUT_TABLES else load_catalog()[table].key.split("/"))
-
-
-def month_range_tags(months: tuple[str, ...]) -> dict[str, str]:
-    """Run tags that ask for one run over the months from the first to the last of `months`."""
-    return {RANGE_START: min(months), RANGE_END: max(months)}

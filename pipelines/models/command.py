@@ -69,7 +69,7 @@ def build_marts(settings: Settings, console: Console) -> bool:
         )
     published = _refresh(settings, console) or published_of(warehouse)
     failed = [check for check in published.checks if not check["passed"]]
-    for sentence in warnings(failed):
+    for sentence in warnings(failed, {**settings.owners}):
         console.note(sentence)
     console.say(
         f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks, "

@@ -34,31 +34,34 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def sentence(check: Mapping[str, Any]) -> str:
-    """A published check that did not pass: its rows and dollars, an example, what to do, the owner of its table."""
+def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) -> str:
+    """A published check that did not pass: its rows and dollars, an example, what to do, the owner of its table.
+
+    `owners` are those of the configuration, by the owner that contracts name.
+    """
     table, count = check["table"], check["unexpected_count"]
     where = " ".join(filter(None, (table.rpartition("/")[2], check["period"])))
     shown = example(table, check["sample"])
     total = " and ".join(_money(amount, currency) for currency, amount in check.get("totals", {}).items())
     found = f"{check['title']}: {count} {'row' if count == 1 else 'rows'} of {where}"
     found += f"{f', {total} in all' if total and count > 1 else ''}{f', for example {shown}' if shown else ''}"
-    return f"{found.rstrip('.')}.{_advice(table, check.get('check', ''))}"
+    return f"{found.rstrip('.')}.{_advice(table, check.get('check', ''), owners or {})}"
 
 
-def _advice(table: str, name: str) -> str:
+def _advice(table: str, name: str, owners: Mapping[str, str]) -> str:
     """What to do, and who owns the table, as of the present contract; empty for a source."""
     if not _is_model(table):
         return ""
     contract = load_contract(table)
     fix = next((check.fix for check in contract.checks if check.name == name), "")
-    return f"{f' {fix}' if fix else ''} Owner: {contract.owner}."
+    return f"{f' {fix}' if fix else ''} Owner: {owners.get(contract.owner, contract.owner)}."
 
 
-def warnings(warned: Sequence[Mapping[str, Any]]) -> list[str]:
+def warnings(warned: Sequence[Mapping[str, Any]], owners: Mapping[str, str] | None = None) -> list[str]:
     """The first of the published checks that did not pass, and how to see the others."""
     more = len(warned) - WARNINGS
     rest = [f"And {more} more warnings; `trainledger check` lists every one."] if more > 0 else []
-    return [f"Warning: {sentence(check)}" for check in warned[:WARNINGS]] + rest
+    return [f"Warning: {sentence(check, owners)}" for check in warned[:WARNINGS]] + rest
 
 
 def reading_warnings(read: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, int, str]]:

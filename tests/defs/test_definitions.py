@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from pipelines.config.settings import Schedule, Settings
 from pipelines.definitions import assemble, defs
 from pipelines.models.catalog import (
     BILLS,
@@ -53,6 +54,39 @@ def test_every_asset_says_what_it_is_and_whose(graph) -> None:
         assert node.pools == {"warehouse"}, key
 
 
+def test_groups_are_layers_and_subjects(graph) -> None:
+    groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
+    assert groups["raw/aws_cur_line_item"] == "raw"
+    assert groups["staging/stg_aws__line_item"] == "staging_aws"
+    assert groups["core/fct_ledger"] == "core_charge"
+    assert groups["core/fct_run_interval"] == "core_run"
+    assert groups["marts/mart_run_cost"] == "marts_training"
+    assert groups["detail/detail_cost_anomaly"] == "detail"
+    assert "default" not in groups.values()
+
+
+def test_owners_are_those_of_the_configuration() -> None:
+    owners = {"ml-finops": "finance", "ml-platform": "ana@acme.dev"}
+    graph = assemble(Settings(owners=owners)).resolve_asset_graph()
+    assert graph.get(dg.AssetKey(["marts", "mart_run_cost"])).owners == ["team:finance"]
+    assert graph.get(dg.AssetKey(["raw", "tracker_run"])).owners == ["ana@acme.dev"]
+
+
+def test_columns_and_where_they_come_from_are_metadata(graph) -> None:
+    metadata = graph.get(dg.AssetKey(["marts", "mart_run_waste"])).metadata
+    contract = load_contract("marts/mart_run_waste")
+    schema, lineage = metadata["dagster/column_schema"], metadata["dagster/column_lineage"]
+    assert [(column.name, column.type) for column in schema.columns] == [(c.name, c.type) for c in contract.columns]
+    # `run.workload_id` of its last SELECT, where `run` is fct_run.
+    assert lineage.deps_by_column["workload_id"] == [dg.TableColumnDep(dg.AssetKey(["core", "fct_run"]), "workload_id")]
+    assert "cost_ratio" not in lineage.deps_by_column
+
+
+def test_users_see_when_the_marts_are_late(graph) -> None:
+    fresh = {key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).freshness_policy}
+    assert fresh == {model.key for model in load_catalog().public} | {"publication"}
+
+
 def test_assets_rest_on_what_their_models_read(graph) -> None:
     for model in MODELS:
         above = {key.path[-1] for key in graph.get(dg.AssetKey(model.key.split("/"))).parent_keys}
@@ -84,7 +118,7 @@ def test_both_severities_are_in_use() -> None:
 
 
 def test_the_schedule_is_the_configured_one_and_on() -> None:
-    schedule = assemble(cron="0 3 * * *").resolve_schedule_def("daily_refresh")
+    schedule = assemble(Settings(schedule=Schedule(cron="0 3 * * *"))).resolve_schedule_def("daily_refresh")
     assert schedule.cron_schedule == "0 3 * * *"
     assert schedule.execution_timezone == "UTC"
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING

@@ -12,13 +12,13 @@ import dagster as dg
 import pytest
 from support.ledgers import build_warehouse
 from support.mailboxes import Mailbox, Webhook, smtp_server, webhook_server
-from support.small_company import AUGUST, JULY, Company
+from support.small_company import Company
 
 from pipelines.base.errors import UnreachableError
 from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble
 from pipelines.defs.jobs import notify_sensor
-from pipelines.defs.steps import month_range_tags, open_ledger
+from pipelines.defs.steps import open_ledger
 
 # As Slack writes them; the last part is what opens the channel.
 TOKEN = "q7Xn2VbLw9RtYcKd"
@@ -68,7 +68,7 @@ def telling(config: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, abo
 def tick(instance: dg.DagsterInstance | None = None) -> str:
     """One evaluation of the sensor, and what it says it did."""
     with dg.DagsterInstance.ephemeral() as made, dg.build_sensor_context(instance=instance or made) as context:
-        return str(notify_sensor(is_on=True).evaluate_tick(context).skip_message)
+        return str(notify_sensor(None).evaluate_tick(context).skip_message)
 
 
 def subjects(mailbox: Mailbox) -> list[str]:
@@ -160,9 +160,10 @@ def test_a_failed_build_is_told_once_in_the_words_of_its_step(
     (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
     telling(company.config, mailbox, monkeypatch, about='"failure"')
     with dg.instance_for_test() as instance:
-        with open_ledger(load_settings(company.config)) as ledger:
-            job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
-            job.execute_in_process(instance=instance, tags=month_range_tags((JULY, AUGUST)), raise_on_error=False)
+        settings = load_settings(company.config)
+        with open_ledger(settings) as ledger:
+            job = assemble(settings, dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
+            job.execute_in_process(instance=instance, raise_on_error=False)
         assert tick(instance) == "Sent 2 messages."
         assert tick(instance) == "Nothing new to send."
     assert subjects(mailbox) == ["trainledger: A build failed"]
@@ -171,11 +172,11 @@ def test_a_failed_build_is_told_once_in_the_words_of_its_step(
 
 def test_it_is_off_where_nobody_is_to_be_told(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINLEDGER_CONFIG", str(built / "trainledger.toml"))
-    (off,) = assemble().sensors or ()
-    assert isinstance(off, dg.SensorDefinition) and off.default_status == dg.DefaultSensorStatus.STOPPED
+    off = notify_sensor(load_settings())
+    assert off.default_status == dg.DefaultSensorStatus.STOPPED
     assert tick() == "No notification channel is configured."
 
 
 def test_it_is_on_where_somebody_is(config: Path) -> None:
-    (on,) = assemble().sensors or ()
-    assert isinstance(on, dg.SensorDefinition) and on.default_status == dg.DefaultSensorStatus.RUNNING
+    on = notify_sensor(load_settings())
+    assert on.default_status == dg.DefaultSensorStatus.RUNNING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from support.small_company import AUGUST, JULY, Company
 
 from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble, defs
-from pipelines.defs.steps import month_range_tags, open_ledger
+from pipelines.defs.steps import billing_months, first_month, open_ledger
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
@@ -35,12 +36,21 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 def refresh(company: Company, instance: dg.DagsterInstance, *months: str) -> dg.ExecuteInProcessResult:
-    """Run the main job for the months from the first to the last of `months`, as the schedule asks for it."""
-    with open_ledger(load_settings(company.config)) as ledger:
-        job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
-        return job.execute_in_process(
-            instance=instance, tags=month_range_tags(months), run_config=QUIET, raise_on_error=False
-        )
+    """Materialize all assets over the months from the first to the last of `months`; without any, run the main job."""
+    settings = load_settings(company.config)
+    with open_ledger(settings) as ledger:
+        definitions = assemble(settings, dg.ResourceDefinition.hardcoded_resource(ledger))
+        if not months:
+            job, tags = definitions.resolve_job_def("refresh"), {}
+        else:
+            job, tags = definitions.resolve_implicit_global_asset_job_def(), month_range_tags(*months)
+        return job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, raise_on_error=False)
+
+
+def month_range_tags(*months: str) -> dict[str, str]:
+    """Run tags that ask for one run over the months from the first to the last."""
+    start, end = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+    return {start: min(months), end: max(months)}
 
 
 def published(company: Company) -> Publication:
@@ -119,12 +129,112 @@ def test_a_run_with_nothing_new_publishes_nothing(company: Company, instance: dg
     assert published(company).number == 1
 
 
+def test_a_run_without_months_does_what_the_command_line_does(company: Company, instance: dg.DagsterInstance) -> None:
+    company.deliver(AUGUST, "20.00")
+    result = refresh(company, instance)
+    assert result.success
+    assert metadata(result, "publication")["publication"] == 2
+    assert materialised(result) == {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
+    for key in (["raw", "aws_cur_line_item"], ["core", "fct_ledger_piece"]):
+        assert instance.get_materialized_partitions(dg.AssetKey(key)) == {JULY, AUGUST}
+    assert metadata(result, "marts/mart_run_cost")["effective_cost_usd"] == "190.08 USD"
+    again = refresh(company, instance)
+    assert again.success
+    assert materialised(again) == set()
+
+
+def test_a_failing_check_of_the_main_job_is_shown_with_its_asset(
+    built_company: Company, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    company = built_company.copy(tmp_path, events=True)
+    company.overbook()
+    result = refresh(company, instance)
+    assert not result.success
+    (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
+    assert (failed.asset_key, failed.check_name) == (RESOURCE, "contract")
+    (step,) = result.get_step_failure_events()
+    assert OVERBOOKED.replace("_", " ") in step.step_failure_data.user_failure_data.description
+    assert published(company).number == 1
+
+
+def test_a_second_run_waits_for_the_first(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.defs.steps._PAUSE", 0.01)
+    settings, notes = load_settings(company.config), []
+    with ExitStack() as first:
+        first.enter_context(Warehouse(settings).lake.lock())
+
+        def note(sentence: str) -> None:
+            notes.append(sentence)
+            first.close()
+
+        with open_ledger(settings, note) as ledger:
+            assert ledger.plan.is_current
+    (sentence,) = notes
+    assert sentence.startswith(f"{company.warehouse} is being built by process ")
+
+
+def test_partitions_are_the_months_of_the_bill(company: Company) -> None:
+    assert first_month(load_settings(company.config)) == JULY
+    assert billing_months(JULY).get_partition_keys()[:2] == [JULY, AUGUST]
+
+
+def test_partitions_start_now_where_no_bill_is_read_yet(tmp_path: Path) -> None:
+    (tmp_path / "trainledger.toml").write_text(
+        f'[warehouse]\nlocation = "w"\n[[billing]]\nname = "b"\nlocation = "{tmp_path}/absent"\n'
+    )
+    now = f"{datetime.now(UTC):%Y-%m}"
+    assert now in (first_month(None), first_month(load_settings(tmp_path / "trainledger.toml")))
+
+
+@pytest.fixture
+def report(lasting: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callable[[Company], str]:
+    """Have the sensor look at a company's publications, as the daemon does; returns why it had nothing to report."""
+
+    def evaluate(company: Company) -> str:
+        monkeypatch.setenv("TRAINLEDGER_CONFIG", str(company.config))
+        sensor = defs.resolve_sensor_def("command_line_builds")
+        result = sensor.evaluate_tick(dg.build_sensor_context(lasting, definitions=defs))
+        for event in result.asset_events:
+            lasting.report_runless_asset_event(event)
+        return str(result.skip_message)
+
+    return evaluate
+
+
+def test_a_build_of_the_command_line_is_reported_once(
+    company: Company, lasting: dg.DagsterInstance, report: Callable[[Company], str]
+) -> None:
+    report(company)
+    for key in defs.resolve_asset_graph().get_all_asset_keys():
+        assert lasting.get_latest_materialization_event(key), key
+    runs = lasting.get_latest_materialization_event(dg.AssetKey(["marts", "mart_run_cost"]))
+    # Two hours at 55.04 and four at 21.50.
+    assert runs.asset_materialization.metadata["effective_cost_usd"].value == "196.08 USD"
+    pieces = dg.AssetKey(["core", "fct_ledger_piece"])
+    assert lasting.get_materialized_partitions(pieces) == {JULY, AUGUST}
+    assert report(company) == "Publication 1 is reported."
+
+    company.deliver(AUGUST, "20.00")
+    build_warehouse(company.config)
+    report(company)
+    (newest, *_) = lasting.fetch_materializations(pieces, limit=1).records
+    assert newest.partition_key == AUGUST
+    assert len(lasting.fetch_materializations(pieces, limit=10).records) == 3
+
+
+def test_what_a_run_published_is_not_reported_again(
+    company: Company, lasting: dg.DagsterInstance, report: Callable[[Company], str]
+) -> None:
+    refresh(company, lasting, JULY, AUGUST)
+    assert report(company) == "Publication 1 is reported."
+
+
 def test_a_month_nobody_delivers_is_refused_in_words(company: Company, instance: dg.DagsterInstance) -> None:
-    result = refresh(company, instance, "2020-02")
+    result = refresh(company, instance, "2026-09")
     assert not result.success
     (failed,) = [e for e in result.get_step_failure_events() if e.step_key == "bill"]
     said = failed.step_failure_data.user_failure_data.description
-    assert said == "No billing source delivers 2020-02; choose a delivered month (2026-07, 2026-08)."
+    assert said == "No billing source delivers 2026-09; choose a delivered month (2026-07, 2026-08)."
 
 
 def test_a_failing_error_check_stops_what_is_below_and_the_publication(
@@ -192,8 +302,7 @@ def tick(lasting: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callab
 
 def months(request: dg.RunRequest | str) -> tuple[str, str]:
     assert isinstance(request, dg.RunRequest), request
-    asked = month_range_tags((JULY,)).keys()
-    return tuple(request.tags[name] for name in asked)
+    return tuple(request.tags["trainledger/months"].split("..."))
 
 
 def test_the_schedule_asks_for_nothing_when_nothing_changed(company: Company, tick) -> None:

@@ -122,7 +122,7 @@ def test_the_schedule_fires_and_the_marts_are_new(built_company: Company, tmp_pa
         assert (run["status"], run["jobName"]) == ("SUCCESS", "refresh")
         tags = {tag["key"]: tag["value"] for tag in run["tags"]}
         assert tags["dagster/schedule_name"] == "daily_refresh"
-        assert tags["dagster/asset_partition_range_start"] == tags["dagster/asset_partition_range_end"] == AUGUST
+        assert tags["trainledger/months"] == f"{AUGUST}...{AUGUST}"
     assert (daemon.returncode, web.returncode) == (0, 0)
 
     with duckdb.connect(company.warehouse / "marts.duckdb", read_only=True) as marts:

@@ -16,13 +16,13 @@ import dagster as dg
 import pytest
 from support.commands import run_command
 from support.mailboxes import smtp_server, webhook_server
-from support.small_company import AUGUST, JULY, found
+from support.small_company import found
 
 from pipelines.base.address import redacted
 from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble
 from pipelines.defs.jobs import notify_sensor
-from pipelines.defs.steps import month_range_tags, open_ledger
+from pipelines.defs.steps import open_ledger
 
 Captured = pytest.CaptureFixture[str]
 BUCKET = "example-billing"
@@ -113,10 +113,10 @@ def told_by_dagster(instance: dg.DagsterInstance) -> Iterator[str]:
 
 
 def refresh(config: Path, instance: dg.DagsterInstance) -> bool:
-    with open_ledger(load_settings(config)) as ledger:
-        job = assemble(ledger=dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
-        tags = month_range_tags((JULY, AUGUST))
-        return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False).success
+    settings = load_settings(config)
+    with open_ledger(settings) as ledger:
+        job = assemble(settings, dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
+        return job.execute_in_process(instance=instance, raise_on_error=False).success
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_no_secret_is_written_or_said(
             assert_no_secret(failed.out + failed.err, "build")
             webhook.answers = [404]
             with dg.build_sensor_context(instance=instance) as context, pytest.raises(Exception) as refused:
-                notify_sensor(is_on=True).evaluate_tick(context)
+                notify_sensor(None).evaluate_tick(context)
             assert_no_secret(f"{refused.value!r} {refused.value}", "sensor")
         for told in told_by_dagster(instance):
             assert_no_secret(told, "Dagster")

@@ -63,6 +63,10 @@ def test_a_failed_check_is_a_sentence(changed: dict[str, Any], text: str) -> Non
     assert sentence(check(**changed)) == f"a run costs less than nothing: {text}"
 
 
+def test_the_owner_is_who_the_configuration_names() -> None:
+    assert sentence(check(), {"ml-finops": "ana@acme.dev"}).endswith(" Owner: ana@acme.dev.")
+
+
 def test_a_build_prints_five_and_counts_the_others() -> None:
     printed = warnings([check()] * 7)
     assert len(printed) == 6
