@@ -68,16 +68,14 @@ class Registration:
         return [run for run in runs if listed is None or run["run_id"] in listed]
 
 
-def registrations_by_workload(
-    registrations: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
-) -> dict[str, Registration]:
-    """The Registration in force of each workload, from the rows of stg_proof__registration and stg_proof__run."""
+def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Registration]:
+    """The Registration in force of each workload, from the rows of stg_proof__registration."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
-    for run in runs:
-        by_name.setdefault(run["registration"], []).append(run)
+    for row in rows:
+        by_name.setdefault(row["registration"], []).append(row)
     found = {}
-    for row in registrations:
-        named = by_name.get(row["registration"], [])
+    for own in by_name.values():
+        row, named = own[0], [run for run in own if run["run_id"] is not None]
         listed: dict[str, set[str]] = {}
         for run in named:
             if run["is_listed"]:
@@ -97,7 +95,7 @@ def registrations_by_workload(
                     run["run_id"]: (run["excluded_on"], run["exclusion_reason"]) for run in named if run["excluded_on"]
                 },
                 pairs=_pairs([run for run in named if run["pair_no"] is not None]),
-                listed={family: frozenset(own) for family, own in listed.items()},
+                listed={family: frozenset(run_ids) for family, run_ids in listed.items()},
             )
     return found
 

@@ -18,7 +18,7 @@ from pipelines.evidence.archive import as_json, write_archive
 from pipelines.evidence.inputs import INPUTS, bundled, log_members, recorded_inputs, recorded_runs, run_logs
 from pipelines.evidence.reports import report_members
 from pipelines.ingest.billing.columns import REVIEWED
-from pipelines.models.catalog import PUBLISHED, load_catalog, module_of
+from pipelines.models.catalog import PUBLISHED, PUBLISHED_KEYS, load_catalog, module_of
 from pipelines.models.contract import contract_paths
 from pipelines.models.marts import mart_files, open_marts
 from pipelines.models.revision import code_revision, has_our_models
@@ -152,7 +152,7 @@ def _before(warehouse: Warehouse, published: Publication) -> tuple[dict[str, Pat
     try:
         return {
             f"{BEFORE}/{key}/{file.name}": file
-            for key in (PUBLISHED.values() if earlier else ())
+            for key in (PUBLISHED_KEYS if earlier else ())
             if earlier and key in earlier.tables
             for file in warehouse.lake.named_files(key, earlier.tables[key]["files"])
         }, [] if earlier else restated_marts()

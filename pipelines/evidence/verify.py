@@ -33,7 +33,7 @@ from pipelines.evidence.reports import REPORTS, other_reports
 from pipelines.ingest.billing.delivery import RECORD
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
-from pipelines.models.catalog import PUBLISHED, Model, load_catalog
+from pipelines.models.catalog import PUBLISHED_KEYS, Model, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.present.csv_text import csv_text
@@ -41,7 +41,7 @@ from pipelines.warehouse.publication import Publication
 
 SHOWN = 20
 # A pack holds files of the publication before and no record of it; data files are named by digests.
-_BEFORE = re.compile(rf"{BEFORE}/({'|'.join(PUBLISHED.values())})/[0-9a-f]{{16}}-[0-9a-f]{{16}}\.parquet")
+_BEFORE = re.compile(rf"{BEFORE}/({'|'.join(PUBLISHED_KEYS)})/[0-9a-f]{{16}}-[0-9a-f]{{16}}\.parquet")
 
 
 def verify(path: Path, settings: Settings | None, console: Console) -> None:

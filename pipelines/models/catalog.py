@@ -47,8 +47,11 @@ PUBLISHED = {
     "published_baseline": "detail/detail_baseline",
     "published_figure_cost": "core/fct_figure_cost",
     "published_restatement": "core/fct_restatement",
-    "published_restated_figure": "core/fct_restated_figure",
+    "published_restated_figure": "detail/detail_restated_figure",
 }
+# Where publications before version 0.2.0 keep a table of PUBLISHED.
+MOVED = {"detail/detail_restated_figure": "core/fct_restated_figure"}
+PUBLISHED_KEYS = (*PUBLISHED.values(), *MOVED.values())
 # Created by the session of a build, so no step of it makes them.
 SESSION_TABLES = CREATED | {*PUBLISHED}
 INPUT_TABLES = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *SESSION_TABLES})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.base.errors import CheckError, UsageError
-from pipelines.models.catalog import PUBLISHED, SCHEMAS
+from pipelines.models.catalog import MOVED, PUBLISHED_KEYS, SCHEMAS
 from pipelines.models.contract import load_contract
 
 if TYPE_CHECKING:
@@ -54,11 +54,12 @@ def view_published(engine: Engine, lake: Lake, name: str, key: str) -> None:
     from pyarrow import parquet
 
     publication = lake.current()
-    if publication and lake.damaged(publication, PUBLISHED.values()):
+    if publication and lake.damaged(publication, PUBLISHED_KEYS):
         earlier = reversed(lake.publications())
-        publication = next((one for one in earlier if not lake.damaged(one, PUBLISHED.values())), None)
-    table = publication.tables.get(key) if publication else None
-    files = lake.named_files(key, table["files"]) if table else []
+        publication = next((one for one in earlier if not lake.damaged(one, PUBLISHED_KEYS)), None)
+    tables = publication.tables if publication else {}
+    address = key if key in tables else MOVED.get(key, key)
+    files = lake.named_files(address, tables[address]["files"]) if address in tables else []
     had = set(parquet.read_schema(files[0]).names) if files else set()
     columns = ", ".join(
         f"cast({column.name if column.name in had else 'null'} as {column.type}) as {column.name}"

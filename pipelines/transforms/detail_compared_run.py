@@ -14,15 +14,13 @@ from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import run_pair
 from pipelines.transforms.run_pair import pairs_of, runs_of
 
-INPUTS = (*run_pair.INPUTS, "stg_proof__registration", "stg_proof__run")
+INPUTS = (*run_pair.INPUTS, "stg_proof__registration")
 QUERIES = run_pair.QUERIES
 
 
-def build(
-    stg_proof__registration: pl.DataFrame, stg_proof__run: pl.DataFrame, **of_runs: pl.DataFrame
-) -> list[dict[str, Any]]:
+def build(stg_proof__registration: pl.DataFrame, **of_runs: pl.DataFrame) -> list[dict[str, Any]]:
     """Every run of every pair, on each basis."""
-    registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
+    registered = registrations_by_workload(stg_proof__registration.to_dicts())
     return [
         key | {"cost_basis": basis} | row
         for key, baseline, candidate in pairs_of(runs_of(**of_runs))

@@ -17,7 +17,7 @@ from pipelines.transforms import run_pair
 from pipelines.transforms.run_pair import FIELDS, pairs_of, price_on, prices_of, runs_of
 
 INPUTS = (
-    *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration", "stg_proof__run",
+    *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration",
     "mart_price_book", "declared_workload", "policy",
 )  # fmt: skip
 # How often a two-sided 95 % interval leads to a false verdict.
@@ -44,7 +44,6 @@ def build(
     detail_run_efficiency: pl.DataFrame,
     fct_ledger: pl.DataFrame,
     stg_proof__registration: pl.DataFrame,
-    stg_proof__run: pl.DataFrame,
     mart_price_book: pl.DataFrame,
     declared_workload: pl.DataFrame,
     policy: pl.DataFrame,
@@ -55,7 +54,7 @@ def build(
     impossible = dict(detail_run_efficiency.select("run_id", "is_impossible").iter_rows())
     runs: list[Run] = [{**run, "is_impossible": impossible.get(run["run_id"])} for run in runs_of(**of_runs)]
     context = _context(runs, fct_ledger, mart_price_book, policy["equal_quality_ratio"].item())
-    registered = registrations_by_workload(stg_proof__registration.to_dicts(), stg_proof__run.to_dicts())
+    registered = registrations_by_workload(stg_proof__registration.to_dicts())
     pairs = [
         (key, compare(baseline, candidate, context, registered.get(key["workload_id"])))
         for key, baseline, candidate in pairs_of(runs)

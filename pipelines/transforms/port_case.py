@@ -15,7 +15,7 @@ CURRENCY = "USD"
 BASIS = "effective"
 INPUTS = (
     "declared_port", "declared_port_run", "mart_silicon_comparison", "detail_compared_run", "fct_run",
-    "detail_run_unit_cost", "stg_proof__run",
+    "detail_run_unit_cost", "stg_proof__registration",
 )  # fmt: skip
 KINDS = ("pilot", "validation", "failed_pair")
 MONTH_DAYS = 365.25 / 12
@@ -70,15 +70,15 @@ def port_cases(
     detail_compared_run: pl.DataFrame,
     fct_run: pl.DataFrame,
     detail_run_unit_cost: pl.DataFrame,
-    stg_proof__run: pl.DataFrame,
+    stg_proof__registration: pl.DataFrame,
 ) -> Iterator[PortCase]:
     """Every port, by name."""
     done = compared_units(detail_compared_run, detail_run_unit_cost)
     for port in declared_port.sort("port_name").iter_rows(named=True):
         own = declared_port_run.filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
-        own = pl.concat(
-            [own, _failed_pairs(port, own, mart_silicon_comparison, detail_compared_run, fct_run, stg_proof__run)]
-        )
+        partners = stg_proof__registration.drop_nulls("pair_no")
+        failed = _failed_pairs(port, own, mart_silicon_comparison, detail_compared_run, fct_run, partners)
+        own = pl.concat([own, failed])
         found = PortCase(port, _costs(port))
         _add_runs(found, own, fct_run)
         _add_saving(found, mart_silicon_comparison, done)
@@ -139,7 +139,7 @@ def _failed_pairs(
     comparison: pl.DataFrame,
     compared: pl.DataFrame,
     fct_run: pl.DataFrame,
-    named: pl.DataFrame,
+    partners: pl.DataFrame,
 ) -> pl.DataFrame:
     """Trainium runs since the port began of pairs that missed their quality, and GPU runs registered as their partners.
 
@@ -156,7 +156,6 @@ def _failed_pairs(
     )
     begun = fct_run.filter(pl.col("started_at").dt.date() >= port["started_date"])
     failed = missed.join(met, on="run_id", how="anti").join(begun, on="run_id", how="semi")
-    partners = named.drop_nulls("pair_no")
     of_failed = partners.join(failed, on="run_id", how="semi")
     paired = partners.join(of_failed, on=["registration", "pair_no"], how="semi").select("run_id")
     every = pl.concat([failed, paired]).unique().join(own, on="run_id", how="anti")

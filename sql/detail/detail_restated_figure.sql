@@ -1,5 +1,59 @@
--- One row per payer × billing month × currency × delivery × published figure × cost basis the delivery moved.
+-- One row per payer × delivered month × currency × delivery × published figure × cost basis the delivery moved.
+-- Worked out when a delivery is first built, against the publication before, and taken over from then on.
+with known as (
+    select distinct payer_account_id, billing_month, billing_currency, delivery_no
+    from published_restatement
+),
+
+-- The first delivery of a month moves nothing: there was nothing. Nor does one where nothing is known of the publication before.
+fresh as (
+    select now.payer_account_id, now.billing_month, now.billing_currency, now.delivery_no
+    from fct_restatement as now
+    anti join known
+        on known.payer_account_id = now.payer_account_id and known.billing_month = now.billing_month
+        and known.billing_currency = now.billing_currency and known.delivery_no = now.delivery_no
+    where now.delivery_no > 1 and exists (select 1 from published_figure_cost)
+),
+
+figure as (
+    select *, true as is_now from fct_figure_cost
+    union all
+    select *, false from published_figure_cost
+),
+
+amount as (
+    select figure.*, 'list' as cost_basis, list_cost_usd as cost_usd from figure
+    union all
+    select figure.*, 'effective', effective_cost_usd from figure
+    union all
+    select figure.*, 'billed', billed_cost_usd from figure
+),
+
+-- What was not there cost nothing; what was, and has no list price, cost nobody knows what.
+compared as (
+    select payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket, cost_basis,
+        case when count(*) filter (where not is_now) = 0 then 0
+            else max(cost_usd) filter (where not is_now) end as before_cost_usd,
+        case when count(*) filter (where is_now) = 0 then 0
+            else max(cost_usd) filter (where is_now) end as after_cost_usd
+    from amount
+    group by payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket, cost_basis
+)
+
 select
-    payer_account_id, billing_month, billing_currency, delivery_no, figure_table, figure_key, cost_basis,
-    run_id, usage_date, bucket, before_cost_usd, after_cost_usd, cost_change_usd
-from fct_restated_figure
+    moved.payer_account_id, moved.billing_month, moved.billing_currency, fresh.delivery_no, moved.figure_table,
+    moved.figure_key, moved.cost_basis, moved.run_id, moved.usage_date, moved.bucket,
+    moved.before_cost_usd, moved.after_cost_usd, moved.after_cost_usd - moved.before_cost_usd as cost_change_usd
+from compared as moved
+join fresh
+    on fresh.payer_account_id = moved.payer_account_id and fresh.billing_month = moved.billing_month
+    and fresh.billing_currency = moved.billing_currency
+where moved.before_cost_usd is distinct from moved.after_cost_usd
+
+union all
+
+select
+    payer_account_id, billing_month, billing_currency, delivery_no, figure_table,
+    figure_key, cost_basis, run_id, usage_date, bucket,
+    before_cost_usd, after_cost_usd, cost_change_usd
+from published_restated_figure

@@ -35,7 +35,7 @@ price as (
 
 restated as (
     select run_id, billing_currency, sum(cost_change_usd) as restated_cost_usd
-    from fct_restated_figure
+    from detail_restated_figure
     where cost_basis = 'effective' and run_id is not null
     group by run_id, billing_currency
 ),

@@ -2,14 +2,14 @@
 with counted as (
     select payer_account_id, billing_month, billing_currency, delivery_no,
         count(distinct run_id) as run_count, count(distinct usage_date) as day_count
-    from fct_restated_figure
+    from detail_restated_figure
     group by payer_account_id, billing_month, billing_currency, delivery_no
 ),
 
 -- Of two that moved alike the first by name.
 most_moved as (
     select payer_account_id, billing_month, billing_currency, delivery_no, run_id, cost_change_usd
-    from fct_restated_figure
+    from detail_restated_figure
     where run_id is not null and cost_basis = 'effective'
     qualify row_number() over (
         partition by payer_account_id, billing_month, billing_currency, delivery_no order by abs(cost_change_usd) desc, run_id

@@ -61,7 +61,7 @@ def files(builder: Builder) -> dict[str, str]:
 def current(builder: Builder, month: str | None = None) -> dict[str, list[str]]:
     """Names of the files each table holds now, of one month or all."""
     # Which deliveries there were is history, and does not return.
-    history = ("fct_restatement", "mart_restatement", "fct_restated_figure", "detail_restated_figure")
+    history = ("fct_restatement", "mart_restatement", "detail_restated_figure")
     # Savings are shown with what restatements moved of them; baselines stay as first published.
     history += ("mart_savings_monthly", "detail_savings_run", "detail_baseline")
     kept = [m for m in builder.catalog.ordered if m.stored and m.name not in history]

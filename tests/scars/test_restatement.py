@@ -58,7 +58,7 @@ def test_reingesting_and_restating_doubles_a_month(tmp_path: Path) -> None:
     for number, lines in ((1, first), (1, first), (2, last)):
         builder = deliver(tmp_path / "grown", lines, number)
     clean = deliver(tmp_path / "clean", last, 2)
-    history = ("fct_restatement", "mart_restatement", "fct_restated_figure", "detail_restated_figure")
+    history = ("fct_restatement", "mart_restatement", "detail_restated_figure")
     assert contents(builder, besides=history) == contents(clean, besides=history)
     assert ask(builder, "select sum(billed_cost_usd) from mart_cost_ledger_daily").item() == 3 * Decimal("1.006")
 
