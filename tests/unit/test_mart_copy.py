@@ -6,13 +6,16 @@ import os
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pytest
+from support.lake_builds import open_lake
 from support.ledgers import build_warehouse
 from support.small_company import AUGUST, JULY, Company
 
 from pipelines.base.errors import CheckError
 from pipelines.config.settings import load_settings
-from pipelines.models.marts import mart_files, show_copy, stage_copy
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.marts import mart_files, show_copy, stage_copy, view_published
 from pipelines.models.warehouse import Warehouse
 
 
@@ -86,3 +89,16 @@ def test_nothing_is_published_over_a_mart_that_holds_other_rows(company: Company
     file.write_bytes(content)
     with pytest.raises(CheckError, match=r"mart_price_book.* changed after publishing; remove it and run"):
         stage_copy(warehouse, publication.tables)
+
+
+def test_what_an_older_version_kept_at_another_address_is_found(tmp_path: Path) -> None:
+    old, new = "core/fct_restated_figure", "detail/detail_restated_figure"
+    lake, file = open_lake(str(tmp_path), tmp_path / "cache"), tmp_path / "figure.parquet"
+    pl.DataFrame({"figure_key": ["steady"], "delivery_no": [2]}).write_parquet(file)
+    with lake.lock():
+        lake.commit(old, [file], "0" * 16, None)
+        tables = {old: {"version": 0, "files": [path.name for path in lake.files(old)]}}
+        lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})
+    with DuckDBEngine() as engine:
+        view_published(engine, lake, "published_restated_figure", new)
+        assert engine.query("select figure_key, delivery_no from published_restated_figure").rows() == [("steady", 2)]
