@@ -27,11 +27,7 @@ from pipelines.config.terms import Terms
 
 # delta-rs misreads these characters in the name of a folder, or panics.
 _UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
-STANDARD_TAGS: dict[str, tuple[str, ...]] = {
-    "run_id": ("run_id", "RunId"),
-    "owner": ("owner", "Owner"),
-    "team": ("team", "Team"),
-}
+STANDARD_TAGS = {"run_id": ("run_id", "RunId"), "owner": ("owner", "Owner"), "team": ("team", "Team")}
 
 
 class Warehouse(sources.S3Options):

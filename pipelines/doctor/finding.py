@@ -16,19 +16,11 @@ _DENIALS = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "4
 POLICY = "deploy/iam-policy.json"
 # Every action a check may find denied; the policy of deploy/ grants exactly these.
 ACTIONS = (
-    "s3:ListBucket",
-    "s3:GetObject",
-    "s3:PutObject",
-    "s3:DeleteObject",
-    "ce:ListCostAllocationTags",
-    "bcm-data-exports:ListExports",
-    "bcm-data-exports:GetExport",
-    "cur:DescribeReportDefinitions",
-    "ec2:DescribeCapacityReservations",
-    "ec2:DescribeCapacityBlocks",
-    "ec2:DescribeReservedInstances",
+    "s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "ce:ListCostAllocationTags",
+    "bcm-data-exports:ListExports", "bcm-data-exports:GetExport", "cur:DescribeReportDefinitions",
+    "ec2:DescribeCapacityReservations", "ec2:DescribeCapacityBlocks", "ec2:DescribeReservedInstances",
     "savingsplans:DescribeSavingsPlans",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -154,12 +154,7 @@ def _is_unchanged(stored: Object, now: Object | None, sha256: str, store: Store)
 
 
 def _store_files(
-    delivery: Delivery,
-    store: Store,
-    folder: Path,
-    unpack_ratio: float,
-    before: RawDelivery | None,
-    progress: Progress | None,
+    delivery: Delivery, store: Store, folder: Path, ratio: float, before: RawDelivery | None, progress: Progress | None
 ) -> tuple[RawFile, ...]:
     # The libraries that read csv and Parquet are imported for new deliveries only.
     from pipelines.ingest.billing.convert import convert_file, with_repeats
@@ -184,7 +179,7 @@ def _store_files(
         out = folder / f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
         delivered = out.with_suffix(".delivered")
         _fetch(item, store, delivered, kept.get(item.key))
-        allowed = Allowance(store.uri(item.key), item.size, unpack_ratio)
+        allowed = Allowance(store.uri(item.key), item.size, ratio)
         listed = delivery.listed
         with delivered.open("rb") as stream:
             seal = hashlib.file_digest(stream, "sha256").hexdigest()

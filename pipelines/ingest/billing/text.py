@@ -54,16 +54,8 @@ def convert(
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
-    raw = RawFile(
-        key,
-        out.name,
-        out.stat().st_size,
-        bill.row_count,
-        bill.billed_total,
-        delivered_columns(bill.schema)[0],
-        bill.tag_keys(),
-        bill.warnings(),
-    )
+    columns, tags, warnings = delivered_columns(bill.schema)[0], bill.tag_keys(), bill.warnings()
+    raw = RawFile(key, out.name, out.stat().st_size, bill.row_count, bill.billed_total, columns, tags, warnings)
     return raw, bill.identities.ids
 
 

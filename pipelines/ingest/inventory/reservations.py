@@ -148,22 +148,11 @@ def _reservation(entry: Entry, where: str) -> Iterator[Row]:
     if kind is None:
         known = " and ".join(_TYPES)
         raise SourceError(f"{where} has ReservationType {str(entry['ReservationType'])[:80]!r}; {known} are supported.")
-    yield {
-        "reservation_id": _id(entry.get("CapacityReservationId"), kind, where),
-        "reservation_kind": kind,
-        "region_id": _region(entry),
-        **values_of(
-            entry,
-            where,
-            SCHEMA,
-            account_id="OwnerId",
-            instance_type="InstanceType",
-            instance_count="TotalInstanceCount",
-            started_at="StartDate" if entry.get("StartDate") else "CreateDate",
-            ended_at="EndDate",
-            state="State",
-        ),
-    }
+    names = {"account_id": "OwnerId", "instance_type": "InstanceType", "instance_count": "TotalInstanceCount"}
+    names |= {"started_at": "StartDate" if entry.get("StartDate") else "CreateDate"}
+    held = {"reservation_id": _id(entry.get("CapacityReservationId"), kind, where), "reservation_kind": kind}
+    held |= values_of(entry, where, SCHEMA, **names, ended_at="EndDate", state="State")
+    yield held | {"region_id": _region(entry)}
 
 
 def _block(entry: Entry, where: str) -> Iterator[Row]:
@@ -180,13 +169,8 @@ def _plan(entry: Entry, where: str) -> Iterator[Row]:
     _, _, _, region, account, _ = arn.split(":", 5)
     plan = {"where": where, "reservation_id": arn, "reservation_kind": _PLAN}
     plan |= {"account_id": account, "region_id": region, "state": answers.text(entry, "Status")}
-    names = {
-        "instance_type": "InstanceType",
-        "instance_count": "TotalInstanceCount",
-        "started_at": "StartTime",
-        "ended_at": "EndTime",
-        "ultraserver_type": "UltraServerType",
-    }
+    names = {"instance_type": "InstanceType", "instance_count": "TotalInstanceCount"}
+    names |= {"started_at": "StartTime", "ended_at": "EndTime", "ultraserver_type": "UltraServerType"}
     parts = []
     for capacity in entry.get("ReservedCapacitySummaries") or ({},):
         # A capacity without a window of its own has the plan's.

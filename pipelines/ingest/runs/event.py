@@ -169,29 +169,18 @@ _REQUIRED: dict[str, tuple[str, ...]] = {
 }
 # Other names of the fields above, and fields that no table keeps.
 _SPELLINGS = {
-    "end_reason": "reason",
-    "resource_id": "resource",
-    "billing_resource_key": "resource",
-    "region_id": "region",
-    "dataset_id": "dataset",
-    "accel_used": "accelerators_used",
-    "epoch_index": "epoch",
-    "is_resumable": "resumable",
+    "end_reason": "reason", "resource_id": "resource", "billing_resource_key": "resource", "region_id": "region",
+    "dataset_id": "dataset", "accel_used": "accelerators_used", "epoch_index": "epoch", "is_resumable": "resumable",
     "is_complete": "complete",
-}
-_SKIPPED = frozenset(
-    name
-    for names in (
-        "event run_id at attempt attempt_no rank local_rank",
-        "run_name platform model_family planned_tokens seed target_split tags",
-        "orchestrator orchestrator_job_id orchestrator_attempt requested_at resumed_from_checkpoint_id",
-        "first_step last_step world_size clock_offset_ms",
-        "resource_kind az accel_kind accel_total instance_launched_at",
-        "source epoch_pos loss start_step end_step is_recomputed",
-        "durable_evidence is_async object_count samples_seen direction in_loop",
-    )
-    for name in names.split()
+}  # fmt: skip
+_UNUSED = (
+    "event run_id at attempt attempt_no rank local_rank run_name platform model_family planned_tokens seed "
+    "target_split tags orchestrator orchestrator_job_id orchestrator_attempt requested_at resumed_from_checkpoint_id "
+    "first_step last_step world_size clock_offset_ms resource_kind az accel_kind accel_total instance_launched_at source "
+    "epoch_pos loss start_step end_step is_recomputed durable_evidence is_async object_count samples_seen direction "
+    "in_loop"
 )
+_SKIPPED = frozenset(_UNUSED.split())
 
 
 class Wrong(ValueError):

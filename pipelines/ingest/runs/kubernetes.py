@@ -29,9 +29,10 @@ _CORES = "aws.amazon.com/neuroncore"
 _CORES_PER_CHIP = {"trn1": 2, "trn1n": 2, "inf2": 2, "trn2": 8, "trn2u": 8, "trn3": 8}
 _REASONS = {"OOMKilled": "oom", "Completed": "completed", "Error": "sw_error", "Evicted": "preempted"}
 _KINDS = ("Job", "Pod", "Node", "PersistentVolumeClaim", "PersistentVolume")
-Key = tuple[str, str]
+Object = Mapping[str, Any]
 # When a pod's containers held its node, until when, and why they ended.
 Stay = tuple[datetime, datetime | None, str | None]
+PodStay = tuple[Stay, Object]
 # How a volume names what AWS bills: `vol-0abc`, `fs-0abc::fsap-0def`, `aws://us-west-2a/vol-0abc`.
 _BILLED = re.compile(r"(?:^|/)((?:vol|fs)-[0-9a-z]+)")
 
@@ -39,7 +40,7 @@ _BILLED = re.compile(r"(?:^|/)((?:vol|fs)-[0-9a-z]+)")
 def read(source: RunSource) -> RunRecords:
     """One run per Job (or job set) named by the pods' labels."""
     store = open_run_store(source)
-    found: dict[str, dict[Key, Mapping[str, Any]]] = {kind: {} for kind in _KINDS}
+    found: dict[str, dict[tuple[str, str], Object]] = {kind: {} for kind in _KINDS}
     items = sorted(store.list(), key=lambda item: (item.modified_at, item.key))
     for item in items:
         for each in _objects(store.read(item.key), store.uri(item.key)) if item.key.endswith(".json") else ():
@@ -47,7 +48,7 @@ def read(source: RunSource) -> RunRecords:
             # The pods of a job that is tried again may have the same name.
             name = meta.get("uid") or meta["name"] if kind == "Pod" else meta["name"]
             found.get(kind, {})[meta.get("namespace", ""), name] = each
-    stays: dict[str, list[tuple[Stay, Mapping[str, Any]]]] = {}
+    stays: dict[str, list[PodStay]] = {}
     rows = RunRows(source)
     for pod in found["Pod"].values():
         labels = pod["metadata"].get("labels") or {}
@@ -70,7 +71,7 @@ def read(source: RunSource) -> RunRecords:
     return rows.records("" if items else f"{store.location} is empty")
 
 
-def _objects(text: bytes, where: str) -> Iterable[Mapping[str, Any]]:
+def _objects(text: bytes, where: str) -> Iterable[Object]:
     with reading(where, "write it with `kubectl get ... -o json`"):
         content = parse_json(text)
         listed = content["items"] if str(content.get("kind", "")).endswith("List") else [content]
@@ -79,7 +80,7 @@ def _objects(text: bytes, where: str) -> Iterable[Mapping[str, Any]]:
     return listed
 
 
-def _stay(pod: Mapping[str, Any]) -> Stay | None:
+def _stay(pod: Object) -> Stay | None:
     status = pod.get("status") or {}
     begins, ends, why, is_running = [utc(status.get("startTime"))], [], None, False
     for container in status.get("containerStatuses") or ():
@@ -96,11 +97,7 @@ def _stay(pod: Mapping[str, Any]) -> Stay | None:
 
 
 def _run(
-    run_id: str,
-    stays: list[tuple[Stay, Mapping[str, Any]]],
-    job: Mapping[str, Any] | None,
-    nodes: Mapping[str, Mapping[str, Any]],
-    warnings: list[str],
+    run_id: str, stays: list[PodStay], job: Object | None, nodes: Mapping[str, Object], warnings: list[str]
 ) -> Tables:
     labels = stays[0][1]["metadata"].get("labels") or {}
     stays = sorted(stays, key=lambda found: found[0][0])
@@ -136,9 +133,7 @@ def _run(
     }
 
 
-def _node(
-    run_id: str, pod: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], warnings: list[str]
-) -> dict[str, Any]:
+def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[str]) -> Row:
     name = (pod.get("spec") or {}).get("nodeName")
     node = nodes.get(name or "")
     labels = ((node or {}).get("metadata") or {}).get("labels") or {}
@@ -157,7 +152,7 @@ def _node(
     }
 
 
-def _requested(pod: Mapping[str, Any], instance_type: str | None) -> int | None:
+def _requested(pod: Object, instance_type: str | None) -> int | None:
     """Accelerators a pod requests; None where it requests none and so has the whole node."""
     limits = [(c.get("resources") or {}).get("limits") or {} for c in (pod.get("spec") or {}).get("containers") or ()]
     chips = sum(int(limit.get(name, 0)) for limit in limits for name in _ACCELERATORS)
@@ -195,12 +190,7 @@ def _side_by_side(stays: Iterable[Row]) -> list[Row]:
 
 
 def _storage(
-    run_id: str,
-    stays: Iterable[tuple[Stay, Mapping[str, Any]]],
-    attempts: Iterable[Mapping[str, Any]],
-    claims: Mapping[Key, Mapping[str, Any]],
-    volumes: Mapping[str, Mapping[str, Any]],
-    warnings: list[str],
+    run_id: str, stays: list[PodStay], attempts: list[Object], claims: Mapping, volumes: Mapping, warnings: list[str]
 ) -> list[Row]:
     """What the pods' claims are bound to, for as long as any pod of the attempt had it."""
     held: dict[tuple[int, str], Row] = {}
@@ -221,7 +211,7 @@ def _storage(
     return list(held.values())
 
 
-def _billed(volume: Mapping[str, Any]) -> str | None:
+def _billed(volume: Object) -> str | None:
     spec = volume.get("spec") or {}
     handle = (spec.get("csi") or {}).get("volumeHandle") or (spec.get("awsElasticBlockStore") or {}).get("volumeID")
     named = _BILLED.search(str(handle or ""))

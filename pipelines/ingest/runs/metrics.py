@@ -114,15 +114,9 @@ class History:
         for number, points in enumerate(self._pieces, start=1):
             last = points[-1][0] if points else started_at
             is_last = number == len(self._pieces)
-            attempts.append(
-                {
-                    "attempt_no": number,
-                    "started_at": started_at if number == 1 else points[0][0],
-                    "ended_at": ended_at if is_last else last,
-                    "end_reason": None if is_last else "unknown",
-                    "last_seen_at": max(last, ended_at or last) if is_last else last,
-                }
-            )
+            row = {"attempt_no": number, "started_at": started_at if number == 1 else points[0][0]}
+            row |= {"ended_at": ended_at if is_last else last, "end_reason": None if is_last else "unknown"}
+            attempts.append(row | {"last_seen_at": max(last, ended_at or last) if is_last else last})
         stays = [
             {"attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"], "left_at": attempt["ended_at"]}
             | resource

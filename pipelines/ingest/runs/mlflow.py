@@ -173,8 +173,7 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
         # MLflow nests the trials of a sweep.
         "purpose": facts["purpose"] or ("sweep_trial" if tags.get("mlflow.parentRunId") else None),
         "status": _STATUS.get(status),
-        "started_at": started_at,
-        "ended_at": ended_at,
-        "last_seen_at": max(at for at in (started_at, ended_at, history.last_at) if at),
     }
-    return {"run": [facts | found], **tables}
+    last_at = max(at for at in (started_at, ended_at, history.last_at) if at)
+    span = {"started_at": started_at, "ended_at": ended_at, "last_seen_at": last_at}
+    return {"run": [facts | found | span], **tables}

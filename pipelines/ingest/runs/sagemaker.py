@@ -19,16 +19,12 @@ _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
 _REASON = {"Completed": "completed", "Failed": "sw_error", "Stopped": "user_stop"}
 _PHASES = {
-    "Starting": "provision",
-    "LaunchingMLInstances": "provision",
-    "PreparingTrainingStack": "init",
-    "Pending": "provision",
-    "Downloading": "init",
-    "DownloadingTrainingImage": "init",
-    "Training": "train",
-    "Uploading": "teardown",
-    "Restarting": "provision",
+    **dict.fromkeys(("Starting", "LaunchingMLInstances", "Pending", "Restarting"), "provision"),
+    **dict.fromkeys(("PreparingTrainingStack", "Downloading", "DownloadingTrainingImage"), "init"),
+    **{"Training": "train", "Uploading": "teardown"},
 }
+# The name of a status, when it began and when it ended.
+Step = tuple[str, datetime, datetime | None]
 
 
 def state(source: RunSource) -> str:
@@ -103,18 +99,16 @@ def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -
     last_at = max(at for at in (created_at, started_at, ended_at, utc(job.get("LastModifiedTime"))) if at)
     facts, _ = described(parameters, run_id, warnings)
     steps = _transitions(job)
+    span = {"started_at": started_at, "ended_at": ended_at, "last_seen_at": last_at}
     attempts = _attempts(steps, started_at, ended_at, last_at, status)
     run = {
         "source_system": "sagemaker",
         "parent_run_id": (job.get("TuningJobArn") or "").rpartition("/")[2] or tags.get("parent_run_id"),
         "purpose": "sweep_trial" if job.get("TuningJobArn") else facts["purpose"],
         "status": _STATUS.get(status),
-        "started_at": started_at,
-        "ended_at": ended_at,
-        "last_seen_at": last_at,
     }
     return {
-        "run": [facts | run],
+        "run": [facts | span | run],
         "attempt": attempts,
         "resource": [_resource(job, attempt, warnings) for attempt in attempts],
         "phase": [phase for attempt in attempts for phase in _phases(attempt, steps)],
@@ -126,18 +120,14 @@ def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -
     }
 
 
-def _transitions(job: Mapping[str, Any]) -> list[tuple[str, datetime, datetime | None]]:
+def _transitions(job: Mapping[str, Any]) -> list[Step]:
     steps = job.get("SecondaryStatusTransitions") or ()
     found = [(step["Status"], utc(step.get("StartTime")), utc(step.get("EndTime"))) for step in steps]
     return sorted(((name, at, end) for name, at, end in found if at), key=lambda step: step[1])
 
 
 def _attempts(
-    steps: Sequence[tuple[str, datetime, datetime | None]],
-    started_at: datetime | None,
-    ended_at: datetime | None,
-    last_at: datetime,
-    status: str,
+    steps: Sequence[Step], started_at: datetime | None, ended_at: datetime | None, last_at: datetime, status: str
 ) -> list[Row]:
     if started_at is None:
         return []
