@@ -22,8 +22,9 @@ from pipelines.evidence.command import verify
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
 from pipelines.migrate.command import migrate
-from pipelines.models.command import build, check
+from pipelines.models.command import check
 from pipelines.notify.command import notify
+from pipelines.present.command import build
 from pipelines.prices.command import reprice
 from pipelines.query.command import query
 from pipelines.report.command import report
