@@ -38,20 +38,16 @@ summed as (
     select
         billing_month, billing_currency,
         case
-            when grouping(bucket) = 0 then 'bucket'
-            when grouping(bucket_group) = 0 then 'bucket_group'
+            when grouping(bucket) = 0 then 'bucket' when grouping(bucket_group) = 0 then 'bucket_group'
             when grouping(accelerator_family) = 0 then 'accelerator_family'
             when grouping(run_accelerator_family) = 0 then 'run_accelerator_family'
-            when grouping(account_id) = 0 then 'account'
-            when grouping(service) = 0 then 'service'
-            when grouping(other_service) = 0 then 'other_service'
-            when grouping(accelerator) = 0 then 'accelerator'
+            when grouping(account_id) = 0 then 'account' when grouping(service) = 0 then 'service'
+            when grouping(other_service) = 0 then 'other_service' when grouping(accelerator) = 0 then 'accelerator'
             when grouping(accelerator_instance_type) = 0 then 'accelerator_instance_type'
             when grouping(accelerator_account) = 0 then 'accelerator_account'
             when grouping(accelerator_team) = 0 then 'accelerator_team'
             when grouping(accelerator_run) = 0 then 'accelerator_run'
-            else 'total'
-        end as dimension,
+            else 'total' end as dimension,
         coalesce(bucket, bucket_group, accelerator_family, run_accelerator_family, account_id, service, other_service,
             accelerator, accelerator_instance_type, accelerator_account, accelerator_team, accelerator_run, 'all')
             as dimension_value,
@@ -61,21 +57,9 @@ summed as (
         sum(billed_cost_usd) as billed_cost_usd,
         true as is_on_bill
     from line
-    group by grouping sets (
-        (billing_month, billing_currency),
-        (billing_month, billing_currency, bucket),
-        (billing_month, billing_currency, bucket_group),
-        (billing_month, billing_currency, accelerator_family),
-        (billing_month, billing_currency, run_accelerator_family),
-        (billing_month, billing_currency, account_id),
-        (billing_month, billing_currency, service),
-        (billing_month, billing_currency, other_service),
-        (billing_month, billing_currency, accelerator),
-        (billing_month, billing_currency, accelerator_instance_type),
-        (billing_month, billing_currency, accelerator_account),
-        (billing_month, billing_currency, accelerator_team),
-        (billing_month, billing_currency, accelerator_run)
-    )
+    group by billing_month, billing_currency, grouping sets ((), (bucket), (bucket_group), (accelerator_family),
+        (run_accelerator_family), (account_id), (service), (other_service), (accelerator), (accelerator_instance_type),
+        (accelerator_account), (accelerator_team), (accelerator_run))
 ),
 
 -- A value that a month lacks cost nothing in it; a bucket that no month has cost nothing at all.
