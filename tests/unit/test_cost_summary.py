@@ -1,4 +1,4 @@
-"""The bill by month in one dimension at a time. All expected figures are added up by hand from the seven lines below."""
+"""The bill by month in one dimension at a time. Expected figures are added up by hand from the seven lines below."""
 
 from __future__ import annotations
 
