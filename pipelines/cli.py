@@ -21,9 +21,11 @@ from pipelines.doctor.command import doctor
 from pipelines.evidence.command import verify
 from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
+from pipelines.init.command import init
 from pipelines.migrate.command import migrate
-from pipelines.models.command import build, check
+from pipelines.models.command import check
 from pipelines.notify.command import notify
+from pipelines.present.command import build
 from pipelines.prices.command import reprice
 from pipelines.query.command import query
 from pipelines.report.command import report
@@ -36,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, build, check, report, query, compare, reprice, dashboard, doctor, notify, verify, migrate):
+for command in (demo, init, build, check, report, query, compare, reprice, dashboard, doctor, notify, verify, migrate):
     app.command()(command)
 app.add_typer(explain_app, name="explain")
 app.add_typer(export_app, name="export")

@@ -43,10 +43,18 @@ class BillingSource(S3Options, Months):
     kind: Literal["auto", "cur", "cur2", "focus"] = "auto"
     # Of several exports below one prefix, the name of this one.
     export: str | None = None
+    # Of bill files without a manifest, a pattern that matches them at any level below the location, such as *.parquet.
+    files: Annotated[str, Field(min_length=1)] | None = None
     # Months that had lines and are empty now; any other month that is delivered without lines is refused.
     empty_months: tuple[Month, ...] = ()
     # A file that unpacks to more than this many times its size is refused; bills unpack to 10 to 40 times.
     unpack_ratio: float = Field(default=UNPACK_RATIO, ge=1, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _has_manifests_or_files(self) -> "BillingSource":
+        if self.export and self.files:
+            raise ValueError("`export` names one by its manifests, and `files` have none; remove one of the two")
+        return self
 
     def reads(self, month: str) -> bool:
         """Whether a billing month (YYYY-MM) is read from here."""

@@ -76,7 +76,7 @@ class BillExam:
 
     def _content(self, newest: Delivery, scratch: Path) -> Iterator[Finding]:
         with self._subject.trying("readable", "s3:GetObject", self._source.location):
-            raw = load(newest.folder(self._raw_root)) or self._sample(newest, scratch)
+            raw = load(newest.folder(self._raw_root)) or sample(newest, self._source, scratch)
         if newest.kind not in _WITH_OPTIONS:
             kinds = " and ".join(KINDS[kind] for kind in _WITH_OPTIONS)
             yield self._subject.unchecked("options", f"only the lines of {kinds} show them.")
@@ -100,14 +100,6 @@ class BillExam:
         without = f"{net}: discounts, if any, are separate lines."
         yield self._subject.ok(NET, "filled: effective cost is after discounts." if seen.has_net else without)
         yield from (self._tagged(seen, use, part) for use in seen.tags)
-
-    def _sample(self, newest: Delivery, scratch: Path) -> RawDelivery | None:
-        """One file of a delivery that is not in the raw store: the largest within the size limit."""
-        fitting = [item for item in newest.objects if item.size <= _SAMPLE_MIB << 20]
-        if not fitting:
-            return None
-        one = replace(newest, objects=(max(fitting, key=lambda item: item.size),), missing=())
-        return ingest(one, self._source, scratch)
 
     def _usage(self, seen: Seen, month: str, part: str) -> Iterator[Finding]:
         subject, newest = self._subject, seen.newest_usage_at
@@ -150,6 +142,15 @@ class BillExam:
         is_covered = any(use.covered.values())
         found = f"found as {', '.join(use.keys)}; on {covered}{part}"
         return self._subject.judged(check, f"{found}{'' if is_covered else ': no line has it'}.", is_ok=is_covered)
+
+
+def sample(newest: Delivery, source: BillingSource, scratch: Path) -> RawDelivery | None:
+    """One file of a delivery that is not in the raw store: the largest within the size limit."""
+    fitting = [item for item in newest.objects if item.size <= _SAMPLE_MIB << 20]
+    if not fitting:
+        return None
+    one = replace(newest, objects=(max(fitting, key=lambda item: item.size),), missing=())
+    return ingest(one, source, scratch)
 
 
 def _between(first: str, last: str) -> list[str]:

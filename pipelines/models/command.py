@@ -1,10 +1,8 @@
-"""The `trainledger build` and `trainledger check` commands."""
+"""Building the marts, and the `trainledger check` command."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, SourceError, UsageError
@@ -15,24 +13,6 @@ if TYPE_CHECKING:
     from pipelines.config.settings import Settings
     from pipelines.models.publish import Plan
     from pipelines.warehouse.publication import Publication
-
-
-def build(
-    config: Config = None,
-    as_of: Annotated[
-        str | None,
-        typer.Option(
-            "--as-of",
-            help="Cut-off for the fees of an open month, if later than its newest usage. (`report --as-of` and "
-            "`query --as-of` are different: they read an earlier publication.)",
-        ),
-    ] = None,
-) -> None:
-    """Read what changed, update every table, check it and publish."""
-    settings = settings_of(config)
-    if as_of is not None:
-        settings = settings.model_copy(update={"policy": settings.policy.cut_at(as_of)})
-    build_marts(settings, Console())
 
 
 def check(config: Config = None) -> None:

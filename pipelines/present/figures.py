@@ -1,16 +1,33 @@
-"""The figures that the demo prints last."""
+"""The figures that a build prints last: the first screen of the report and the dashboard in a terminal."""
 
 from pipelines.base.console import Console
 from pipelines.engine import Engine
-from pipelines.present.formats import cents
+from pipelines.present.formats import Number, cents
+
+_LABEL = 24
+# The rows of the bill that are shown, under the basis of their amount.
+_SHOWN = {
+    ("bucket_group", "run"): ("Training runs cost", "effective, all delivered months"),
+    ("bucket_group", "unused"): ("Paid for and not used", "effective: idle, unattributed, unused capacity"),
+}
+_WITHOUT_RUNS = {
+    ("accelerator", "accelerator"): ("Accelerators", "effective, all delivered months"),
+    ("accelerator_run", "run or run tag"): ("Of it with a run tag", "effective; add run events to see cost per epoch"),
+}
 
 
 def show_key_figures(engine: Engine, console: Console) -> None:
-    """Print three key figures with their basis, in each currency of the bills."""
+    """Print the bill and key figures with their basis, in each currency of the bills."""
     totals = engine.query(
-        "select billing_currency as currency, dimension_value as name, running_effective_cost_usd as cost_usd "
-        "from mart_cost_summary_monthly where is_newest_month and dimension = 'bucket_group' order by 1, 2"
+        "select billing_currency as currency, dimension, dimension_value, running_effective_cost_usd as cost_usd, "
+        "running_billed_cost_usd as billed_cost_usd, running_accelerator_hours as accelerator_hours "
+        "from mart_cost_summary_monthly where is_newest_month and dimension in ('total', 'bucket_group', "
+        "'accelerator', 'accelerator_run') order by 1, dimension <> 'total', 2, 3"
     ).rows(named=True)
+    recorded = engine.query(
+        "select run_count from detail_run_summary where billing_currency is null and dimension = 'total'"
+    ).rows()
+    shown = _SHOWN if any(count for (count,) in recorded) else _WITHOUT_RUNS
     pair = engine.query(
         "select workload_id, baseline_instance_type, candidate_instance_type, saving_ratio, baseline_run_count, "
         "candidate_run_count, accelerator_spend_ratio, verdict "
@@ -19,11 +36,13 @@ def show_key_figures(engine: Engine, console: Console) -> None:
     ).rows(named=True)
     console.say("")
     for total in totals:
-        amount = cents(total["cost_usd"], total["currency"])
-        if total["name"] == "run":
-            console.say(f"Training runs cost      {amount:>13}   effective, all delivered months")
-        elif total["name"] == "unused":
-            console.say(f"Paid for and not used   {amount:>13}   effective: idle, unattributed, unused capacity")
+        if total["dimension"] == "total":
+            effective = cents(total["cost_usd"], total["currency"])
+            _show("The bill", total["billed_cost_usd"], total["currency"], f"billed; {effective} effective", console)
+        elif named := shown.get((total["dimension"], total["dimension_value"])):
+            # An accelerator that ran costs something: nothing means that the bill does not have its cost.
+            is_known = total["cost_usd"] or not total["accelerator_hours"]
+            _show(named[0], total["cost_usd"] if is_known else None, total["currency"], named[1], console)
     for row in pair:
         cheaper = "cheaper" if row["saving_ratio"] > 0 else "more expensive"
         model = row["workload_id"].split(" / ")[0]
@@ -36,3 +55,8 @@ def show_key_figures(engine: Engine, console: Console) -> None:
         if share is not None:
             console.say(f"{'':40}{share:.1%} of accelerator spend")
     console.say("")
+
+
+def _show(label: str, amount: Number | None, currency: str, basis: str, console: Console) -> None:
+    figure = "unknown" if amount is None else cents(amount, currency)
+    console.say(f"{label.ljust(_LABEL)}{figure:>13}   {basis}")

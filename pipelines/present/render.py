@@ -124,10 +124,15 @@ def answered(report: str, query: Query, month: date | None = None) -> Answered:
 
 
 def queries_of(written: Mapping[str, Any]) -> dict[str, str]:
-    """The SELECT of each query of a report: as written, or the sum of sums.py that it names, of its own rows."""
-    return {
+    """The SELECT of each query of a report: as written, or the sum of sums.py that it names, of its own rows.
+
+    `include` names a file of queries that several pages share.
+    """
+    shared = yaml.safe_load((resources.DASHBOARDS / written["include"]).read_text()) if "include" in written else {}
+    return shared | {
         name: query if isinstance(query, str) else SUMS[query["sum"]].replace("{where}", query.get("where", "true"))
         for name, query in written.items()
+        if name != "include"
     }
 
 

@@ -37,6 +37,7 @@ select
     untaggable_cost_usd,
     ratio(tagged_cost_usd, taggable_cost_usd) as tag_coverage_ratio,
     sum(taggable_cost_usd) over family as family_taggable_cost_usd,
+    sum(tagged_cost_usd) over family as family_tagged_cost_usd,
     sum(taggable_cost_usd - tagged_cost_usd) over family as family_untagged_cost_usd,
     ratio(sum(tagged_cost_usd) over family, sum(taggable_cost_usd) over family) as family_tag_coverage_ratio
 from covered

@@ -1,43 +1,65 @@
 -- One row per billing month, currency, dimension and value of it: its costs, their share, change and running total.
 -- The dimension `total` is the whole bill; choose one dimension, for each of them adds up to it.
-with line as (
+with cost as (
     select
-        ledger.billing_month, ledger.billing_currency, ledger.bucket, named.bucket_group, ledger.accelerator_family,
-        case when ledger.bucket = 'run' then ledger.accelerator_family else 'no run' end as run_accelerator_family,
-        ledger.account_id, ledger.service, ledger.accelerator_hours, ledger.list_cost_usd, ledger.effective_cost_usd,
-        ledger.billed_cost_usd
-    from mart_cost_ledger_daily as ledger
-    left join ref_bucket as named on named.bucket = ledger.bucket
+        billing_month, billing_currency, bucket, accelerator_family, account_id, service, instance_type, team,
+        case when bucket = 'run' then run_id end as run_id,
+        coalesce(run_id, tag_run_id) is not null as has_run,
+        sum(accelerator_hours) as accelerator_hours,
+        known_sum(list_cost_usd) as list_cost_usd,
+        sum(effective_cost_usd) as effective_cost_usd,
+        sum(billed_cost_usd) as billed_cost_usd
+    from fct_ledger
+    group by all
+),
+
+line as (
+    select
+        cost.billing_month, cost.billing_currency, cost.bucket, named.bucket_group, cost.accelerator_family,
+        -- Storage and network of a run are spend on the accelerators of that run.
+        case when cost.bucket = 'run' then coalesce(max(nullif(cost.accelerator_family, 'none'))
+            over (partition by cost.billing_currency, cost.run_id), 'none') else 'no run' end as run_accelerator_family,
+        cost.account_id, cost.service,
+        case when cost.bucket = 'other' then cost.service else 'not other' end as other_service,
+        case when cost.accelerator_family = 'none' then 'no accelerator' else 'accelerator' end as accelerator,
+        case when cost.accelerator_family = 'none' then 'no accelerator'
+            else coalesce(cost.instance_type, 'no instance type') end as accelerator_instance_type,
+        case when cost.accelerator_family = 'none' then 'no accelerator' else cost.account_id end as accelerator_account,
+        case when cost.accelerator_family = 'none' then 'no accelerator' else coalesce(cost.team, 'no team') end
+            as accelerator_team,
+        case when cost.accelerator_family = 'none' then 'no accelerator' when cost.has_run then 'run or run tag'
+            else 'no run' end as accelerator_run,
+        cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
+    from cost
+    left join ref_bucket as named on named.bucket = cost.bucket
 ),
 
 summed as (
     select
         billing_month, billing_currency,
         case
-            when grouping(bucket) = 0 then 'bucket'
-            when grouping(bucket_group) = 0 then 'bucket_group'
+            when grouping(bucket) = 0 then 'bucket' when grouping(bucket_group) = 0 then 'bucket_group'
             when grouping(accelerator_family) = 0 then 'accelerator_family'
             when grouping(run_accelerator_family) = 0 then 'run_accelerator_family'
-            when grouping(account_id) = 0 then 'account'
-            when grouping(service) = 0 then 'service'
-            else 'total'
-        end as dimension,
-        coalesce(bucket, bucket_group, accelerator_family, run_accelerator_family, account_id, service, 'all') as dimension_value,
+            when grouping(account_id) = 0 then 'account' when grouping(service) = 0 then 'service'
+            when grouping(other_service) = 0 then 'other_service' when grouping(accelerator) = 0 then 'accelerator'
+            when grouping(accelerator_instance_type) = 0 then 'accelerator_instance_type'
+            when grouping(accelerator_account) = 0 then 'accelerator_account'
+            when grouping(accelerator_team) = 0 then 'accelerator_team'
+            when grouping(accelerator_run) = 0 then 'accelerator_run'
+            else 'total' end as dimension,
+        coalesce(bucket, bucket_group, accelerator_family, run_accelerator_family, account_id, service, other_service,
+            accelerator, accelerator_instance_type, accelerator_account, accelerator_team, accelerator_run, 'all')
+            as dimension_value,
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd,
         true as is_on_bill
     from line
-    group by grouping sets (
-        (billing_month, billing_currency),
-        (billing_month, billing_currency, bucket),
-        (billing_month, billing_currency, bucket_group),
-        (billing_month, billing_currency, accelerator_family),
-        (billing_month, billing_currency, run_accelerator_family),
-        (billing_month, billing_currency, account_id),
-        (billing_month, billing_currency, service)
-    )
+    group by billing_month, billing_currency, grouping sets ((), (bucket), (bucket_group), (accelerator_family),
+        (run_accelerator_family), (account_id), (service), (other_service), (accelerator), (accelerator_instance_type),
+        (accelerator_account), (accelerator_team), (accelerator_run))
 ),
 
 -- A value that a month lacks cost nothing in it; a bucket that no month has cost nothing at all.

@@ -246,7 +246,12 @@ def test_a_bill_without_runs_says_so_on_every_page(tmp_path: Path, serving: Call
     site = serving(company)
     said = {path: site.get(path) for path in paths()}
     assert {status for status, _ in said.values()} == {200}
-    assert "No training run is recorded in this publication" in text_of(said["/"][1])
+    first = text_of(said["/"][1])
+    assert "What is the bill? $55 billed, July 2026" in first
+    assert "What do accelerators cost? $55 effective, July 2026 GPU $55." in first
+    assert "Which runs were they? Not known No accelerator on this bill has a run tag." in first
+    # What runs used or left idle is unknown without runs; that no commitment is unused is on the bill.
+    assert "July 2026 n/a n/a $55 $0 $0 $0 $55" in first
     assert "No training run is recorded in this publication" in text_of(said["/runs"][1])
     assert "there is nothing to compare" in text_of(said["/sides"][1])
     # The hour nobody claimed.

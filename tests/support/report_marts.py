@@ -310,9 +310,14 @@ def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
     catalog = load_catalog()
     if "mart_run_cost" in marts:
         engine.view_sql("fct_run", "select *, cast(null as varchar) as target_metric from mart_run_cost")
+    if "mart_cost_ledger_daily" in marts:
+        absent = ", ".join(f"cast(null as varchar) as {name}" for name in ("instance_type", "team", "tag_run_id"))
+        # Each family of a test's ledger is the one of its run.
+        engine.view_sql("fct_ledger", f"select *, accelerator_family as run_id, {absent} from mart_cost_ledger_daily")
     engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
     for model in (catalog[name] for name in SUMMED):
-        if {"ref_bucket", *(["fct_run"] if "mart_run_cost" in marts else []), *marts} >= set(model.inputs):
+        made = {"fct_run": "mart_run_cost", "fct_ledger": "mart_cost_ledger_daily"}
+        if {"ref_bucket", *(name for name, mart in made.items() if mart in marts), *marts} >= set(model.inputs):
             columns = load_contract(model.key).columns
             typed = ", ".join(f"cast({column.name} as {column.type}) as {column.name}" for column in columns)
             engine.view_sql(model.name, f"select {typed} from ({model.text})")

@@ -1,4 +1,4 @@
-"""The bill by month in one dimension at a time. All expected figures are added up by hand from the six lines below."""
+"""The bill by month in one dimension at a time. Expected figures are added up by hand from the seven lines below."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import pytest
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
 
-# month, currency, bucket, family, account, service, hours, list, effective, billed
+# month, currency, bucket, family, account, service, hours, list, effective, billed, instance type, team, run, run tag
 LEDGER = """
     select cast(m || '-01' as date) as billing_month, c as billing_currency, b as bucket, f as accelerator_family,
-        a as account_id, s as service,
+        a as account_id, s as service, i as instance_type, t as team, r as run_id, g as tag_run_id,
         cast(h as decimal(38, 10)) as accelerator_hours, cast(l as decimal(38, 10)) as list_cost_usd,
         cast(e as decimal(38, 10)) as effective_cost_usd, cast(p as decimal(38, 10)) as billed_cost_usd
     from (values
-        ('2026-07', 'USD', 'run', 'gpu', '1', 'AmazonEC2', 16, 110, 100, 90),
-        ('2026-07', 'USD', 'idle', 'gpu', '1', 'AmazonEC2', 4, 30, 25, 25),
-        ('2026-07', 'USD', 'other', 'none', '2', 'AmazonS3', 0, null, 75, 75),
-        ('2026-08', 'USD', 'run', 'trainium', '1', 'AmazonEC2', 8, 60, 40, 40),
-        ('2026-08', 'USD', 'other', 'none', '2', 'AmazonS3', 0, 10, 10, 10),
-        ('2026-08', 'NOK', 'other', 'none', '2', 'AmazonS3', 0, -5, -5, -5)
-    ) as line(m, c, b, f, a, s, h, l, e, p)
+        ('2026-07', 'USD', 'run', 'gpu', '1', 'AmazonEC2', 16, 110, 100, 90, 'p5.48xlarge', 'nlp', 'r-1', null),
+        ('2026-07', 'USD', 'idle', 'gpu', '1', 'AmazonEC2', 4, 30, 25, 25, 'p5.48xlarge', null, null, null),
+        ('2026-07', 'USD', 'other', 'none', '2', 'AmazonS3', 0, null, 75, 75, null, null, null, null),
+        ('2026-08', 'USD', 'run', 'trainium', '1', 'AmazonEC2', 8, 60, 37, 37, 'trn1.32xlarge', 'nlp', 'r-2', null),
+        ('2026-08', 'USD', 'run', 'none', '1', 'AmazonEC2', 0, 0, 3, 3, null, 'nlp', 'r-2', null),
+        ('2026-08', 'USD', 'other', 'none', '2', 'AmazonS3', 0, 10, 10, 10, null, null, null, null),
+        ('2026-08', 'NOK', 'other', 'none', '2', 'AmazonS3', 0, -5, -5, -5, null, null, null, null)
+    ) as line(m, c, b, f, a, s, h, l, e, p, i, t, r, g)
 """
 
 
@@ -31,7 +32,7 @@ LEDGER = """
 def summary() -> Iterator[DuckDBEngine]:
     catalog = load_catalog()
     with DuckDBEngine(threads=1) as engine:
-        engine.view_sql("mart_cost_ledger_daily", LEDGER)
+        engine.view_sql("fct_ledger", LEDGER)
         engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
         engine.view_sql("summary", catalog["mart_cost_summary_monthly"].text)
         yield engine
@@ -83,14 +84,20 @@ def test_a_list_price_that_is_unknown_stays_unknown(summary: DuckDBEngine) -> No
     ("dimension", "expected"),
     [
         ("bucket_group", [("other", 10), ("run", 40), ("unused", 0)]),
-        ("accelerator_family", [("gpu", 0), ("none", 10), ("trainium", 40)]),
+        ("accelerator_family", [("gpu", 0), ("none", 13), ("trainium", 37)]),
+        ("accelerator", [("accelerator", 37), ("no accelerator", 13)]),
+        ("accelerator_instance_type", [("no accelerator", 13), ("p5.48xlarge", 0), ("trn1.32xlarge", 37)]),
+        ("accelerator_account", [("1", 37), ("no accelerator", 13)]),
+        ("accelerator_team", [("nlp", 37), ("no accelerator", 13), ("no team", 0)]),
+        ("accelerator_run", [("no accelerator", 13), ("no run", 0), ("run or run tag", 37)]),
+        ("other_service", [("AmazonS3", 10), ("not other", 40)]),
         ("run_accelerator_family", [("gpu", 0), ("no run", 10), ("trainium", 40)]),
         ("account", [("1", 40), ("2", 10)]),
         ("service", [("AmazonEC2", 40), ("AmazonS3", 10)]),
     ],
 )
 def test_each_dimension_divides_the_bill(summary: DuckDBEngine, dimension: str, expected: list[tuple]) -> None:
-    """August in USD: 40 for the run on Trainium in account 1, 10 for S3 in account 2."""
+    """August in USD: 37 for Trainium and 3 for the traffic of a run in account 1, 10 for S3 in account 2."""
     condition = f"dimension = '{dimension}' and billing_currency = 'USD' and billing_month = date '2026-08-01'"
     assert rows(summary, "dimension_value, effective_cost_usd", condition) == expected
 

@@ -15,6 +15,7 @@ from threading import Lock, Semaphore
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import BillingSource
+from pipelines.ingest.billing.bare import read_bare
 from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.delivery import Delivery, Kind, RawDelivery, column_list, load, save
 from pipelines.ingest.billing.manifest import Manifest, find_manifests, read_manifests
@@ -41,8 +42,12 @@ def list_deliveries(source: BillingSource, raw_root: Path, stores: Stores | None
     """
     store = (stores or Stores()).open(source.location, **source.reach)
     listing = store.list()
-    paths = [path for path in find_manifests(listing, store, source.export) if source.reads(path.period)]
-    manifests = read_manifests(paths, listing, store, raw_root / source.name)
+    if source.files:
+        bare = read_bare(source, listing, store, raw_root / source.name)
+        manifests = [manifest for manifest in bare if source.reads(manifest.path.period)]
+    else:
+        paths = [path for path in find_manifests(listing, store, source.export) if source.reads(path.period)]
+        manifests = read_manifests(paths, listing, store, raw_root / source.name)
     found = {item.key: item for item in listing}
     deliveries = [_as_stored(_delivery(source, manifest, found, store), raw_root, store) for manifest in manifests]
     return sorted(deliveries, key=lambda delivery: delivery.billing_period)

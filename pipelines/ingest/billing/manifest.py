@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -25,6 +25,8 @@ _CURRENT = re.compile(
     r"/(?P<export>[^/]+)-Manifest\.json",
     re.IGNORECASE,
 )
+# The same below any folder: where the root of an export is.
+_ANYWHERE = re.compile(r"(?:(?P<root>.+?)/)??" + _CURRENT.pattern.replace(r"(?P<base>(?:[^/]+/)?)", ""), re.IGNORECASE)
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<bucket>[^/]*)/(?P<key>.*)", re.DOTALL)
 CACHE = "manifests.json"
 _AGAIN = "fetch it from the export again"
@@ -61,6 +63,26 @@ class Manifest:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Export:
+    """An export found by its manifests: its root, relative to the listed folder, its name and billing months."""
+
+    root: str
+    export: str
+    is_legacy: bool
+    months: tuple[str, ...]
+
+
+def exports_in(listing: Sequence[Object]) -> list[Export]:
+    """The exports whose current manifests lie at any level of a listing, by root and name."""
+    found: dict[tuple[str, str, bool], set[str]] = {}
+    for item in listing:
+        if match := _ANYWHERE.fullmatch(item.key):
+            key = (match["root"] or "", match["export"], match["partition"] is None)
+            found.setdefault(key, set()).add(match["partition"] or f"{match['year']}-{match['month']}")
+    return [Export(*key, tuple(sorted(months))) for key, months in sorted(found.items())]
+
+
 def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[ManifestPath]:
     """The current manifest of each billing month in a listing of the export's root, of `export` if given.
 
@@ -80,7 +102,12 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
     if not exports and export is not None:
         raise SourceError(f"{store.location} holds no manifest of an export {export!r}; check `export` in its entry.")
     if not exports:
+        below = exports_in(listing)
         fix = "point location at the folder with data/ and metadata/, or with one folder per billing period"
+        if below:
+            fix = f"manifests were found below {below[0].root}, so point location at {store.uri(below[0].root)}"
+        elif listing:
+            fix += ', or name bare files by `files`, such as files = "*.parquet"'
         raise SourceError(f"{store.location} holds no billing manifest; {fix}.")
     if len(exports) > 1:
         fix = "give each its own [[billing]] entry with its own location, or with its `export` by name"
@@ -97,25 +124,30 @@ def read_manifests(
     paths: Sequence[ManifestPath], listing: Sequence[Object], store: Store, cache: Path
 ) -> list[Manifest]:
     """The manifests, read from the store only where they changed since `cache`, a folder, was written."""
+    texts = read_cached([path.object for path in paths], lambda item: _text(store, item), cache)
+    present = {item.key for item in listing}
+    manifests = [_parse(path, texts[path.object.key], present, store) for path in paths]
+    _refuse_shared_files(manifests, store)
+    return manifests
+
+
+def read_cached(items: Sequence[Object], read: Callable[[Object], str], cache: Path) -> dict[str, str]:
+    """What `read` returns for each object, by key; called where it changed since the folder `cache` was written."""
     file = cache / CACHE
     known = _known(file)
 
     def current(item: Object) -> tuple[str, str]:
         kept = known.get(item.key)
-        return kept if kept and kept[0] == item.etag else (item.etag, _text(store, item))
+        return kept if kept and kept[0] == item.etag else (item.etag, read(item))
 
-    keys = [path.object.key for path in paths]
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        fresh = dict(zip(keys, pool.map(current, (path.object for path in paths)), strict=True))
-    present = {item.key for item in listing}
-    manifests = [_parse(path, fresh[path.object.key][1], present, store) for path in paths]
-    _refuse_shared_files(manifests, store)
+        fresh = dict(zip([item.key for item in items], pool.map(current, items), strict=True))
     if fresh != known:
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_name(f".{CACHE}.partial")
         partial.write_text(json.dumps(fresh), encoding="utf-8")
         partial.replace(file)
-    return manifests
+    return {key: text for key, (_, text) in fresh.items()}
 
 
 def _known(cache: Path) -> dict[str, tuple[str, str]]:

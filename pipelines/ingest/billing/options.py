@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from pipelines.base.parse import parse_json
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.ingest.billing.columns import snake
+from pipelines.ingest.billing.columns import FOCUS, snake
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.ingest.billing.select import TAG_NAMES, raw_select
 from pipelines.ingest.billing.tags import FALLBACKS, lookups
@@ -26,6 +27,15 @@ class TagUse:
     name: str
     keys: tuple[str, ...]
     covered: dict[str, Decimal]
+
+
+@dataclass(frozen=True)
+class TagKeyCost:
+    """A tag key of a bill as it was written, how many values it has, and the cost that carries it, by currency."""
+
+    key: str
+    value_count: int
+    cost: dict[str, Decimal]
 
 
 @dataclass(frozen=True)
@@ -86,3 +96,26 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
             for at, name in enumerate(TAG_NAMES)
         ),
     )
+
+
+def tag_costs(raw: RawDelivery) -> list[TagKeyCost]:
+    """Every tag key of a stored delivery that has a value, the most billed cost first."""
+    listed = raw.delivery.listed
+    select = raw_select([raw], {}, listed)
+    currency = "billing_currency" if listed is FOCUS else "line_item_currency_code"
+    with DuckDBEngine() as engine:
+        for view, files in select.views.items():
+            engine.scan_files(view, files)
+        engine.view_sql("line", select.sql)
+        rows = engine.query(
+            f"select tag_json, {currency}, sum({listed.billed}) from line where tag_json is not null group by 1, 2"
+        ).rows()
+    values: dict[str, set[str]] = {}
+    costs: dict[str, dict[str, Decimal]] = {}
+    for tags, currency_code, cost in rows:
+        for key, value in parse_json(tags).items():
+            values.setdefault(key, set()).add(value)
+            mine = costs.setdefault(key, {})
+            mine[currency_code] = mine.get(currency_code, Decimal(0)) + cost
+    found = [TagKeyCost(key, len(values[key]), cost) for key, cost in costs.items()]
+    return sorted(found, key=lambda one: (-sum(one.cost.values()), one.key))

@@ -55,9 +55,7 @@ summed as (
         source_name, is_taggable,
         case when bucket = 'run' then named_run_id end as run_id,
         case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
-        -- An accelerator that no list has is reported by name.
-        case when is_shared_out or bucket = 'unattributed' or accelerator_family = 'unknown' or is_reserved
-            then instance_type end as instance_type,
+        case when is_shared_out or accelerator_family <> 'none' or is_reserved then instance_type end as instance_type,
         case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
         case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_team end as tag_team,
         case when is_shared_out or bucket in ('unattributed', 'idle') or (bucket = 'run' and tag_run_id <> named_run_id)

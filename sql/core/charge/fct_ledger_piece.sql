@@ -70,8 +70,7 @@ select
     accelerator_family, market, run_id, cast(null as bigint) as attempt_no,
     case when bucket = 'run' then case when tag_run_id is null then 'tag' else 'tag_folded' end end as evidence, resource_id,
     -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
-    case when source_row is not null or bucket = 'unattributed' or accelerator_family = 'unknown' then instance_type end
-        as instance_type, tag_owner, tag_team, tag_run_id, cast(null as timestamp) as hour_started_at,
+    case when source_row is not null or accelerator_family <> 'none' then instance_type end as instance_type, tag_owner, tag_team, tag_run_id, cast(null as timestamp) as hour_started_at,
     cast(null as bigint) as started_ms, cast(null as bigint) as ended_ms, cast(null as bigint) as used_units,
     cast(null as bigint) as billed_units, is_unpriced,
     sum(accelerator_hours) as accelerator_hours,

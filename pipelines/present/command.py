@@ -1,0 +1,38 @@
+"""The `trainledger build` command: brings the warehouse up to date and shows the first figures."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipelines.base.console import Console
+from pipelines.config.options import Config, settings_of
+from pipelines.models.command import build_marts
+
+
+def build(
+    config: Config = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            help="Cut-off for the fees of an open month, if later than its newest usage. (`report --as-of` and "
+            "`query --as-of` are different: they read an earlier publication.)",
+        ),
+    ] = None,
+) -> None:
+    """Read what changed, update every table, check it and publish."""
+    settings = settings_of(config)
+    if as_of is not None:
+        settings = settings.model_copy(update={"policy": settings.policy.cut_at(as_of)})
+    console = Console()
+    if build_marts(settings, console):
+        # What shows the figures is imported after the build that makes them.
+        from pipelines.models.marts import open_marts
+        from pipelines.models.warehouse import Warehouse, published_of
+        from pipelines.present.figures import show_key_figures
+
+        warehouse = Warehouse(settings)
+        with open_marts(warehouse, published_of(warehouse)) as engine:
+            show_key_figures(engine, console)

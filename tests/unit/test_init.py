@@ -1,0 +1,120 @@
+"""`init` finds exports at any level, proposes tags and writes a configuration that a build reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.commands import run_command
+from support.cur_exports import CUR2_LINE, LEGACY_LINE, csv_text, cur2_export, legacy_export, packed, parquet, source
+
+from pipelines.base.errors import SourceError
+from pipelines.config.settings import load_settings
+from pipelines.ingest.billing.exports import ingest, list_deliveries
+from pipelines.ingest.billing.options import tag_costs
+
+AUGUST = {key: value.replace("2026-07", "2026-08") for key, value in LEGACY_LINE.items()}
+
+
+def test_an_export_is_found_at_any_level_and_its_tags_are_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines of 55.04: two with a job, one of them with a department; so 110.08 and 55.04."""
+    tags = ("resourceTags/user:JobName", "resourceTags/user:department", "resourceTags/user:color")
+    lines = [
+        dict.fromkeys(tags, "") | LEGACY_LINE | {tags[0]: "llama-1", tags[1]: "nlp"},
+        dict.fromkeys(tags, "") | LEGACY_LINE | {tags[0]: "llama-2", "lineItem/UsageStartDate": "2026-07-02T00:00:00Z"},
+    ]
+    bucket, config = tmp_path / "bucket", tmp_path / "trainledger.toml"
+    legacy_export(bucket / "billing" / "hourly", {"a.csv.gz": packed(csv_text(lines))})
+    said = run_command(capsys, "init", str(bucket), "--config", str(config))
+    assert said.code in (0, 1), said.err
+    assert "legacy CUR, 2026-07" in said.out and str(bucket / "billing" / "hourly") in said.out
+    rows = {row.split()[1]: row.split() for row in said.out.splitlines() if "USD" in row and row.startswith("│")}
+    assert rows["JobName"][3:] == ["110.08", "USD", "│", "2", "│", "run_id", "│"]
+    assert rows["department"][3:] == ["55.04", "USD", "│", "1", "│", "team", "│"]
+    settings = load_settings(config)
+    assert settings.tags == {"run_id": ("JobName",), "team": ("department",)}
+    assert [delivery.billing_period for delivery in list_deliveries(settings.billing[0], tmp_path / "raw")] == [
+        "2026-07"
+    ]
+
+
+def test_a_configuration_is_replaced_only_when_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cur2_export(tmp_path / "export", {"a.csv.gz": packed(csv_text([CUR2_LINE]))})
+    config = tmp_path / "trainledger.toml"
+    config.write_text("# mine\n")
+    words = ("init", str(tmp_path / "export"), "--config", str(config))
+    said = run_command(capsys, *words)
+    assert said.code == 2 and "exists; use --force to replace it" in said.err and config.read_text() == "# mine\n"
+    run_command(capsys, *words, "--force")
+    assert "[[billing]]" in config.read_text()
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "sentence"),
+    [("nowhere", 2, "nowhere is not a folder"), ("empty", 3, "no billing manifest and no Parquet or csv file")],
+)
+def test_a_place_without_a_bill_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, code: int, sentence: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    said = run_command(capsys, "init", str(tmp_path / place), "--config", str(tmp_path / "trainledger.toml"))
+    assert said.code == code and sentence in said.err and said.err.count("\n") <= 2
+    assert not (tmp_path / "trainledger.toml").exists()
+
+
+def test_bare_files_are_deliveries_of_the_months_of_their_lines(tmp_path: Path) -> None:
+    """A csv of July and a Parquet file of August; a third lies in the folder of its month."""
+    folder = tmp_path / "files"
+    (folder / "BILLING_PERIOD=2026-09").mkdir(parents=True)
+    (folder / "july.csv.gz").write_bytes(packed(csv_text([LEGACY_LINE])))
+    (folder / "august.csv").write_bytes(csv_text([AUGUST]))
+    (folder / "BILLING_PERIOD=2026-09" / "part-1.parquet").write_bytes(parquet([CUR2_LINE]))
+    (folder / "notes.txt").write_text("not a bill")
+    bare = source(folder).model_copy(update={"files": "*.csv*"})
+    july, august = list_deliveries(bare, tmp_path / "raw")
+    assert (july.billing_period, august.billing_period, july.kind) == ("2026-07", "2026-08", "cur")
+    assert ingest(july, bare, tmp_path / "raw").line_count == 1
+    (september,) = list_deliveries(bare.model_copy(update={"files": "*.parquet"}), tmp_path / "raw2")
+    assert september.billing_period == "2026-09"
+
+
+def test_a_bare_file_that_changes_is_another_delivery(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    file = tmp_path / "files" / "july.csv"
+    file.write_bytes(csv_text([LEGACY_LINE]))
+    bare = source(tmp_path / "files").model_copy(update={"files": "*.csv"})
+    (before,) = list_deliveries(bare, tmp_path / "raw")
+    assert list_deliveries(bare, tmp_path / "raw") == [before]
+    file.write_bytes(csv_text([LEGACY_LINE, LEGACY_LINE]))
+    (after,) = list_deliveries(bare, tmp_path / "raw")
+    assert after.fingerprint != before.fingerprint
+
+
+def test_files_below_a_manifest_are_refused_as_bare_ones(tmp_path: Path) -> None:
+    """Each month has the files of every delivery beside each other: all of them would count twice."""
+    root = legacy_export(tmp_path / "export", {"a.csv.gz": packed(csv_text([LEGACY_LINE]))})
+    bare = source(root.parent).model_copy(update={"files": "*.csv.gz"})
+    with pytest.raises(SourceError, match="remove `files` from the"):
+        list_deliveries(bare, tmp_path / "raw")
+
+
+def test_a_location_above_the_export_is_told_its_root(tmp_path: Path) -> None:
+    root = legacy_export(tmp_path / "a" / "b" / "c", {"a.csv.gz": packed(csv_text([LEGACY_LINE]))})
+    with pytest.raises(SourceError) as raised:
+        list_deliveries(source(tmp_path / "a"), tmp_path / "raw")
+    assert f"point location at {root}" in str(raised.value)
+
+
+def test_spellings_of_a_tag_key_keep_their_own_dollars(tmp_path: Path) -> None:
+    """Two lines of 55.04 with `Run_ID`, one of 55.04 with `run_id`."""
+    upper, lower = "resourceTags/user:Run_ID", "resourceTags/user:run_id"
+    lines = [{**LEGACY_LINE, upper: "a", lower: ""}, {**LEGACY_LINE, upper: "b", lower: "c"}]
+    root = legacy_export(tmp_path / "export", {"a.csv.gz": packed(csv_text(lines))})
+    (delivery,) = list_deliveries(source(root), tmp_path / "raw")
+    found = {one.key: one for one in tag_costs(ingest(delivery, source(root), tmp_path / "raw"))}
+    assert {key: (one.value_count, str(one.cost["USD"])) for key, one in found.items()} == {
+        "Run_ID": (2, "110.0800000000"),
+        "run_id": (1, "55.0400000000"),
+    }
