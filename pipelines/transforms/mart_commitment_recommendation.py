@@ -41,17 +41,11 @@ QUERIES = {
 }
 
 
-def build(
-    detail_commitment_use_hourly: pl.DataFrame,
-    detail_commitment_utilization_daily: pl.DataFrame,
-    fct_invoice_monthly: pl.DataFrame,
-    declared_commitment_rate: pl.DataFrame,
-    ref_commitment_rate: pl.DataFrame,
-) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every offer with a rate, and for each kind without one a row that says so."""
-    use, commitments = detail_commitment_use_hourly, detail_commitment_utilization_daily
-    known = rates(use, commitments, declared_commitment_rate, ref_commitment_rate)
-    demand = on_demand_usage(use).join(fct_invoice_monthly, on=PAYER, how="left")
+    use, commitments = table["detail_commitment_use_hourly"], table["detail_commitment_utilization_daily"]
+    known = rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
+    demand = on_demand_usage(use).join(table["fct_invoice_monthly"], on=PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
     return recommend(demand.with_columns(last_hour_at=newest), known, in_force(commitments), unknown_use(commitments))
 
@@ -107,11 +101,5 @@ def _overlaps(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _name(row: dict[str, Any]) -> str:
-    names = (
-        row["commitment_kind"],
-        row["purchase_term"],
-        row["payment_option"],
-        row["region_id"],
-        row["instance_family"],
-    )
-    return " ".join(name for name in names if name)
+    names = ("commitment_kind", "purchase_term", "payment_option", "region_id", "instance_family")
+    return " ".join(row[name] for name in names if row[name])

@@ -1,6 +1,6 @@
 """The inputs of each workload's recommendation, from the bill, its runs, the comparison and declarations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -108,46 +108,36 @@ class WorkloadCase:
         return decide(self.findings, {rule.name: rule.situation for rule in self.rules})
 
 
-def workload_cases(
-    declared_workload: pl.DataFrame,
-    declared_offer: pl.DataFrame,
-    declared_maturity: pl.DataFrame,
-    fct_ledger: pl.DataFrame,
-    ref_recommendation_rule: pl.DataFrame,
-    **of_ports: pl.DataFrame,
-) -> Iterator[WorkloadCase]:
-    """Every workload with a billed run on GPU or Trainium, by name and currency."""
+def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
+    """Every workload with a billed run on GPU or Trainium, by name and currency; `table` has the frames of INPUTS."""
     numbers = pl.col("rule_no", "alternative_no", "condition_no").cast(pl.Int64)
-    rules = rules_of(ref_recommendation_rule.with_columns(numbers).to_dicts())
-    runs = of_ports["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
+    rules = rules_of(table["ref_recommendation_rule"].with_columns(numbers).to_dicts())
+    runs = table["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
     # A bill that names no currency leaves nothing to sum or to rank.
-    runs = runs.drop_nulls("billing_currency")
-    ports: dict[str, PortCase] = {}
-    for port in sorted(port_cases(**of_ports), key=lambda found: found.port["started_date"]):
-        # Of several the newest: what older ones cost is spent.
-        ports[port.port["workload_id"]] = port
-    units = compared_units(of_ports["detail_compared_run"], of_ports["detail_run_unit_cost"])
-    stated = {row["workload_id"]: row for row in declared_workload.iter_rows(named=True)}
-    spend = fct_ledger.with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
-    terms = declared_maturity.row(0, named=True)
-    for (workload_id, currency), own in runs.sort("workload_id", "billing_currency", "run_id").group_by(
-        ["workload_id", "billing_currency"], maintain_order=True
-    ):
-        declared = stated.get(str(workload_id), dict.fromkeys(declared_workload.columns))
-        pair = best_pair(of_ports["mart_silicon_comparison"], str(workload_id), str(currency))
-        port = ports.get(str(workload_id)) if currency == CURRENCY else None
-        paid = spend.filter(workload_id=str(workload_id), billing_currency=str(currency))
+    runs = runs.drop_nulls("billing_currency").sort("workload_id", "billing_currency", "run_id")
+    # Of several the newest: what older ones cost is spent.
+    by_start = sorted(port_cases(table), key=lambda found: found.port["started_date"])
+    ports = {port.port["workload_id"]: port for port in by_start}
+    units, workloads = compared_units(table), table["declared_workload"]
+    stated = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
+    spend = table["fct_ledger"].with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
+    first, newest = spend["usage_date"].min(), spend["usage_date"].max()
+    terms = table["declared_maturity"].row(0, named=True)
+    for key, own in runs.group_by(["workload_id", "billing_currency"], maintain_order=True):
+        workload_id, currency = map(str, key)
+        declared = stated.get(workload_id, dict.fromkeys(workloads.columns))
+        pair = best_pair(table["mart_silicon_comparison"], workload_id, currency)
+        port = ports.get(workload_id) if currency == CURRENCY else None
+        paid = spend.filter(workload_id=workload_id, billing_currency=currency)
         inputs = {
             **terms,
-            **_declared(declared, own, spend["usage_date"].max()),
-            **_leads(declared_offer, declared),
+            **_declared(declared, own, newest),
+            **_leads(table["declared_offer"], declared),
             **_arithmetic(declared, own, pair, port, units),
-            "monthly_cost_trend_usd": _trend(paid, spend["usage_date"].min(), spend["usage_date"].max()),
+            "monthly_cost_trend_usd": _trend(paid, first, newest),
         }
-        yield WorkloadCase(
-            str(workload_id), str(currency), inputs, own, paid, declared, pair, port,
-            monthly_cost(paid, paid, spend["usage_date"].max()), rules,
-        )  # fmt: skip
+        monthly = monthly_cost(paid, paid, newest)
+        yield WorkloadCase(workload_id, currency, inputs, own, paid, declared, pair, port, monthly, rules)
 
 
 def _declared(declared: dict[str, Any], runs: pl.DataFrame, newest: Any) -> dict[str, Any]:
@@ -218,10 +208,8 @@ def _trend(spend: pl.DataFrame, first: Any, newest: Any) -> float | None:
     before = (last - timedelta(days=1)).replace(day=1)
     if first.replace(day=1) > before:
         return None
-    costs = [
-        float(spend.filter(pl.col("usage_date").dt.truncate("1mo") == month)["effective_cost_usd"].sum())
-        for month in (last, before)
-    ]
+    of_month = pl.col("usage_date").dt.truncate("1mo")
+    costs = [float(spend.filter(of_month == month)["effective_cost_usd"].sum()) for month in (last, before)]
     return costs[0] - costs[1]
 
 
