@@ -175,20 +175,15 @@ def recorded_runs(settings: Settings, publication: Publication, logs: Logs) -> l
     """Every source of runs; of logs each file, null where they are no logs or have changed since they were read."""
     recorded = []
     for source in settings.runs:
-        files = None
-        if source.name in logs:
-            uri = open_run_store(source).uri
-            files = [
-                {
-                    "key": key,
-                    "uri": redacted(uri(key)),
-                    "bytes": len(content),
-                    "sha256": hashlib.sha256(content).hexdigest(),
-                }
-                for key, content in logs[source.name].items()
-            ]
+        held = logs.get(source.name)
+        files = None if held is None else [_log(source, key, content) for key, content in held.items()]
         recorded.append({**_fields(source), "state": publication.inputs["runs"].get(source.name), "files": files})
     return recorded
+
+
+def _log(source: RunSource, key: str, content: bytes) -> dict[str, Any]:
+    uri = redacted(open_run_store(source).uri(key))
+    return {"key": key, "uri": uri, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def log_members(logs: Logs) -> dict[str, bytes]:

@@ -1,6 +1,5 @@
 """Writes the evidence pack of a publication: its inputs, models, results and checks."""
 
-import hashlib
 from dataclasses import asdict
 from functools import cache
 from io import BytesIO
@@ -13,6 +12,7 @@ from pipelines.base import resources
 from pipelines.base.code import modules_reached
 from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
+from pipelines.base.parse_cache import digest_of
 from pipelines.config.settings import Settings
 from pipelines.evidence.archive import as_json, write_archive
 from pipelines.evidence.inputs import INPUTS, bundled, log_members, recorded_inputs, recorded_runs, run_logs
@@ -31,26 +31,6 @@ PUBLICATION, CHECKS = "publication.json", "checks.csv"
 RECORDS, BEFORE = "records", "before"
 README, LOCK = "README.txt", "requirements.lock"
 _SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
-_README = """trainledger evidence pack
-
-    trainledger verify THIS.zip
-
-checks the sha256 of every file here, builds every table again from the inputs and compares every figure.
-
-manifest.json       sha256 and size of every other file; whether the delivered bills are in here
-reports/            every report, as HTML and as PDF; expectations.html has the results of Great Expectations for every
-                    published table
-marts/, detail/     every published table, as Parquet and as CSV
-inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
-bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
-records/            training runs, reservations and the like, as they were read; not where account ids are pseudonyms
-models/             every model as it ran; models/reference/ are the maintained lists, models/code/ other Python
-expectations/       the contract of every table
-publication.json    the record of the publication: inputs, policy, tables, results of all checks
-checks.csv          the results of all checks
-before/             the earlier publication that restatements are compared with
-requirements.lock   the libraries
-"""
 
 
 def write_pack(
@@ -75,7 +55,7 @@ def write_pack(
     logs = run_logs(settings, published)
     inputs = {**recorded_inputs(warehouse, published), "runs": recorded_runs(settings, published, logs)}
     members: dict[str, bytes | Path] = {
-        README: _README.encode(),
+        README: (resources.DASHBOARDS / "pack.txt").read_bytes(),
         PUBLICATION: as_json(pseudonyms.value("", asdict(published))),
         INPUTS: as_json(pseudonyms.value("", inputs)),
         CHECKS: _checks(published).encode(),
@@ -145,18 +125,18 @@ def record_member(key: str, file: str) -> str:
 
 def _before(warehouse: Warehouse, published: Publication) -> tuple[dict[str, Path], list[str]]:
     """What the publication before showed, by member; and the marts that cannot be made again where it is gone."""
-    known = {publication.number: publication for publication in warehouse.lake.publications()}
-    earlier = known.get(published.number - 1)
-    if earlier is None and published.number == 1:
+    if published.number == 1:
         return {}, []
+    known = {publication.number: publication for publication in warehouse.lake.publications()}
     try:
+        tables = known[published.number - 1].tables
         return {
             f"{BEFORE}/{key}/{file.name}": file
-            for key in (PUBLISHED_KEYS if earlier else ())
-            if earlier and key in earlier.tables
-            for file in warehouse.lake.named_files(key, earlier.tables[key]["files"])
-        }, [] if earlier else restated_marts()
-    except SourceError:
+            for key in PUBLISHED_KEYS
+            if key in tables
+            for file in warehouse.lake.named_files(key, tables[key]["files"])
+        }, []
+    except (KeyError, SourceError):
         return {}, restated_marts()
 
 
@@ -188,11 +168,6 @@ def model_members() -> dict[str, bytes]:
     return models | contracts | columns | {"models/bill_columns.csv": REVIEWED.read_bytes()}
 
 
-@cache
 def code_digest() -> str:
     """The sha256 of all Python that runs."""
-    package = resources.PACKAGE
-    seal = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        seal.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
-    return seal.hexdigest()
+    return digest_of(resources.PACKAGE, "*.py")

@@ -69,17 +69,17 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         pack.close()
     lost = pack.about["not_recomputed"]
     if found:
-        _say(found, console)
+        console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
+        if len(found) > SHOWN:
+            console.say(f"and {len(found) - SHOWN:,} more")
         raise CheckError(f"{path} differs from what its inputs give: {_counted(len(found), 'difference')}.")
     console.say(
         f"VERIFIED: publication {pack.about['publication']}, {figures:,} figures in {len(_marts(pack))} tables are "
         f"what its inputs give; the manifest of the pack is sha256 {pack.seal}."
     )
     if lost:
-        console.say(
-            "The pack lacks the publication before, so its reports and these tables were not compared: "
-            f"{', '.join(lost)}."
-        )
+        not_compared = "its reports and these tables were not compared"
+        console.say(f"The pack lacks the publication before, so {not_compared}: {', '.join(lost)}.")
 
 
 def _refuse_tampered(pack: Pack, console: Console) -> None:
@@ -96,7 +96,7 @@ def _refuse_misread(pack: Pack) -> None:
     months = [str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]]
     about = pack.about
     lost = about.get("not_recomputed")
-    right = {
+    is_right = {
         "publication": type(about.get("publication")) is int,
         "has_bills": isinstance(about.get("has_bills"), bool),
         "has_pseudonyms": isinstance(about.get("has_pseudonyms", False), bool),
@@ -105,16 +105,21 @@ def _refuse_misread(pack: Pack) -> None:
         "not_recomputed": lost == [] or (lost == restated_marts() and published.number > 1 and not pack.below(BEFORE)),
         "month": about.get("month") in [None, *months],
     }
-    for key, is_right in right.items():
-        if not is_right:
-            raise _misread(pack, key)
+    if wrong := next((key for key, right in is_right.items() if not right), None):
+        raise _misread(pack, wrong)
 
 
 def _refuse_unnamed(pack: Pack) -> None:
-    """CheckError for a member that nothing would read or compare: a reader would take it for verified."""
-    if names := _unnamed(pack, published_in(pack)):
-        more = f" and {_counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
-        raise pack.error(f"no record of the pack names {shown(names[0])}{more}")
+    """CheckError for a member that nothing would read or compare, which a reader would take for verified."""
+    published = published_in(pack)
+    try:
+        named = {*_always(published), *_records(pack, published), *_delivered(pack, published)}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise pack.malformed(f"{INPUTS} or {PUBLICATION}") from None
+    has_before = published.number != 1 and not pack.about.get("has_pseudonyms")
+    before = {name for name in pack.below(BEFORE) if has_before and _BEFORE.fullmatch(name)}
+    if names := sorted({*pack.members} - named - before):
+        raise pack.error(f"no record of the pack names {shown(names[0])}{_and_more(names)}")
 
 
 def _misread(pack: Pack, key: str) -> CheckError:
@@ -135,8 +140,7 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
     theirs = {name for folder in ("models", "expectations") for name in pack.below(folder)}
     wrong = sorted(name for name in theirs | set(ours) if name not in theirs or ours.get(name) != pack.read(name))
     if wrong:
-        more = f" and {_counted(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
-        raise pack.error(f"{wrong[0]}{more} is not what revision {made} runs")
+        raise pack.error(f"{wrong[0]}{_and_more(wrong)} is not what revision {made} runs")
     if pack.about.get("code_sha256") != code_digest():
         console.note(
             "The models are the same, but other code changed since the pack was made; every figure is still compared."
@@ -164,7 +168,7 @@ def _other_records(pack: Pack, place: Path) -> Iterator[Difference]:
 
 def _all_differences(pack: Pack, builder: Builder, built: Sequence[Built]) -> Iterator[Difference]:
     for mart in _marts(pack):
-        packed = _packed(pack, mart)
+        packed = pl.read_parquet(BytesIO(pack.read(f"{mart.key}.parquet")))
         yield from differences(mart.name, load_contract(mart.key).key, packed, _rebuilt(builder, mart))
         member = f"{mart.key}.csv"
         if pack.read(member) != csv_text(packed).encode():
@@ -202,33 +206,16 @@ def _marts(pack: Pack) -> list[Model]:
     return [model for model in load_catalog().public if model.name not in lost]
 
 
-def _packed(pack: Pack, mart: Model) -> pl.DataFrame:
-    return pl.read_parquet(BytesIO(pack.read(f"{mart.key}.parquet")))
-
-
 def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:
     return pl.read_parquet(builder.lake.files(mart.key))
 
 
-def _say(found: Sequence[Difference], console: Console) -> None:
-    console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
-    if len(found) > SHOWN:
-        console.say(f"and {len(found) - SHOWN:,} more")
+def _and_more(names: Sequence[str]) -> str:
+    return f" and {_counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _unnamed(pack: Pack, published: Publication) -> list[str]:
-    """The members that no record of the pack names. CheckError for records of another form."""
-    try:
-        named = {*_always(published), *_records(pack, published), *_delivered(pack, published)}
-    except (LookupError, TypeError, ValueError, AttributeError):
-        raise pack.malformed(f"{INPUTS} or {PUBLICATION}") from None
-    has_before = published.number != 1 and not pack.about.get("has_pseudonyms")
-    before = {name for name in pack.below(BEFORE) if has_before and _BEFORE.fullmatch(name)}
-    return sorted({*pack.members} - named - before)
 
 
 def _always(published: Publication) -> Iterator[str]:
