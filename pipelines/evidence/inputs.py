@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,14 +176,15 @@ def recorded_runs(settings: Settings, publication: Publication, logs: Logs) -> l
     recorded = []
     for source in settings.runs:
         held = logs.get(source.name)
-        files = None if held is None else [_log(source, key, content) for key, content in held.items()]
+        files = None if held is None else [*_log_files(open_run_store(source), held)]
         recorded.append({**_fields(source), "state": publication.inputs["runs"].get(source.name), "files": files})
     return recorded
 
 
-def _log(source: RunSource, key: str, content: bytes) -> dict[str, Any]:
-    uri = redacted(open_run_store(source).uri(key))
-    return {"key": key, "uri": uri, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+def _log_files(store: Store, contents: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+    for key, content in contents.items():
+        seal = hashlib.sha256(content).hexdigest()
+        yield {"key": key, "uri": redacted(store.uri(key)), "bytes": len(content), "sha256": seal}
 
 
 def log_members(logs: Logs) -> dict[str, bytes]:
