@@ -295,9 +295,8 @@ def _split(runs: Sequence[Run], metric: str | None, registration: Registration |
     """The registered split, else the one that most runs record, first by name; of no metric, a metric and split."""
     if registration is not None and registration.split is not None:
         return registration.split
-    counts = Counter(
-        split if metric else (name, split) for run in runs for name, split in run["final"] if metric in (None, name)
-    )
+    recorded = [of for run in runs for of in run["final"] if metric in (None, of[0])]
+    counts = Counter(split if metric else (name, split) for name, split in recorded)
     return min(counts, key=lambda split: (-counts[split], split), default="")
 
 
@@ -338,9 +337,8 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
 
 def _costless(sides: tuple[Side, Side], basis: str) -> list[str]:
     """Runs whose cost is unknown, or no cost at all."""
-    costs = [
-        (job.runs[0]["run_id"], job.cost(basis, side.measure), bool(job.units)) for side in sides for job in side.jobs
-    ]
+    jobs = [(job, job.cost(basis, side.measure)) for side in sides for job in side.jobs]
+    costs = [(job.runs[0]["run_id"], cost, bool(job.units)) for job, cost in jobs]
     unknown = [f"the {basis} cost of run {run_id} is not known" for run_id, cost, _ in costs if cost is None][:1]
     return unknown or [
         f"run {run_id} has a {sides[0].measure.replace('_', ' ')} of {minus(f'{cost:.2f}')} on the {basis} basis, "

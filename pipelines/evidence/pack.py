@@ -80,9 +80,8 @@ def write_pack(
         seal = write_archive(out, about, members)
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --pack.") from None
-    console.say(
-        f"Wrote {out} ({out.stat().st_size // 1024:,} KiB, {len(members)} files), its manifest is sha256 {seal}."
-    )
+    size = f"{out.stat().st_size // 1024:,} KiB, {len(members)} files"
+    console.say(f"Wrote {out} ({size}), its manifest is sha256 {seal}.")
 
 
 def _refuse_other_code(published: Publication) -> None:

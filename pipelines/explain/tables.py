@@ -132,9 +132,8 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
     head = ("hour, UTC", "resource", *_units(explanation))
     rows, notes = [], []
     for line in lines.rows(named=True):
-        rows.append(
-            (_when(line), str(line["resource_id"] or line["usage_type"] or ""), *(cents(line[b]) for b in BASES))
-        )
+        used = str(line["resource_id"] or line["usage_type"] or "")
+        rows.append((_when(line), used, *(cents(line[basis]) for basis in BASES)))
         number = files[_file(line)]
         notes.append(f"{line['charge_type']}; {line['share_rule']}; file {number} row {line['source_row']}")
     shown = len(rows)

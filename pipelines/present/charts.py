@@ -221,9 +221,8 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
     def draw(width: int) -> alt.TopLevelMixin:
         shown = days if width > WIDTHS[-1] else [day for day in days if day == 1 or day % 5 == 0]
         x_axis = alt.Axis(orient="top", values=shown, labelAngle=0, ticks=False, domain=False)
-        y_axis = alt.Axis(
-            values=[0, 6, 12, 18], labelExpr="pad(datum.value, 2, '0', 'left') + ':00'", ticks=False, domain=False
-        )
+        clock = "pad(datum.value, 2, '0', 'left') + ':00'"
+        y_axis = alt.Axis(values=[0, 6, 12, 18], labelExpr=clock, ticks=False, domain=False)
         x = alt.X("day:O", title=None, scale=alt.Scale(domain=days, paddingInner=0.06), axis=x_axis)
         y = alt.Y("hour:O", title=None, scale=alt.Scale(domain=list(range(24)), paddingInner=0.15), axis=y_axis)
         legend = alt.Legend(title=None, orient="bottom", columns=5 if width > WIDTHS[-1] else 3)

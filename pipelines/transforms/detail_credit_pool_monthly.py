@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, runway
-from pipelines.transforms.detail_edp_burn_down_monthly import months_between
+from pipelines.transforms.detail_edp_burn_down_monthly import months_between, months_in_words
 
 INPUTS = (
     "declared_credit_pool",
@@ -59,9 +59,8 @@ def _uses(table: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     payers_of: dict[str, set[str | None]] = defaultdict(set)
     for name, payer in table["declared_term_payer"].iter_rows():
         payers_of[name].add(payer)
-    used: dict[tuple[str, str, bool], dict[date, Decimal]] = {
-        (pool["pool_name"], pool["billing_currency"], True): {} for pool in pools
-    }
+    used: dict[tuple[str, str, bool], dict[date, Decimal]]
+    used = {(pool["pool_name"], pool["billing_currency"], True): {} for pool in pools}
     for payer, month, currency, description, usd in table["fct_charge_sum_monthly"].iter_rows():
         matched = (
             pool["pool_name"]
@@ -109,14 +108,13 @@ def _rows(
     for number, month in enumerate(months, start=1):
         past = months[:number]
         used = sum((each["used_usd"] for each in past), Decimal(0))
-        is_expired = (
-            expiry is not None and months_between(month["billing_month"], expiry) <= 0 and not month["is_open_month"]
-        )
+        to_expiry = None if expiry is None else months_between(month["billing_month"], expiry)
+        is_expired = to_expiry is not None and to_expiry <= 0 and not month["is_open_month"]
         expired = max(amount - used, Decimal(0)) if is_expired and amount is not None else Decimal(0)
         remaining = None if amount is None else amount - used - expired
         history = _history(past)
         lasts = runway(history, float(remaining)) if remaining is not None else runway([], 1.0)
-        months_to_expiry = None if expiry is None else max(months_between(month["billing_month"], expiry), 0)
+        months_to_expiry = None if to_expiry is None else max(to_expiry, 0)
         eligible_cost = eligible.get((month["pool_name"], month["billing_month"])) if month["is_declared"] else None
         yield {
             **{key: month[key] for key in _USE},
@@ -155,7 +153,7 @@ def _missing_evidence(amount: Decimal | None, first: date, months: list[dict[str
         return "the issued amount is not declared: add it to [[terms.credits]]"
     missing = months_between(first, months[-1]["billing_month"]) + 1 - len(months)
     if missing:
-        return f"{missing} month{'' if missing == 1 else 's'} since it was issued without a bill"
+        return f"{months_in_words(missing)} since it was issued without a bill"
     if known < FEWEST_MONTHS:
-        return f"{known} whole month{'' if known == 1 else 's'} of use; {FEWEST_MONTHS} are the fewest for an interval"
+        return f"{months_in_words(known, 'whole ')} of use; {FEWEST_MONTHS} are the fewest for an interval"
     return None

@@ -95,9 +95,8 @@ def _overlaps(one: dict[str, Any], other: dict[str, Any]) -> bool:
     if not set(KINDS[one["commitment_kind"]][0]) & set(KINDS[other["commitment_kind"]][0]):
         return False
     # An unbound offer has neither region nor family, and covers every one.
-    return all(
-        one[name] == other[name] or not one[name] or not other[name] for name in ("region_id", "instance_family")
-    )
+    bounds = [(one[name], other[name]) for name in ("region_id", "instance_family")]
+    return all(ours == theirs or not ours or not theirs for ours, theirs in bounds)
 
 
 def _name(row: dict[str, Any]) -> str:

@@ -72,7 +72,8 @@ def _measured(pair: dict[str, Any], instance_type: str, runs: pl.DataFrame, pric
     units, hours = _sum(run["unit_count"] for run in own), _sum(run["instance_hours"] for run in own)
 
     def priced(on: Callable[[dict[str, Any]], date]) -> float | None:
-        return _quotient(_sum(_times(run["instance_hours"], _price(prices, run, on(run))) for run in own), hours)
+        at_list = [(run["instance_hours"], _price(prices, run, on(run))) for run in own]
+        return _quotient(_sum(None if usd is None or h is None else float(h) * usd for h, usd in at_list), hours)
 
     def summed(column: str) -> float | None:
         return _sum(run[column] for run in own)
@@ -122,10 +123,6 @@ def _sum(values: Iterable[Any]) -> float | None:
     """The sum; None where a value is missing or not above zero, or there is none."""
     known = [float(value) if value is not None else 0.0 for value in values]
     return fsum(known) if known and min(known) > 0 else None
-
-
-def _times(hours: Any, price: float | None) -> float | None:
-    return None if hours is None or price is None else float(hours) * price
 
 
 def _quotient(part: Any, whole: Any) -> float | None:

@@ -70,7 +70,8 @@ def port_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[PortCase]:
     for port in table["declared_port"].sort("port_name").iter_rows(named=True):
         own = table["declared_port_run"].filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
         own = pl.concat([own, _failed_pairs(port, own, table)])
-        found = PortCase(port, _costs(port))
+        engineering, further = port["engineer_days"] * float(port["day_rate_usd"]), float(port["further_cost_usd"])
+        found = PortCase(port, {"engineering": engineering, **dict.fromkeys(KINDS, 0.0), "further": further})
         _add_runs(found, own, fct_run)
         _add_saving(found, table["mart_silicon_comparison"], done)
         _add_cadence(found, fct_run.join(own, on="run_id", how="anti"))
@@ -141,22 +142,13 @@ def _failed_pairs(port: dict[str, Any], own: pl.DataFrame, table: Mapping[str, p
     return every.select("run_id", port_cost_kind=pl.lit("failed_pair"))
 
 
-def _costs(port: dict[str, Any]) -> dict[str, float]:
-    return {
-        "engineering": port["engineer_days"] * float(port["day_rate_usd"]),
-        **dict.fromkeys(KINDS, 0.0),
-        "further": float(port["further_cost_usd"]),
-    }
-
-
 def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None:
     """What the port's own runs cost, from the bill."""
     billed = own.unique().join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
     for run in billed.iter_rows(named=True):
         if run["effective_cost_usd"] is None or run["billing_currency"] != CURRENCY:
-            found.missing.append(
-                f"no bill in {CURRENCY} has the {run['port_cost_kind'].replace('_', ' ')} run {run['run_id']}"
-            )
+            kind = run["port_cost_kind"].replace("_", " ")
+            found.missing.append(f"no bill in {CURRENCY} has the {kind} run {run['run_id']}")
         else:
             found.costs[run["port_cost_kind"]] += float(run["effective_cost_usd"])
 
