@@ -1,20 +1,14 @@
 """The list of the published tables, each with the question it answers, the most useful first."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import yaml
 
 from pipelines.base import resources
+from pipelines.base.console import Console
+from pipelines.engine import Engine
 from pipelines.models.catalog import SCHEMAS, load_catalog
 from pipelines.models.contract import load_contract
-
-if TYPE_CHECKING:
-    from pipelines.base.console import Console
-    from pipelines.engine import Engine
-    from pipelines.warehouse.publication import Publication
+from pipelines.warehouse.publication import Publication
 
 MARTS: dict[str, dict[str, str]] = yaml.safe_load((resources.DASHBOARDS / "marts.yml").read_text(encoding="utf-8"))
 """By subject, what a reader finds in each mart."""

@@ -20,17 +20,8 @@ COMPILE_PURPOSE = "compile_only"
 # Sources also write short names (facts training-runs 2).
 ALIASES = {"eval": "evaluation", "ckpt_stall": "checkpoint_stall"}
 DECLARED = (
-    "idle_hold",
-    "rollback",
-    "restore",
-    "compile",
-    "checkpoint_stall",
-    "evaluation",
-    "data_wait",
-    "init",
-    "provision",
-    "teardown",
-    "train",
+    *("idle_hold", "rollback", "restore", "compile", "checkpoint_stall", "evaluation", "data_wait"),
+    *("init", "provision", "teardown", "train"),
 )
 # What claims a second, the strongest first, and the phase it makes of it.
 CLAIMS = {

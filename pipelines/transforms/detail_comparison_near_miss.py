@@ -7,17 +7,10 @@ name: that alone is a near miss only of workloads that nothing of the other side
 
 import polars as pl
 
+from pipelines.transforms import run_pair
+
 INPUTS = ("dim_run", "fct_run")
-FIELDS = (
-    "model",
-    "dataset",
-    "seq_len",
-    "global_batch_samples",
-    "precision",
-    "target",
-    "target_passes",
-    "billing_currency",
-)
+FIELDS = (*run_pair.FIELDS, "target_passes", "billing_currency")
 UNRECORDED = "not recorded"
 _KEY = ["baseline_workload_id", "candidate_workload_id", "differing_field", "baseline_value", "candidate_value"]
 
