@@ -1,5 +1,6 @@
 """Writes the evidence pack of a publication: its inputs, models, results and checks."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
 from io import BytesIO
@@ -14,10 +15,12 @@ from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.base.parse_cache import digest_of
 from pipelines.config.settings import Settings
-from pipelines.evidence.archive import as_json, write_archive
-from pipelines.evidence.inputs import INPUTS, bundled, log_members, recorded_inputs, recorded_runs, run_logs
-from pipelines.evidence.reports import report_members
+from pipelines.evidence import inputs as sources
+from pipelines.evidence.archive import Pack, as_json, write_archive
+from pipelines.evidence.inputs import INPUTS, bill_folder, log_member
+from pipelines.evidence.reports import REPORTS, report_members
 from pipelines.ingest.billing.columns import REVIEWED
+from pipelines.ingest.billing.delivery import RECORD
 from pipelines.models.catalog import PUBLISHED, PUBLISHED_KEYS, load_catalog, module_of
 from pipelines.models.contract import contract_paths
 from pipelines.models.marts import mart_files, open_marts
@@ -52,8 +55,9 @@ def write_pack(
     before, lost = _before(warehouse, published)
     with open_marts(warehouse, published) as engine:
         reports = report_members(engine, published, month)
-    logs = run_logs(settings, published)
-    inputs = {**recorded_inputs(warehouse, published), "runs": recorded_runs(settings, published, logs)}
+    logs = sources.run_logs(settings, published)
+    runs = sources.recorded_runs(settings, published, logs)
+    inputs = {**sources.recorded_inputs(warehouse, published), "runs": runs}
     members: dict[str, bytes | Path] = {
         README: (resources.DASHBOARDS / "pack.txt").read_bytes(),
         PUBLICATION: as_json(pseudonyms.value("", asdict(published))),
@@ -64,7 +68,7 @@ def write_pack(
         **({} if pseudonyms else {**_records(warehouse, published), **before}),
         **model_members(),
         **({LOCK: lock.read_bytes()} if (lock := resources.ROOT / LOCK).is_file() else {}),
-        **({**bundled(warehouse, published), **log_members(logs)} if bundle else {}),
+        **({**sources.bundled(warehouse, published), **sources.log_members(logs)} if bundle else {}),
     }
     about = {
         "publication": published.number,
@@ -149,6 +153,27 @@ def _checks(published: Publication) -> str:
     columns = ("table", "period", "check", "severity", "passed", "unexpected_count", "observed", "title", "expectation")
     rows: list[dict[str, Any]] = [{name: check.get(name) for name in columns} for check in published.checks]
     return csv_text(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), strict=False))
+
+
+def members_of(pack: Pack, published: Publication) -> Iterator[str]:
+    """The members that the records of a pack name, but for those of the publication before."""
+    yield from (README, PUBLICATION, INPUTS, CHECKS, LOCK, *model_members())
+    for kind in resources.known_reports():
+        yield from (f"{REPORTS}/{kind}.html", f"{REPORTS}/{kind}.pdf")
+    for model in load_catalog().public:
+        if model.key in published.tables:
+            yield from (f"{model.key}.parquet", f"{model.key}.csv")
+    if not pack.about.get("has_pseudonyms"):
+        for key, named in published.raw.items():
+            yield from (record_member(key, file) for file in named["files"])
+    if pack.about["has_bills"]:
+        inputs = pack.json(INPUTS)
+        folders = {bill_folder(delivery) for delivery in published.inputs["deliveries"]}
+        for delivery in inputs["deliveries"]:
+            if (folder := bill_folder(delivery)) in folders:
+                yield from (f"{folder}/{name}" for name in (RECORD, *(file["kept_as"] for file in delivery["files"])))
+        for source in inputs["runs"]:
+            yield from (log_member(source["name"], file["key"]) for file in source["files"] or ())
 
 
 @cache

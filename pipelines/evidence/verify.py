@@ -10,27 +10,14 @@ import polars as pl
 
 from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError, shown
-from pipelines.base.resources import known_reports
 from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
-from pipelines.evidence.inputs import INPUTS, bill_folder, log_member, read_again
-from pipelines.evidence.pack import (
-    BEFORE,
-    CHECKS,
-    LOCK,
-    PUBLICATION,
-    README,
-    RECORDS,
-    code_digest,
-    model_members,
-    record_member,
-    restated_marts,
-)
+from pipelines.evidence.inputs import INPUTS, bill_folder, read_again
+from pipelines.evidence.pack import BEFORE, PUBLICATION, RECORDS, code_digest, members_of, model_members, restated_marts
 from pipelines.evidence.rebuild import published_in, rebuild
-from pipelines.evidence.reports import REPORTS, other_reports
-from pipelines.ingest.billing.delivery import RECORD
+from pipelines.evidence.reports import other_reports
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
 from pipelines.models.catalog import PUBLISHED_KEYS, Model, load_catalog
@@ -113,7 +100,7 @@ def _refuse_unnamed(pack: Pack) -> None:
     """CheckError for a member that nothing would read or compare, which a reader would take for verified."""
     published = published_in(pack)
     try:
-        named = {*_always(published), *_records(pack, published), *_delivered(pack, published)}
+        named = {*members_of(pack, published)}
     except (LookupError, TypeError, ValueError, AttributeError):
         raise pack.malformed(f"{INPUTS} or {PUBLICATION}") from None
     has_before = published.number != 1 and not pack.about.get("has_pseudonyms")
@@ -216,30 +203,3 @@ def _and_more(names: Sequence[str]) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _always(published: Publication) -> Iterator[str]:
-    yield from (README, PUBLICATION, INPUTS, CHECKS, LOCK, *model_members())
-    for kind in known_reports():
-        yield from (f"{REPORTS}/{kind}.html", f"{REPORTS}/{kind}.pdf")
-    for model in load_catalog().public:
-        if model.key in published.tables:
-            yield from (f"{model.key}.parquet", f"{model.key}.csv")
-
-
-def _records(pack: Pack, published: Publication) -> Iterator[str]:
-    if not pack.about.get("has_pseudonyms"):
-        for key, named in published.raw.items():
-            yield from (record_member(key, file) for file in named["files"])
-
-
-def _delivered(pack: Pack, published: Publication) -> Iterator[str]:
-    if not pack.about["has_bills"]:
-        return
-    inputs = pack.json(INPUTS)
-    folders = {bill_folder(delivery) for delivery in published.inputs["deliveries"]}
-    for delivery in inputs["deliveries"]:
-        if (folder := bill_folder(delivery)) in folders:
-            yield from (f"{folder}/{name}" for name in (RECORD, *(file["kept_as"] for file in delivery["files"])))
-    for source in inputs["runs"]:
-        yield from (log_member(source["name"], file["key"]) for file in source["files"] or ())
