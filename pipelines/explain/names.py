@@ -89,13 +89,13 @@ def show_name(named: Named, console: Console) -> None:
     if named.made:
         console.say("")
         console.say("Tables with this column, and its expression")
-        for table, how in named.made.items():
-            console.paragraph(f"{table}: {how}", indent="  ")
+    for table, how in named.made.items():
+        console.paragraph(f"{table}: {how}", indent="  ")
     if named.columns:
         console.say("")
-        for column in named.columns:
-            head = " ".join(filter(None, (column["name"], column["type"], column["unit"] and f"in {column['unit']}")))
-            console.paragraph(f"{head}: {column['meaning']}", indent="  ")
+    for column in named.columns:
+        head = " ".join(filter(None, (column["name"], column["type"], column["unit"] and f"in {column['unit']}")))
+        console.paragraph(f"{head}: {column['meaning']}", indent="  ")
 
 
 def as_frame(named: Named) -> pl.DataFrame:
