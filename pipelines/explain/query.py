@@ -16,6 +16,7 @@ from pipelines.engine.duckdb import quoted
 LEDGER_DAY = "mart_cost_ledger_daily"
 RECONCILIATION = "mart_invoice_reconciliation_monthly"
 RUN_COST = "mart_run_cost"
+PROVISIONAL = "detail_provisional_run"
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 _FILTERS = {
     "payer": "payer_account_id",
@@ -56,15 +57,20 @@ class Question:
 
 
 def for_run(engine: Engine, run_id: str) -> Question:
-    """The cost of a run. UsageError, with similar names, for an unknown run."""
-    rows = engine.query(f"select * from {RUN_COST} where run_id = {quoted(run_id)}")
+    """The cost of a recorded or provisional run. UsageError, with similar names, for an unknown run."""
+    mart, column = RUN_COST, "status"
+    rows = engine.query(f"select * from {mart} where run_id = {quoted(run_id)}")
+    if rows.is_empty():
+        mart, column = PROVISIONAL, "evidence"
+        rows = engine.query(f"select * from {mart} where is_probably_run and run_id = {quoted(run_id)}")
+        _refuse_to_add(rows["billing_currency"])
     if rows.is_empty():
         raise _unknown("run", run_id, _values(engine, RUN_COST, "run_id"), "the run ids")
     return Question(
         title=f"Run {run_id}",
-        mart=RUN_COST,
+        mart=mart,
         rows=rows,
-        shown=("run_id", "status"),
+        shown=("run_id", column),
         condition=f"bucket = 'run' and run_id = {quoted(run_id)}",
         levels=(
             Level("By day, and how the dollars were joined to the run", ("usage_date", "evidence"), ledger=True),
