@@ -9,7 +9,8 @@ select
     case when count(distinct ledger.instance_type) = 1 then max(ledger.instance_type) else 'mixed' end as instance_type,
     case when count(distinct ledger.accelerator_family) = 1 then max(ledger.accelerator_family) else 'mixed' end
         as accelerator_family,
-    max(ledger.tag_owner) as owner, max(ledger.tag_team) as team, named.longest_use_day_count, named.is_probably_run, named.missing_evidence,
+    max(ledger.tag_owner) as owner, max(ledger.tag_team) as team, named.longest_use_day_count,
+    named.is_probably_run, named.missing_evidence,
     sum(ledger.accelerator_hours) as accelerator_hours,
     known_sum(ledger.list_cost_usd) as list_cost_usd,
     sum(ledger.effective_cost_usd) as effective_cost_usd,
@@ -18,5 +19,5 @@ from fct_ledger as ledger
 join policy on policy.has_provisional_runs
 join dim_provisional_run as named on named.run_key = folded(ledger.tag_run_id)
 where ledger.bucket = 'unattributed' or ledger.evidence = 'tag_only'
-group by ledger.billing_currency, named.run_id, named.spelling_count, named.longest_use_day_count, named.is_probably_run,
-    named.missing_evidence
+group by ledger.billing_currency, named.run_id, named.spelling_count, named.longest_use_day_count,
+    named.is_probably_run, named.missing_evidence
