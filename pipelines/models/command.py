@@ -30,7 +30,7 @@ def build_marts(settings: Settings, console: Console) -> bool:
     from pipelines.models.marts import is_copied, show_copy, stage_copy
     from pipelines.models.publish import plan
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.models.warnings import warnings
+    from pipelines.models.warnings import check_counts, failed_checks, warnings
 
     warehouse = Warehouse(settings)
     planned = plan(warehouse)
@@ -48,12 +48,13 @@ def build_marts(settings: Settings, console: Console) -> bool:
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
         )
     published = _refresh(settings, console) or published_of(warehouse)
-    failed = [check for check in published.checks if not check["passed"]]
-    for sentence in warnings(failed, {**settings.owners}):
+    warned = failed_checks(published.checks, "warn")
+    for sentence in warnings(warned, {**settings.owners}):
         console.note(sentence)
+    every = check_counts(published.checks)[1]
     console.say(
-        f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks, "
-        f"{len(failed)} with a warning."
+        f"Published {published.number}: {len(planned.months)} billing months, {every} checks, "
+        f"{len(warned)} with a warning."
     )
     return True
 
@@ -100,7 +101,7 @@ def check_marts(settings: Settings, console: Console) -> None:
 
     from pipelines.models.build import Builder
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.models.warnings import example, reading_warnings
+    from pipelines.models.warnings import check_counts, example, failed_checks, reading_warnings
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
@@ -124,7 +125,12 @@ def check_marts(settings: Settings, console: Console) -> None:
     rows += reading_warnings(read)
     if rows:
         console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows", "example"], orient="row"))
-    console.say(f"{len(results) - len(failed)} of {len(results)} checks passed on publication {published.number}.")
+    passed, every = check_counts(read)
+    warned = sum(result.severity == "warn" for _, result in failed) + len(failed_checks(read, "warn"))
+    console.say(
+        f"{len(results) - len(failed) + passed} of {len(results) + every} checks passed on publication "
+        f"{published.number}, {warned} with a warning."
+    )
     if read:
         console.say(f"{len(read)} checks of the sources are shown as published; they were not run again.")
     errors = [(table, result) for table, result in failed if result.severity == "error"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from pipelines.models.catalog import load_catalog
@@ -16,6 +17,41 @@ WARNINGS = 5
 _SENTENCES = ("warning", "doubt")
 # Columns of an example.
 _SHOWN = 10
+
+
+def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[dict[str, Any]]:
+    """Published checks of a severity that did not pass, one per table and check over all months, most rows first."""
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for check in checks:
+        if check["passed"] or check["severity"] != severity:
+            continue
+        row = merged.setdefault(
+            (check["table"], check["check"]),
+            {
+                "key": check["table"],
+                "table": check["table"].rpartition("/")[2],
+                "check": check["check"],
+                "title": check.get("title") or check["check"].replace("_", " "),
+                "periods": [],
+                "unexpected_count": 0,
+                "sample": [],
+                "totals": {},
+            },
+        )
+        row["periods"] += [check["period"]] if check["period"] else []
+        row["unexpected_count"] += check["unexpected_count"]
+        row["sample"] += check["sample"]
+        for currency, amount in check.get("totals", {}).items():
+            row["totals"][currency] = row["totals"].get(currency, 0) + Decimal(amount)
+    return sorted(merged.values(), key=lambda row: (-row["unexpected_count"], row["table"], row["check"]))
+
+
+def check_counts(checks: Iterable[Mapping[str, Any]], *severities: str) -> tuple[int, int]:
+    """How many published checks passed, and all of them; those of a table's months are one."""
+    counted = [check for check in checks if not severities or check["severity"] in severities]
+    failed = {(check["table"], check["check"]) for check in counted if not check["passed"]}
+    every = {(check["table"], check["check"]) for check in counted}
+    return len(every) - len(failed), len(every)
 
 
 def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
@@ -39,8 +75,9 @@ def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) 
 
     `owners` are those of the configuration, by the owner that contracts name.
     """
-    table, count = check["table"], check["unexpected_count"]
-    where = " ".join(filter(None, (table.rpartition("/")[2], check["period"])))
+    table, count = check.get("key", check["table"]), check["unexpected_count"]
+    months = sorted(check["periods"] if "periods" in check else filter(None, [check["period"]]))
+    where = " ".join(filter(None, (table.rpartition("/")[2], " to ".join(dict.fromkeys(months[:1] + months[-1:])))))
     shown = example(table, check["sample"])
     total = " and ".join(_money(amount, currency) for currency, amount in check.get("totals", {}).items())
     found = f"{check['title']}: {count} {'row' if count == 1 else 'rows'} of {where}"

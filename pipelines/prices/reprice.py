@@ -240,7 +240,7 @@ def _page(one: Repriced, width: int) -> list[str]:
     lines = folded(f"{one.subject}, at {prices[0].offer} prices of {one.at} in {one.region_id}", width, indent="")
     if one.unit_measure:
         unit = one.unit_measure.removeprefix("cost_per_").removeprefix("cost_to_").replace("_", " ")
-        head = ("instance type", "price held", "runs", f"hours/{unit}", "USD/hour", f"USD/{unit}")
+        head = ("instance type", "price held", "runs", f"instance-hours/{unit}", "USD/instance-hour", f"USD/{unit}")
         rows = [
             (price.instance_type, f"{price.since}, {price.evidence}", str(side.run_count), f"{side.hours:,.4f}",
              _usd(price.usd_per_hour), f"{side.cost:,.4f}")

@@ -22,7 +22,8 @@ INPUTS = (
 )  # fmt: skip
 # How often a two-sided 95 % interval leads to a false verdict.
 FALSE_RATIO = 0.05
-# Accelerator spend of a month that no recorded run explains, the worst case of a comparison; without a month, all there is.
+# Accelerator spend of a month that no recorded run explains, the worst case of a comparison; without a month, all of
+# it.
 QUERIES = run_pair.QUERIES | {
     "fct_ledger": """
         select billing_month, billing_currency, instance_type,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.models.warnings import example, sentence, warnings
+from pipelines.models.warnings import check_counts, example, failed_checks, sentence, warnings
 
 OWNER = " Owner: ml-finops."
 RUN = {
@@ -72,3 +72,19 @@ def test_a_build_prints_five_and_counts_the_others() -> None:
     assert len(printed) == 6
     assert printed[0].startswith("Warning: a run costs")
     assert printed[-1] == "And 2 more warnings; `trainledger check` lists every one."
+
+
+def test_a_check_of_several_months_counts_once() -> None:
+    """Two months with 2 and 1 rows of -1,234.50 and 7 EUR: one warning of 3 rows, one of two checks passed."""
+    one = {"check": "a_run_costs_less", "severity": "warn", "passed": False, "sample": []}
+    checks = [
+        check(**one, period="2026-06", unexpected_count=2, totals={"EUR": "-1234.5"}),
+        check(**one, period="2026-07", totals={"EUR": "7"}),
+        check(**one | {"check": "another", "passed": True, "severity": "error"}),
+    ]
+    (failed,) = failed_checks(checks, "warn")
+    assert sentence(failed) == (
+        f"a run costs less than nothing: 3 rows of mart_run_cost 2026-06 to 2026-07, -EUR 1,227.50 in all.{OWNER}"
+    )
+    assert check_counts(checks) == (1, 2)
+    assert check_counts(checks, "error") == (1, 1)
