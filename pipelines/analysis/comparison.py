@@ -124,7 +124,7 @@ def compare(
             | dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True))
             | {
                 "cost_basis": basis,
-                "verdict_reason": reason if all(completed) else "all completed runs of a side are excluded",
+                "verdict_reason": reason if all(completed) else "all completed runs of a side are excluded; register other runs",
             }
             for basis in BASES
         ]

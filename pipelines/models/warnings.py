@@ -82,16 +82,16 @@ def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) 
     total = " and ".join(_money(amount, currency) for currency, amount in check.get("totals", {}).items())
     found = f"{check['title']}: {count} {'row' if count == 1 else 'rows'} of {where}"
     found += f"{f', {total} in all' if total and count > 1 else ''}{f', for example {shown}' if shown else ''}"
-    return f"{found.rstrip('.')}.{_advice(table, check.get('check', ''), owners or {})}"
+    return f"{found.rstrip('.')}.{advice(table, check.get('check', ''), owners)}"
 
 
-def _advice(table: str, name: str, owners: Mapping[str, str]) -> str:
+def advice(table: str, name: str, owners: Mapping[str, str] | None = None) -> str:
     """What to do, and who owns the table, as of the present contract; empty for a source."""
     if not _is_model(table):
         return ""
     contract = load_contract(table)
     fix = next((check.fix for check in contract.checks if check.name == name), "")
-    return f"{f' {fix}' if fix else ''} Owner: {owners.get(contract.owner, contract.owner)}."
+    return f"{f' {fix}' if fix else ''} Owner: {(owners or {}).get(contract.owner, contract.owner)}."
 
 
 def warnings(warned: Sequence[Mapping[str, Any]], owners: Mapping[str, str] | None = None) -> list[str]:
