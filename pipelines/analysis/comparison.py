@@ -119,12 +119,14 @@ def compare(
     if taken.sides is None:
         completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         reason = "no unit of work is measured on every run of both sides"
+        if not all(completed):
+            reason = "all completed runs of a side are excluded; register other runs"
         return [
             shared
             | dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True))
             | {
                 "cost_basis": basis,
-                "verdict_reason": reason if all(completed) else "all completed runs of a side are excluded; register other runs",
+                "verdict_reason": reason,
             }
             for basis in BASES
         ]

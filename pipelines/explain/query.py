@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,6 +18,8 @@ LEDGER_DAY = "mart_cost_ledger_daily"
 RECONCILIATION = "mart_invoice_reconciliation_monthly"
 RUN_COST = "mart_run_cost"
 PROVISIONAL = "detail_provisional_run"
+COMMITMENTS = "detail_commitment_utilization_daily"
+CENT = Decimal("0.01")
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 _FILTERS = {
     "payer": "payer_account_id",
@@ -54,6 +57,8 @@ class Question:
     levels: tuple[Level, ...]
     sums: Mapping[str, str]
     largest: str = "effective_cost_usd"
+    # What its effective cost lacks; empty where it is whole.
+    note: str = ""
 
 
 def for_run(engine: Engine, run_id: str) -> Question:
@@ -115,6 +120,7 @@ def _ledger_question(
         raise _unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
     _refuse_to_add(rows["billing_currency"])
     return Question(
+        note=_missing_fees(engine, holds, filters, rows),
         title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in filters.items())]),
         mart=LEDGER_DAY,
         rows=rows,
@@ -125,6 +131,24 @@ def _ledger_question(
             Level("By resource", ("resource_id", "usage_type")),
         ),
         sums={basis: basis for basis in BASES},
+    )
+
+
+def _missing_fees(engine: Engine, holds: str, filters: Mapping[str, str], rows: pl.DataFrame) -> str:
+    """A sentence on commitment fees whose use the bill does not show; empty where there are none."""
+    if "commitment_unused" not in rows["bucket"].to_list():
+        return ""
+    payer = f" and payer_account_id = {quoted(filters['payer_account_id'])}" if "payer_account_id" in filters else ""
+    currency = rows["billing_currency"][0]
+    ((amount,),) = engine.query(
+        f"select sum(unallocated_fee_usd) from {COMMITMENTS} "
+        f"where {holds} and billing_currency = {quoted(currency)}{payer}"
+    ).rows()
+    if not amount or amount < CENT:
+        return ""
+    return (
+        f"Effective cost is partial: the bill does not show what used {amount:,.2f} {currency} of commitment fees, so "
+        "their unused part is unknown, not zero."
     )
 
 

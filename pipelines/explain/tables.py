@@ -39,6 +39,8 @@ def parts(explanation: Explanation, limit: int) -> Iterator[Part]:
             f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}"
         )
     yield _mart(explanation, limit)
+    if question.note:
+        yield _sentence(question.note, is_detail=False)
     if question.mart == RECONCILIATION:
         yield from _charge_types(explanation)
     yield from (_level(explanation, level, limit) for level in question.levels if level.title)

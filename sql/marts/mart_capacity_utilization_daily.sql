@@ -84,7 +84,7 @@ select
 from day
 left join (select distinct reservation_id from stg_aws__capacity_reservation
     where started_at is not null and ended_at is not null) as declared on declared.reservation_id = day.reservation_id
-left join (select distinct block_id from fct_capacity_block_billed_hourly where window_ended_at is not null) as inferred
+left join (select distinct block_id from fct_capacity_block_use_hourly where window_ended_at is not null) as inferred
     on inferred.block_id = day.reservation_id
 left join expected
     on expected.reservation_id = day.reservation_id and cast(expected.day_at as date) = day.usage_date and expected.rank_no = 1

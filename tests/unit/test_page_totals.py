@@ -181,6 +181,12 @@ def provisional(*spends: str, known: str = "select 'recorded' as run_id", is_on:
         f"cast(8 as {USD}) as accelerator_hours, cast(12 as {USD}) as list_cost_usd, cast(10 as {USD}) as "
         f"effective_cost_usd, cast(10 as {USD}) as billed_cost_usd from ({rows}) as spend",
     )
+    engine.view_sql(
+        "fct_charge",
+        "select *, '' as line_class, 1 as usage_quantity, 8 as accelerator_count, hour_started_at as usage_started_at "
+        "from fct_ledger_piece",
+    )
+    engine.view_sql("fct_resource_share_hourly", "select * from fct_ledger_piece where 1 = 0")
     engine.view_sql("dim_run", known)
     engine.view_sql("policy", f"select {is_on} as has_provisional_runs")
     engine.view_sql("dim_provisional_run", load_catalog()["dim_provisional_run"].text)

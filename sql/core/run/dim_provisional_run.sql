@@ -1,11 +1,24 @@
 -- One row per value of a run tag on unattributed spend that names no recorded run: whether it is a provisional run.
 -- Values that differ in case or outer spaces are one; the spelling with most accelerator hours names it. A word for a
 -- kind of use is no run, nor is a value in use for 30 days without a gap.
-with line as (
-    select piece.tag_run_id, piece.usage_date, piece.accelerator_hours, folded(piece.tag_run_id) as run_key
-    from fct_ledger_piece as piece
-    anti join dim_run as run on folded(run.run_id) = folded(piece.tag_run_id)
-    where piece.bucket = 'unattributed' and piece.tag_run_id is not null
+with tagged as (
+    select tag_run_id, usage_date, accelerator_hours
+    from fct_charge
+    where bucket = 'unattributed' and tag_run_id is not null
+
+    union all
+
+    select line.tag_run_id, line.usage_date, line.usage_quantity * line.accelerator_count
+    from fct_charge as line
+    join fct_resource_share_hourly as share
+        on share.resource_id = line.resource_id and share.hour_started_at = line.usage_started_at
+    where line.line_class = 'instance' and line.tag_run_id is not null and share.bucket = 'unattributed'
+),
+
+line as (
+    select tagged.*, folded(tagged.tag_run_id) as run_key
+    from tagged
+    anti join dim_run as run on folded(run.run_id) = folded(tagged.tag_run_id)
 ),
 
 spelling as (
