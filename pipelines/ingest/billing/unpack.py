@@ -30,10 +30,8 @@ class Allowance:
     def check(self, unpacked_bytes: int) -> None:
         """Refuse, by a SourceError, what unpacks to more."""
         if unpacked_bytes > most_bytes(self.size, self.ratio):
-            raise SourceError(
-                f"{self.where} unpacks to more than {self.ratio:g} times its {self.size:,} bytes; have it delivered "
-                "again, or raise unpack_ratio of its [[billing]] entry if the bill really is that large."
-            )
+            fix = "have it delivered again, or raise unpack_ratio of its [[billing]] entry if the bill is that large"
+            raise SourceError(f"{self.where} unpacks to more than {self.ratio:g} times its {self.size:,} bytes; {fix}.")
 
 
 class Tap(io.RawIOBase):

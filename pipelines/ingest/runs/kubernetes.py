@@ -126,11 +126,8 @@ def _run(
         stay = {"attempt_no": number, "joined_at": begin, "left_at": end}
         resources.append(stay | _node(run_id, pod, nodes, warnings))
     span = {"started_at": started_at, "ended_at": ended_at if status else None, "last_seen_at": last_at}
-    return {
-        "run": [facts | span | {"source_system": "kubernetes", "status": status}],
-        "attempt": attempts,
-        "resource": _side_by_side(resources),
-    }
+    run = facts | span | {"source_system": "kubernetes", "status": status}
+    return {"run": [run], "attempt": attempts, "resource": _side_by_side(resources)}
 
 
 def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[str]) -> Row:

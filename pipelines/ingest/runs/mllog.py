@@ -144,10 +144,8 @@ def _epoch_unit(lines: list[Row], benchmark: Any) -> Row:
         return {}
     sizes = (entry["metadata"].get("epoch_count") for entry in lines if entry["key"] == "block_start")
     if benchmark in _COUNTS_TOKENS:
-        return {
-            "epoch_unit": "token_block",
-            "epoch_unit_size": next((size for size in sizes if _is_number(size)), None),
-        }
+        size = next((size for size in sizes if _is_number(size)), None)
+        return {"epoch_unit": "token_block", "epoch_unit_size": size}
     return {"epoch_unit": "sample_block"}
 
 
