@@ -130,10 +130,8 @@ def _only_member(archive: ZipFile, allowed: Allowance) -> ZipInfo:
     members = [member for member in archive.infolist() if not member.is_dir()]
     shown = ", ".join(member.filename[:80] for member in members[:3])
     if len(members) != 1:
-        names = f" ({shown})" if members else ""
-        raise SourceError(
-            f"{allowed.where} holds {len(members)} files{names} where a bill holds one; have it delivered again."
-        )
+        held = f"{len(members)} files{f' ({shown})' if members else ''}"
+        raise SourceError(f"{allowed.where} holds {held} where a bill holds one; have it delivered again.")
     (member,) = members
     # Packers on Windows separate folders their own way.
     if unsafe(member.filename.replace("\\", "/")):

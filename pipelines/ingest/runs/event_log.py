@@ -86,9 +86,7 @@ class EventLog:
     def warnings(self) -> list[str]:
         """One sentence for each thing that was skipped."""
         where = self._store.location
-        unknown = (
-            f"{where}: {_lines(count)} of unknown kind {kind!r} skipped." for kind, count in self._unknown.items()
-        )
+        unknown = (f"{where}: {_lines(n)} of unknown kind {kind!r} skipped." for kind, n in self._unknown.items())
         strange = (
             f"{where}: unknown field {field!r} of {kind} skipped in {_lines(count)}."
             for (kind, field), count in self._strange.items()

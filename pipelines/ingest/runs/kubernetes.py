@@ -17,12 +17,9 @@ from pipelines.ingest.runs.metrics import described
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, reading, utc
 
 _JOB_LABELS = (
-    "trainledger/run-id",
-    "jobset.sigs.k8s.io/jobset-name",
-    "training.kubeflow.org/job-name",
-    "batch.kubernetes.io/job-name",
-    "job-name",
-)
+    "trainledger/run-id", "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name",
+    "batch.kubernetes.io/job-name", "job-name",
+)  # fmt: skip
 # What a container requests, and NeuronCores of one accelerator by instance family (facts training-runs 3).
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
 _CORES = "aws.amazon.com/neuroncore"

@@ -59,9 +59,8 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[Row]:
             if number == len(whole):
                 warnings.append(f"{where}: the last line is cut short and left out.")
                 continue
-            raise SourceError(
-                f"{where}, line {number} is not an MLLOG entry with key and time_ms; fix or remove it."
-            ) from None
+            fix = "fix or remove it"
+            raise SourceError(f"{where}, line {number} is not an MLLOG entry with key and time_ms; {fix}.") from None
         yield entry
 
 
