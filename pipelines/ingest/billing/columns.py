@@ -192,10 +192,8 @@ class ColumnList:
         for other in LISTS:
             if other is not self and other.billed.replace("_", "") in names:
                 kind = "focus" if other is FOCUS else "auto"
-                raise SourceError(
-                    f"{where} has the columns of another kind of bill ({other.export}); write "
-                    f'kind = "{kind}" in its [[billing]] entry.'
-                )
+                fix = f'write kind = "{kind}" in its [[billing]] entry'
+                raise SourceError(f"{where} has the columns of another kind of bill ({other.export}); {fix}.")
 
     def _tags_of(self, column: Delivered, name: str, position: int) -> list[Tag]:
         for container, aliases in self.containers.items():

@@ -18,6 +18,7 @@ from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps, pc
 
 _BATCH_ROWS = 1 << 18
 _TOO_MUCH = 1e10
+_AGAIN = "have the file delivered again"
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
 _KINDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "a time of the years 1 to 9999"}
 
@@ -37,30 +38,24 @@ def read_amounts(
                 continue
             if not column.is_filled and _null_count(file, name) == file.metadata.num_rows:
                 continue
-            unread, first, row = 0, "", 1
+            kind, unread, first, row = _KINDS[column.type], 0, "", 1
             for values in _batches(file, name):
                 if column.is_filled and values.null_count:
                     at = row + pc.index(values.is_null(), True).as_py()
-                    raise SourceError(
-                        f"{where}, row {at}, column {name}: the amount is missing; have it delivered again."
-                    )
+                    raise SourceError(f"{where}, row {at}, column {name}: the amount is missing; {_AGAIN}.")
                 bad = _no_amounts(values) if column.type == MONEY else _no_times(values)
                 if bad is not None and bad.true_count:
                     at = pc.index(bad, True).as_py()
+                    value, at = _shown(values[at]), row + at
                     if column.refuses or column.type != MONEY:
-                        raise SourceError(
-                            f"{where}, row {row + at}, column {name}: {_shown(values[at])} is not "
-                            f"{_KINDS[column.type]}; have the file delivered again."
-                        )
-                    first = first or f"first {_shown(values[at])} in row {row + at}"
+                        raise SourceError(f"{where}, row {at}, column {name}: {value} is not {kind}; {_AGAIN}.")
+                    first = first or f"first {value} in row {at}"
                     unread += bad.true_count
                 if column.name == listed.billed:
                     total += _total(values)
                 row += len(values)
             if unread:
-                warnings.append(
-                    f"{unread} values of {name} are not {_KINDS[column.type]} ({first}) and are read as missing."
-                )
+                warnings.append(f"{unread} values of {name} are not {kind} ({first}) and are read as missing.")
     return total, warnings
 
 
@@ -84,10 +79,8 @@ def silent_amounts(
         if billed and column.form == "null" and twin != column.name:
             count, amount = _where(file, column.name, twin, billed)
             if count:
-                warnings.append(
-                    f"{count} lines bill {amount:,.2f} and have another value in {column.name}, which is not read, "
-                    f"than in {twin}."
-                )
+                differ = f"have another value in {column.name}, which is not read, than in {twin}"
+                warnings.append(f"{count} lines bill {amount:,.2f} and {differ}.")
     return warnings
 
 

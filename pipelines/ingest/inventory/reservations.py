@@ -226,18 +226,13 @@ def _check_window(row: Row) -> None:
 
 def _same(first: Row, later: Row) -> Row:
     one, other = (" to ".join(str(row[at] or "open") for at in ("started_at", "ended_at")) for row in (first, later))
-    if one != other:
-        raise SourceError(
-            f"{first['reservation_id']} runs {one} in {first['where']} and {other} in {later['where']}; keep the right "
-            "one."
-        )
+    values = {"runs": (one, other)}
     for name in ("reservation_kind", "instance_type"):
-        one, other = first[name], later[name]
+        values[f"has the {name}"] = first[name], later[name]
+    for what, (one, other) in values.items():
         if None not in (one, other) and one != other:
-            raise SourceError(
-                f"{first['reservation_id']} has the {name} {one} in {first['where']} and {other} in {later['where']}; "
-                "keep the right one."
-            )
+            both = f"{one} in {first['where']} and {other} in {later['where']}"
+            raise SourceError(f"{first['reservation_id']} {what} {both}; keep the right one.")
     return _filled(later, first)
 
 
@@ -254,10 +249,8 @@ def _warnings(row: Row, families: Mapping[str, str]) -> Iterator[str]:
     if row["instance_count"] == 0:
         yield f"{name} has 0 instances; their number is read as unknown."
     if machine is not None and not _is_known(machine, row["reservation_kind"], families):
-        yield (
-            f"{name} has the instance type {machine[:80]!r}, which is not in ref_instance_type.csv; check its "
-            "spelling, or add it under [[machines]]."
-        )
+        fix = "check its spelling, or add it under [[machines]]"
+        yield f"{name} has the instance type {machine[:80]!r}, which is not in ref_instance_type.csv; {fix}."
     if row["reservation_kind"] != _ODCR and None in (row["started_at"], row["ended_at"]):
         yield f"{name} has no window; its fee is spread over the hours on the bill."
 

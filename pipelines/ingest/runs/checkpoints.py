@@ -116,10 +116,8 @@ def _checkpoint(save: Folder, verdict: Verdict, following: Verdict | None, store
     if verdict.saving_at and verdict.marked_at and next_at and verdict.marked_at >= next_at - _AT_ONCE:
         durable_at = verdict.shards_at
         late = round((verdict.marked_at - durable_at).total_seconds())
-        warnings.append(
-            f"{store.uri(save.key)} was saved asynchronously: `done` came {late} s after its last shard, "
-            "with the next save; its last shard dates it."
-        )
+        why = f"`done` came {late} s after its last shard, with the next save; its last shard dates it"
+        warnings.append(f"{store.uri(save.key)} was saved asynchronously: {why}.")
     return {
         "checkpoint_id": save.key,
         "step": save.step,

@@ -176,9 +176,9 @@ _SPELLINGS = {
 _UNUSED = (
     "event run_id at attempt attempt_no rank local_rank run_name platform model_family planned_tokens seed "
     "target_split tags orchestrator orchestrator_job_id orchestrator_attempt requested_at resumed_from_checkpoint_id "
-    "first_step last_step world_size clock_offset_ms resource_kind az accel_kind accel_total instance_launched_at source "
-    "epoch_pos loss start_step end_step is_recomputed durable_evidence is_async object_count samples_seen direction "
-    "in_loop"
+    "first_step last_step world_size clock_offset_ms resource_kind az accel_kind accel_total instance_launched_at "
+    "source epoch_pos loss start_step end_step is_recomputed durable_evidence is_async object_count samples_seen "
+    "direction in_loop"
 )
 _SKIPPED = frozenset(_UNUSED.split())
 

@@ -85,12 +85,10 @@ class EventLog:
 
     def warnings(self) -> list[str]:
         """One sentence for each thing that was skipped."""
-        unknown = (
-            f"{self._store.location}: {_lines(count)} of unknown kind {kind!r} skipped."
-            for kind, count in self._unknown.items()
-        )
+        where = self._store.location
+        unknown = (f"{where}: {_lines(n)} of unknown kind {kind!r} skipped." for kind, n in self._unknown.items())
         strange = (
-            f"{self._store.location}: unknown field {field!r} of {kind} skipped in {_lines(count)}."
+            f"{where}: unknown field {field!r} of {kind} skipped in {_lines(count)}."
             for (kind, field), count in self._strange.items()
         )
         aside = (

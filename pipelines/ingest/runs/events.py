@@ -205,9 +205,8 @@ def epochs(log: EventLog) -> pl.DataFrame:
     progress = ("step", "tokens_seen", "samples_seen", "fraction")
     started = log.frame("epoch_started").group_by(epoch).agg(started_at=pl.col("at").min())
     # An epoch is complete with its last rank.
-    completed = (
-        log.frame("epoch_completed").group_by(epoch).agg(pl.col(*progress).max(), completed_at=pl.col("at").max())
-    )
+    ended = log.frame("epoch_completed").group_by(epoch)
+    completed = ended.agg(pl.col(*progress).max(), completed_at=pl.col("at").max())
     return completed.join(started, on=epoch, how="full", coalesce=True).rename({"epoch": "epoch_index"})
 
 
@@ -281,6 +280,5 @@ def evaluations(log: EventLog) -> pl.DataFrame:
         ]
     )
     # One metric has one value at a time; the furthest step is the one it was measured at.
-    return once.sort("step", "value", nulls_last=False).unique(
-        [*_ATTEMPT, "metric", "split", "evaluated_at"], keep="last"
-    )
+    key = [*_ATTEMPT, "metric", "split", "evaluated_at"]
+    return once.sort("step", "value", nulls_last=False).unique(key, keep="last")

@@ -17,12 +17,9 @@ from pipelines.ingest.runs.metrics import described
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, reading, utc
 
 _JOB_LABELS = (
-    "trainledger/run-id",
-    "jobset.sigs.k8s.io/jobset-name",
-    "training.kubeflow.org/job-name",
-    "batch.kubernetes.io/job-name",
-    "job-name",
-)
+    "trainledger/run-id", "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name",
+    "batch.kubernetes.io/job-name", "job-name",
+)  # fmt: skip
 # What a container requests, and NeuronCores of one accelerator by instance family (facts training-runs 3).
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
 _CORES = "aws.amazon.com/neuroncore"
@@ -126,11 +123,8 @@ def _run(
         stay = {"attempt_no": number, "joined_at": begin, "left_at": end}
         resources.append(stay | _node(run_id, pod, nodes, warnings))
     span = {"started_at": started_at, "ended_at": ended_at if status else None, "last_seen_at": last_at}
-    return {
-        "run": [facts | span | {"source_system": "kubernetes", "status": status}],
-        "attempt": attempts,
-        "resource": _side_by_side(resources),
-    }
+    run = facts | span | {"source_system": "kubernetes", "status": status}
+    return {"run": [run], "attempt": attempts, "resource": _side_by_side(resources)}
 
 
 def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[str]) -> Row:

@@ -95,9 +95,8 @@ def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str])
     """The rows of one run from its sources, nearest first."""
     rows = {table: [own[table] for own in found] for table in SCHEMAS}
     runs = [row for own in rows["tracker_run"] for row in own]
-    run = _coalesced(runs) | {
-        "last_seen_at": max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
-    }
+    last_at = max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
+    run = _coalesced(runs) | {"last_seen_at": last_at}
     attempts = next((own for own in rows["tracker_attempt"] if own), [])
     base = attempts[0]["source_name"] if attempts else None
     kept = {"tracker_run": [run], "tracker_attempt": attempts}
@@ -182,10 +181,8 @@ def _warn_of_differences(run_id: str, sources: Sequence[_Rows], warnings: list[s
         for resource_id, seconds in sorted(mine.items()):
             name, counted = held.setdefault(resource_id, (own[0]["source_name"], sum(seconds)))
             if abs(counted - sum(seconds)) > 60:
-                warnings.append(
-                    f"Run {run_id!r} held {resource_id} for {counted:.0f} s by {name} and {sum(seconds):.0f} s by "
-                    f"{own[0]['source_name']}; {name} counts."
-                )
+                both = f"{counted:.0f} s by {name} and {sum(seconds):.0f} s by {own[0]['source_name']}"
+                warnings.append(f"Run {run_id!r} held {resource_id} for {both}; {name} counts.")
 
 
 def _less(stays: _Rows, held: _Rows, attempts: _Rows) -> _Rows:

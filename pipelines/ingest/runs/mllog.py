@@ -59,9 +59,8 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[Row]:
             if number == len(whole):
                 warnings.append(f"{where}: the last line is cut short and left out.")
                 continue
-            raise SourceError(
-                f"{where}, line {number} is not an MLLOG entry with key and time_ms; fix or remove it."
-            ) from None
+            fix = "fix or remove it"
+            raise SourceError(f"{where}, line {number} is not an MLLOG entry with key and time_ms; {fix}.") from None
         yield entry
 
 
@@ -144,10 +143,8 @@ def _epoch_unit(lines: list[Row], benchmark: Any) -> Row:
         return {}
     sizes = (entry["metadata"].get("epoch_count") for entry in lines if entry["key"] == "block_start")
     if benchmark in _COUNTS_TOKENS:
-        return {
-            "epoch_unit": "token_block",
-            "epoch_unit_size": next((size for size in sizes if _is_number(size)), None),
-        }
+        size = next((size for size in sizes if _is_number(size)), None)
+        return {"epoch_unit": "token_block", "epoch_unit_size": size}
     return {"epoch_unit": "sample_block"}
 
 

@@ -23,10 +23,8 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, Arithm
 MOST_EPOCHS = 1_000_000
 _LARGEST = 1 << 63
 # Start and end columns by table.
-_SPANS = {
-    **dict.fromkeys(("run", "attempt", "phase"), ("started_at", "ended_at")),
-    "resource": ("joined_at", "left_at"),
-}
+_SPAN = ("started_at", "ended_at")
+_SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
 Row = dict[str, Any]
@@ -82,10 +80,8 @@ def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnin
         kept = {name: _held(row, name, dtype, warnings) for name, dtype in columns.items()}
         begun, ended = kept.get(opens), kept.get(closes)
         if begun is not None and ended is not None and ended < begun:
-            warnings.append(
-                f"Run {kept['run_id']}: {closes} of its {table} is {ended}, before {opens} {begun}; "
-                "it is read as unknown."
-            )
+            order = f"{closes} of its {table} is {ended}, before {opens} {begun}"
+            warnings.append(f"Run {kept['run_id']}: {order}; it is read as unknown.")
             kept[closes] = None
         found.append(kept)
     return found

@@ -114,9 +114,8 @@ def _zone(source: RunSource) -> ZoneInfo:
     try:
         return ZoneInfo(source.timezone)
     except (ZoneInfoNotFoundError, ValueError):
-        raise UsageError(
-            f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; write one like Europe/Oslo or UTC."
-        ) from None
+        fix = "write one like Europe/Oslo or UTC"
+        raise UsageError(f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; {fix}.") from None
 
 
 def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
@@ -124,9 +123,8 @@ def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
     header = lines[0].split("|") if lines else []
     missing = [name for name in _WANTED if name not in header]
     if missing:
-        raise SourceError(
-            f"{where} has no column {missing[0]}; write it with `sacct -P -D -X --format={','.join(_WANTED)},...`."
-        )
+        fix = f"write it with `sacct -P -D -X --format={','.join(_WANTED)},...`"
+        raise SourceError(f"{where} has no column {missing[0]}; {fix}.")
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split("|")
         if len(cells) < len(header):
