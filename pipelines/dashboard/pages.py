@@ -13,9 +13,10 @@ from pipelines.dashboard.links import PAGES, Links, command
 from pipelines.dashboard.reader import Reader, Volume
 from pipelines.dashboard.runs import run_page, runs_page
 from pipelines.exports.dictionary import lineage_layers, mart_pages
+from pipelines.models.warnings import failed_checks
 from pipelines.present import app_charts, charts
 from pipelines.present.buckets import BUCKETS
-from pipelines.present.render import facts_of, failed_checks, templates
+from pipelines.present.render import facts_of, templates
 
 Request = Mapping[str, str]
 Context = dict[str, Any]

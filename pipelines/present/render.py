@@ -20,6 +20,7 @@ from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import known_reports
 from pipelines.base.sql import tables_in
 from pipelines.models.expressions import expand_calls
+from pipelines.models.warnings import failed_checks
 from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS, LABELS, TRAINING, UNUSED
 from pipelines.present.expectations import validated
@@ -174,29 +175,6 @@ def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environmen
         module = environment.get_template(shared).module
         environment.globals |= {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     return environment
-
-
-def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[Row]:
-    """Failed checks of a severity, one per table and check over all months, most failing rows first."""
-    merged: dict[tuple[str, str], Row] = {}
-    for check in checks:
-        if check["passed"] or check["severity"] != severity:
-            continue
-        row = merged.setdefault(
-            (check["table"], check["check"]),
-            {
-                "table": check["table"].rpartition("/")[2],
-                "check": check["check"],
-                "title": check.get("title") or check["check"].replace("_", " "),
-                "periods": [],
-                "unexpected_count": 0,
-                "sample": [],
-            },
-        )
-        row["periods"] += [check["period"]] if check["period"] else []
-        row["unexpected_count"] += check["unexpected_count"]
-        row["sample"] += check["sample"]
-    return sorted(merged.values(), key=lambda row: (-row["unexpected_count"], row["table"], row["check"]))
 
 
 def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
