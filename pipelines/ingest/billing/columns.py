@@ -172,7 +172,10 @@ class ColumnList:
                 positions.setdefault(name, []).append(position)
             tags += self._tags_of(column, name, position)
             if name in self.map_names and column.form not in ("map", "any", "null"):
-                warnings.append(f"column {column.name} is {column.type}, not a map of texts; it is read as missing.")
+                warnings.append(
+                    f"column {column.name} is {column.type}, not a map of texts; it is read as missing. Have it "
+                    "delivered as a map."
+                )
         sources: dict[str, tuple[Source, ...]] = {}
         for wanted in self.columns:
             found, warning = _sources_of(wanted, columns, positions, where)
@@ -251,7 +254,7 @@ def _sources_of(
             if len(same) > 1:
                 names = " and ".join(columns[position].name for position in same)
                 warnings.append(
-                    f"the columns {names} are one column, {alias}; each line takes the first that is filled."
+                    f"the columns {names} are one column, {alias}; each line takes the first that is filled. Keep one."
                 )
         else:
             held = positions.get(value["column"], [])
@@ -264,6 +267,9 @@ def _sources_of(
         if wanted.refuses:
             raise SourceError(f"{where}: {fault}; deliver it again with the type AWS gives it.")
         plain = [source for source in plain if source not in misfits]
-        return tuple(plain), [*warnings, f"{fault}; it is read as missing."]
+        return tuple(plain), [
+            *warnings,
+            f"{fault}; it is read as missing. Have it delivered with the type AWS gives it.",
+        ]
     # Reading a map costs as much as many columns, so it only stands in for a column that is absent.
     return tuple(plain or in_map), warnings

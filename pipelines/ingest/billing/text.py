@@ -161,11 +161,11 @@ class _Bill:
         """Values that could not be read and count as missing."""
         counted = [
             f"{self.key}: {count} values of {self.names[position]} cannot be read ({self._first_unread[position]}) and "
-            "count as missing."
+            "count as missing. Have the file delivered again if they matter."
             for position, count in self._unread.items()
         ]
         silent = [
-            f"{count} lines {before}{amount:,.2f}{after}; the first is row {row}."
+            f"{count} lines {before}{amount:,.2f}{after}; the first is row {row}. Have the file delivered again."
             for (before, after), (count, amount, row) in self._silent.items()
         ]
         others = (*self._layout.warnings, *self._listed_values.warnings(), *silent)

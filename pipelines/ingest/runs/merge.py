@@ -184,7 +184,7 @@ def _warn_of_differences(run_id: str, sources: Sequence[_Rows], warnings: list[s
             if abs(counted - sum(seconds)) > 60:
                 warnings.append(
                     f"Run {run_id!r} held {resource_id} for {counted:.0f} s by {name} and {sum(seconds):.0f} s by "
-                    f"{own[0]['source_name']}; {name} counts."
+                    f"{own[0]['source_name']}; {name} counts. Correct the other, or remove the node from it."
                 )
 
 

@@ -84,7 +84,7 @@ def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnin
         if begun is not None and ended is not None and ended < begun:
             warnings.append(
                 f"Run {kept['run_id']}: {closes} of its {table} is {ended}, before {opens} {begun}; "
-                "it is read as unknown."
+                "it is read as unknown. Correct it in the source."
             )
             kept[closes] = None
         found.append(kept)
@@ -104,7 +104,7 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
         if int(value) == value and abs(value) < _LARGEST:
             return int(value)
     run_id, shown = row.get("run_id"), str(value)[:40]
-    warnings.append(f"Run {run_id}: {name} cannot be {shown!r}; it is read as unknown.")
+    warnings.append(f"Run {run_id}: {name} cannot be {shown!r}; it is read as unknown. Correct it in the source.")
     return None
 
 
@@ -170,7 +170,7 @@ class RunRows:
         """The typed and sorted tables; `nothing` is the warning where there is no run."""
         warnings, tables = [*self.warnings], {}
         if nothing and not self.tables.get("run"):
-            warnings.append(f"{nothing}: no run is recorded there yet.")
+            warnings.append(f"{nothing}: no run is recorded there yet; check `location` if training has run.")
         for table, columns in SCHEMAS.items():
             thing = table.removeprefix("tracker_")
             rows = [{"source_name": self.source.name, **row} for row in self.tables.get(thing, ())]
