@@ -110,7 +110,7 @@ class Console:
     def table(self, frame: pl.DataFrame, title: str = "", *, keep: Sequence[str] | None = None) -> None:
         """Print rows as a table; where they are too wide for the terminal, one block per row.
 
-        With `keep`, many rows stay a table: of these columns and of the others that fit, and a note says so.
+        With `keep`, many rows stay a table: of these columns and of the others that fit, and a note states that.
         """
         cells = [[cell_text(value) for value in row] for row in frame.rows()]
         widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]

@@ -69,7 +69,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         pack.close()
     lost = pack.about["not_recomputed"]
     if found:
-        _say(found, console)
+        _print_differences(found, console)
         raise CheckError(f"{path} differs from what its inputs give: {counted(len(found), 'difference')}.")
     console.say(
         f"VERIFIED: publication {pack.about['publication']}, {figures:,} figures in {len(_marts(pack))} tables are "
@@ -210,7 +210,7 @@ def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:
     return pl.read_parquet(builder.lake.files(mart.key))
 
 
-def _say(found: Sequence[Difference], console: Console) -> None:
+def _print_differences(found: Sequence[Difference], console: Console) -> None:
     console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
     if len(found) > SHOWN:
         console.say(f"and {len(found) - SHOWN:,} more")

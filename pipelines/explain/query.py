@@ -123,7 +123,7 @@ def _ledger_question(
 
 
 def chosen(**options: str | None) -> dict[str, str | None]:
-    """The filters of the ledger, given by the options of the command, by the names of its columns."""
+    """The filters of the ledger, from the options of the command, by the names of its columns."""
     return {column: options.get(option) for option, column in _FILTERS.items()}
 
 

@@ -60,7 +60,7 @@ def build_marts(settings: Settings, console: Console, *, list_warnings: bool = T
 
 
 def _note_changes(planned: Plan, publication: Publication, console: Console) -> None:
-    """Say what is wrong with the newest publication: damaged files, or pseudonyms of another key."""
+    """Print what is wrong with the newest publication: damaged files, or pseudonyms of another key."""
     from pipelines.warehouse.pseudonyms import has_another_key
 
     if planned.damaged:

@@ -106,7 +106,7 @@ select
     case
         when resource_id is null then 'the bill names no resource: switch on resource ids in the export'
         when is_known then 'the tag names a run that was not alive then: the clocks do not overlap'
-        when tagged_run_id is not null then 'the tag names a run nobody recorded: '
+        when tagged_run_id is not null then 'the tag names an unrecorded run: '
             || coalesce('is it ' || nearest_run_id || '? Else ', '') || 'record its run events'
         when match_kind = 'rivals'
             then 'run ' || fitting_run_id || ' and others describe such a machine, and none names it: record its id'

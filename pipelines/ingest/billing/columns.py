@@ -218,7 +218,7 @@ LISTS = (CUR, FOCUS)
 
 
 def tag_keys_of(tags: Iterable[tuple[Tag, str]], map_keys: Callable[[str], Iterable[str]]) -> tuple[TagKey, ...]:
-    """Every tag in these tag columns, each given with its name in Parquet; `map_keys` gives the keys of one."""
+    """Every tag in these tag columns, each with its name in Parquet; `map_keys` gives the keys of one."""
     return tuple(
         TagKey(key, tag.container, column, in_map=tag.key is None)
         for tag, column in tags

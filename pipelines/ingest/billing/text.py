@@ -41,7 +41,7 @@ def convert(
     bill = _Bill(names, key, allowed.where, listed)
     blocks = _blocks(delivered, bill, allowed, on_bytes) if has_rows else iter(())
     # Costs hardly repeat: neither a dictionary nor their bounds would help.
-    # (The writer takes lists of columns though its annotations say bool.)
+    # (The writer takes lists of columns though its annotations are bool.)
     repeating: Any = [field.name for field in bill.schema if field.type != values.NUMBER]
     with pq.ParquetWriter(
         out, bill.schema, compression="zstd", store_schema=False, use_dictionary=repeating, write_statistics=repeating

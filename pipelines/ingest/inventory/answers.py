@@ -34,7 +34,7 @@ class Inventory:
 class Answers:
     """How the sources of a section of the configuration are read: `queried` yields each answer of AWS and its address.
 
-    It appends warnings to the list it is given.
+    It appends warnings to `warnings`.
     """
 
     section: str

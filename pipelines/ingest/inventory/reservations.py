@@ -1,7 +1,7 @@
 """Reserved capacity: On-Demand Capacity Reservations, Capacity Blocks and SageMaker training plans.
 
 The bill charges a block's fee on the day of purchase and never shows when the block runs; its window comes from here:
-from answers of AWS, asked for or saved as JSON, or from a csv with our own columns. boto3 gives times as datetimes,
+from answers of AWS, queried or saved as JSON, or from a csv with our own columns. boto3 gives times as datetimes,
 saved JSON as text, or as seconds since 1970 where an older command line wrote it. Records of one reservation from
 several sources are joined.
 """

@@ -116,7 +116,7 @@ class _Server:
             except requests.HTTPError as error:
                 status = error.response.status_code if error.response is not None else "nothing"
                 raise SourceError(f"{where} answers {status}; check the address.") from None
-            # An answer that breaks off is asked for again, which the adapter does not do.
+            # An answer that breaks off is requested again, which the adapter does not do.
             except ParseError:
                 if not remaining:
                     raise SourceError(f"{where} answers no JSON; is it an MLflow tracking server?") from None

@@ -163,8 +163,8 @@ class RunRows:
         """Add the rows of a run, with `run_id` and attempt 1 where a row has none; SourceError if malformed."""
         with reading(where):
             for table, rows in read().items():
-                given = {"run_id": run_id} if table == "run" else {"run_id": run_id, "attempt_no": 1}
-                self.tables.setdefault(table, []).extend(given | dict(row) for row in rows)
+                shared = {"run_id": run_id} if table == "run" else {"run_id": run_id, "attempt_no": 1}
+                self.tables.setdefault(table, []).extend(shared | dict(row) for row in rows)
 
     def records(self, nothing: str = "") -> RunRecords:
         """The typed and sorted tables; `nothing` is the warning where there is no run."""

@@ -80,7 +80,7 @@ select
     entry.bucket, entry.charge_category, line.charge_type, entry.service, line.usage_type, entry.region_id,
     entry.accelerator_family, entry.market, entry.resource_id, entry.instance_type,
     entry.run_id, entry.attempt_no, entry.evidence,
-    -- A FOCUS line says itself what it costs.
+    -- A FOCUS line has its own effective cost.
     case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed'
         then 'the EffectiveCost of the line' else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
             'as billed: no list of ours names the charge type') end as cost_rule_meaning,
