@@ -23,10 +23,11 @@ _SHOWN = 10
 
 
 def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[dict[str, Any]]:
-    """Published checks of a severity that failed, one per table and check over all months, most failing rows first.
+    """Published checks of a severity that failed, one per table and check over all months.
 
-    Their number is the number of warnings (or errors) everywhere. Each has `table` (its name), `check`, `title`,
-    `periods`, `unexpected_count`, `totals` in dollars by currency, and `sample`.
+    Those of the most dollars come first, then those of the most rows. Their number is the number of warnings (or
+    errors) everywhere. Each has `table` (its name), `check`, `title`, `periods`, `unexpected_count`, `totals` in
+    dollars by currency, and `sample`.
     """
     merged: dict[tuple[str, str], dict[str, Any]] = {}
     for check in checks:
@@ -49,7 +50,12 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
         row["sample"] += check["sample"]
         for currency, amount in check.get("totals", {}).items():
             row["totals"][currency] = row["totals"].get(currency, Decimal(0)) + Decimal(amount)
-    return sorted(merged.values(), key=lambda row: (-row["unexpected_count"], row["table"], row["check"]))
+    return sorted(merged.values(), key=_rank)
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[Decimal, int, str, str]:
+    dollars = max(map(abs, row["totals"].values()), default=Decimal(0))
+    return -dollars, -row["unexpected_count"], row["table"], row["check"]
 
 
 def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
