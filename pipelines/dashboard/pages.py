@@ -104,13 +104,13 @@ def _bill(volume: Volume, request: Request) -> Context:
 def _dictionary(volume: Volume, request: Request) -> Context:
     wanted = parameters.text(request, "q").lower()
     marts = [
-        {**mart, "columns": [column for column in mart["columns"] if _says(wanted, mart["name"], *column)]}
+        {**mart, "columns": [column for column in mart["columns"] if _has(wanted, mart["name"], *column)]}
         for mart in mart_pages()
     ]
     return {"marts": [mart for mart in marts if mart["columns"]], "wanted": wanted}
 
 
-def _says(wanted: str, *parts: str) -> bool:
+def _has(wanted: str, *parts: str) -> bool:
     return not wanted or any(wanted in part.lower() for part in parts)
 
 

@@ -55,7 +55,7 @@ RESERVED_INSTANCES = (
     ),
 )
 
-# Bought in June, used in July; it starts and ends at half past, and was given back a day early.
+# Bought in June, used in July; it starts and ends at half past, and was returned a day early.
 TRAINIUM_BLOCK = Reservation(
     "trn1-block",
     "trn1.32xlarge",
@@ -124,7 +124,7 @@ STANDING_NODES = (
         launched_at=utc("2026-07-21 09:12:40"),
         ended_at=utc("2026-07-21 15:47:05"),
     ),
-    # Nobody's run: an engineer's sandbox that was left on over a weekend.
+    # No run: an engineer's sandbox that was left on over a weekend.
     Node(
         "sandbox",
         "g5.12xlarge",

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from pipelines.base.console import Console
+from pipelines.base.console import Console, counted
 from pipelines.base.errors import CheckError, UsageError, shown
 from pipelines.base.resources import known_reports
 from pipelines.config.settings import Settings
@@ -69,8 +69,8 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         pack.close()
     lost = pack.about["not_recomputed"]
     if found:
-        _say(found, console)
-        raise CheckError(f"{path} differs from what its inputs give: {_counted(len(found), 'difference')}.")
+        _print_differences(found, console)
+        raise CheckError(f"{path} differs from what its inputs give: {counted(len(found), 'difference')}.")
     console.say(
         f"VERIFIED: publication {pack.about['publication']}, {figures:,} figures in {len(_marts(pack))} tables are "
         f"what its inputs give; the manifest of the pack is sha256 {pack.seal}."
@@ -87,7 +87,7 @@ def _refuse_tampered(pack: Pack, console: Console) -> None:
     for sentence in wrong[:SHOWN]:
         console.say(sentence)
     if wrong:
-        raise pack.error(f"{wrong[0]}, {_counted(len(wrong), 'file')} in all")
+        raise pack.error(f"{wrong[0]}, {counted(len(wrong), 'file')} in all")
 
 
 def _refuse_misread(pack: Pack) -> None:
@@ -113,7 +113,7 @@ def _refuse_misread(pack: Pack) -> None:
 def _refuse_unnamed(pack: Pack) -> None:
     """CheckError for a member that nothing would read or compare: a reader would take it for verified."""
     if names := _unnamed(pack, published_in(pack)):
-        more = f" and {_counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
+        more = f" and {counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
         raise pack.error(f"no record of the pack names {shown(names[0])}{more}")
 
 
@@ -135,7 +135,7 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
     theirs = {name for folder in ("models", "expectations") for name in pack.below(folder)}
     wrong = sorted(name for name in theirs | set(ours) if name not in theirs or ours.get(name) != pack.read(name))
     if wrong:
-        more = f" and {_counted(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
+        more = f" and {counted(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
         raise pack.error(f"{wrong[0]}{more} is not what revision {made} runs")
     if pack.about.get("code_sha256") != code_digest():
         console.note(
@@ -210,14 +210,10 @@ def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:
     return pl.read_parquet(builder.lake.files(mart.key))
 
 
-def _say(found: Sequence[Difference], console: Console) -> None:
+def _print_differences(found: Sequence[Difference], console: Console) -> None:
     console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
     if len(found) > SHOWN:
         console.say(f"and {len(found) - SHOWN:,} more")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _unnamed(pack: Pack, published: Publication) -> list[str]:

@@ -153,7 +153,7 @@ def _missing_fees(engine: Engine, holds: str, filters: Mapping[str, str], rows: 
 
 
 def chosen(**options: str | None) -> dict[str, str | None]:
-    """The filters of the ledger, given by the options of the command, by the names of its columns."""
+    """The filters of the ledger, from the options of the command, by the names of its columns."""
     return {column: options.get(option) for option, column in _FILTERS.items()}
 
 

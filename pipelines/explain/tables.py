@@ -24,7 +24,7 @@ _HEADS = {
 
 
 Part = dict[str, Any]
-"""A sentence, a table or a list, as its `kind` says; of a table, the first `names` columns are not amounts."""
+"""A sentence, a table or a list, by its `kind`; of a table, the first `names` columns are not amounts."""
 
 
 def parts(explanation: Explanation, limit: int) -> Iterator[Part]:

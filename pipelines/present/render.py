@@ -91,7 +91,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
 
     `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
-    says so. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
+    shows that. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
     fails on a mart that exists.
     """
     report_rows = answered(report, query, facts.month)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def report(
     config: Config = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write. Default: report.html, or KIND.html.")
+        Path | None,
+        typer.Option("--out", help="File to write. Default: report.html or KIND.html; next to the PDF with --pdf."),
     ] = None,
     as_of: AsOf = None,
     kind: Annotated[
@@ -39,7 +40,7 @@ def report(
     if bundle and not pack:
         raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
     settings, console = settings_of(config), Console()
-    page = out or Path("report.html" if kind == "training_cost" else f"{kind}.html")
+    page = out or (pdf or Path("report" if kind == "training_cost" else kind)).with_suffix(".html")
     write_report(settings, page, console, as_of, kind, month, pdf)
     if pack:
         from pipelines.evidence.pack import write_pack

@@ -48,7 +48,7 @@ def build(
     declared_commitment_rate: pl.DataFrame,
     ref_commitment_rate: pl.DataFrame,
 ) -> list[dict[str, Any]]:
-    """Every offer with a rate, and for each kind without one a row that says so."""
+    """Every offer with a rate, and for each kind without one a row that shows that."""
     use, commitments = detail_commitment_use_hourly, detail_commitment_utilization_daily
     known = rates(use, commitments, declared_commitment_rate, ref_commitment_rate)
     demand = on_demand_usage(use).join(fct_invoice_monthly, on=PAYER, how="left")

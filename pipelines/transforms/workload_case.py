@@ -127,13 +127,13 @@ def workload_cases(
         # Of several the newest: what older ones cost is spent.
         ports[port.port["workload_id"]] = port
     units = compared_units(of_ports["detail_compared_run"], of_ports["detail_run_unit_cost"])
-    stated = {row["workload_id"]: row for row in declared_workload.iter_rows(named=True)}
+    by_workload = {row["workload_id"]: row for row in declared_workload.iter_rows(named=True)}
     spend = fct_ledger.with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
     terms = declared_maturity.row(0, named=True)
     for (workload_id, currency), own in runs.sort("workload_id", "billing_currency", "run_id").group_by(
         ["workload_id", "billing_currency"], maintain_order=True
     ):
-        declared = stated.get(str(workload_id), dict.fromkeys(declared_workload.columns))
+        declared = by_workload.get(str(workload_id), dict.fromkeys(declared_workload.columns))
         pair = best_pair(of_ports["mart_silicon_comparison"], str(workload_id), str(currency))
         port = ports.get(str(workload_id)) if currency == CURRENCY else None
         paid = spend.filter(workload_id=str(workload_id), billing_currency=str(currency))

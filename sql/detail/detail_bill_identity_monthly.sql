@@ -71,7 +71,7 @@ known as (
         (4, 'billed cost is the net columns without discount rows'),
         (5, 'amortized cost is billed cost where nothing is paid upfront'),
         (6, 'what pods hold and leave unused of a machine in an hour is its cost')
-    ) as given(identity, statement)
+    ) as named(identity, statement)
 ),
 
 side as (

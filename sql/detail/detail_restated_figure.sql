@@ -38,7 +38,7 @@ amount as (
     select figure.*, 'billed', billed_cost_usd from figure
 ),
 
--- What was not there cost nothing; what was, and has no list price, cost nobody knows what.
+-- What was not there cost nothing; what was, and has no list price, has an unknown cost.
 compared as (
     select payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket, cost_basis,
         case when count(*) filter (where not is_now) = 0 then 0

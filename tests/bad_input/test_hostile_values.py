@@ -110,9 +110,7 @@ def test_every_run_has_its_name_and_its_cost(ledger: Ledger) -> None:
 def test_tags_are_what_they_are(ledger: Ledger) -> None:
     sql = "select run_id, owner, effective_cost_usd from detail_provisional_run"
     rows = json.loads(ledger.say("query", sql, "--json").out)
-    assert {row["run_id"]: row["owner"] for row in rows} == {
-        f"{name} nobody recorded": name for name in HOSTILE
-    }
+    assert {row["run_id"]: row["owner"] for row in rows} == {f"{name} nobody recorded": name for name in HOSTILE}
     assert {Decimal(row["effective_cost_usd"]) for row in rows} == {Decimal(3)}
 
 

@@ -64,7 +64,7 @@ def test_the_policy_leaves_them_unattributed(tmp_path: Path) -> None:
     assert ask(builder, LEDGER).rows() == [("unattributed", None, None, None, PRICE)]
     assert ask(builder, "select * from detail_provisional_run").is_empty()
     missing = "select missing_evidence from mart_unattributed_cost_daily"
-    assert ask(builder, missing).rows() == [("the tag names a run nobody recorded: record its run events",)]
+    assert ask(builder, missing).rows() == [("the tag names an unrecorded run: record its run events",)]
 
 
 def test_a_value_in_use_across_two_months_without_a_gap_is_no_run(tmp_path: Path) -> None:
@@ -143,6 +143,6 @@ def test_a_provisional_run_is_explained_by_its_lines(tmp_path: Path) -> None:
         found.check()
         lines = [(row["evidence"], row["resource_id"], row["share_rule"]) for row in found.lines().to_dicts()]
     assert sorted(lines) == [
-        ("tag_only", "h-0a", "whole line: a tag names a run that nobody recorded"),
-        ("tag_only", "i-0a", "its tag names a run that nobody recorded: 3600 of 3600 accelerator-seconds"),
+        ("tag_only", "h-0a", "whole line: a tag names an unrecorded run"),
+        ("tag_only", "i-0a", "its tag names an unrecorded run: 3600 of 3600 accelerator-seconds"),
     ]

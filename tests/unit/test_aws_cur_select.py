@@ -127,7 +127,7 @@ def test_twins_by_case_are_both_tried_and_told(tmp_path: Path) -> None:
     ]
     assert raw_select([raw], TAGS).warnings == (
         "20260701-20260801/asm-1/a.csv.gz: the tags user:Run_ID and user:run_id are one key for run_id; "
-        "each line takes the first that is filled.",
+        "each line takes the first that is filled. Use one spelling.",
     )
 
 
@@ -136,7 +136,7 @@ def test_a_parquet_column_that_sql_cannot_tell_apart_is_named(tmp_path: Path) ->
     raw = cur2(tmp_path, twins)
     assert bill([raw], "select tag_run_id from aws_cur_line_item", TAGS) == [("r-1",)]
     assert [warning.partition(": ")[2] for warning in raw.warnings] == [
-        "column resource_tags_user_run_id differs only by case from an earlier one and is not read."
+        "column resource_tags_user_run_id differs only by case from an earlier one and is not read. Export one of them."
     ]
 
 

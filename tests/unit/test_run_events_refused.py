@@ -195,7 +195,7 @@ def test_a_resource_that_only_leaves_is_passed_over(tmp_path: Path) -> None:
     records = read_runs(RunSource(name="jobs", location=str(tmp_path)))
     assert records.tables["tracker_resource"].is_empty()
     (warning,) = records.warnings
-    assert warning == "Run 'r' attempt 1 has resource_left of 'i-1' without its start; it is skipped."
+    assert warning == "Run 'r' attempt 1 has resource_left of 'i-1' without its start; it is skipped. Write both."
 
 
 @pytest.mark.parametrize("content", [b"\x1f\x8b\x08\x00broken", b"not gzip at all"])

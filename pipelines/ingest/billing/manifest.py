@@ -84,7 +84,7 @@ def exports_in(listing: Sequence[Object]) -> list[Export]:
 
 
 def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[ManifestPath]:
-    """The current manifest of each billing month in a listing of the export's root, of `export` if given.
+    """The current manifest of each billing month in a listing of the export's root, of `export` if set.
 
     Raises SourceError when there is none, when the folder holds more than one export, or two for one month.
     """

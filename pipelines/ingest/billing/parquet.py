@@ -55,7 +55,10 @@ def read_amounts(
                     total += _total(values)
                 row += len(values)
             if unread:
-                warnings.append(f"{unread} values of {name} are not {kind} ({first}) and are read as missing.")
+                warnings.append(
+                    f"{unread} values of {name} are not {_KINDS[column.type]} ({first}) and are read as missing. "
+                    "Have the file delivered again."
+                )
     return total, warnings
 
 
@@ -71,7 +74,10 @@ def silent_amounts(
     if billed and _null_count(file, billed) != 0:
         count, amount = _where(file, billed, None, price)
         if count:
-            warnings.append(f"{count} lines have no {billed} and count as 0; at public prices they are {amount:,.2f}.")
+            warnings.append(
+                f"{count} lines have no {billed} and count as 0; at public prices they are {amount:,.2f}. Have the "
+                "file delivered again."
+            )
     read = {columns[source.position].name for sources in found.sources.values() for source in sources}
     twins = {name.lower(): name for name in read}
     for column in columns:
@@ -79,8 +85,10 @@ def silent_amounts(
         if billed and column.form == "null" and twin != column.name:
             count, amount = _where(file, column.name, twin, billed)
             if count:
-                differ = f"have another value in {column.name}, which is not read, than in {twin}"
-                warnings.append(f"{count} lines bill {amount:,.2f} and {differ}.")
+                warnings.append(
+                    f"{count} lines bill {amount:,.2f} and have another value in {column.name}, which is not read, "
+                    f"than in {twin}. Keep one of the columns in the export."
+                )
     return warnings
 
 
@@ -169,7 +177,8 @@ class ListedValues:
         """A sentence for each column, with its most frequent unknown value."""
         return [
             f"{unknown.total()} values of {name} are not among {', '.join(filter(None, self._allowed[name]))} (most "
-            f"often {unknown.most_common(1)[0][0][:80]!r}); these lines are classified by their other columns."
+            f"often {unknown.most_common(1)[0][0][:80]!r}); these lines are classified by their other columns. "
+            "Check them, and report a new value of AWS as an issue."
             for name, unknown in self._unknown.items()
         ]
 
@@ -236,7 +245,10 @@ def _read_maps(stored: Path, listed: ColumnList) -> list[str]:
                 writer.write_batch(pa.RecordBatch.from_arrays([*arrays.values()], schema=schema))
     made.replace(stored)
     found = ((name, count) for name, count in unread.items() if count)
-    return [f"{count} values of {name} are no JSON objects and count as missing." for name, count in found]
+    return [
+        f"{count} values of {name} are no JSON objects and count as missing. Have the file delivered again."
+        for name, count in found
+    ]
 
 
 def delivered_columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[str]]:
@@ -248,7 +260,9 @@ def delivered_columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[st
         is_repeated = field.name.lower() in taken
         taken.add(field.name.lower())
         if is_repeated:
-            warnings.append(f"column {field.name} differs only by case from an earlier one and is not read.")
+            warnings.append(
+                f"column {field.name} differs only by case from an earlier one and is not read. Export one of them."
+            )
         columns.append(Delivered(field.name, "null" if is_repeated else _form(field.type), str(field.type)))
     return tuple(columns), warnings
 

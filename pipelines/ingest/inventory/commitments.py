@@ -50,7 +50,9 @@ def read_commitments(sources: Sequence[CommitmentSource]) -> Inventory:
                     raise SourceError(f"{name} has other values in {known[0]} than in {place}; keep the newer answer.")
                 found[name] = place, row
         if not seen:
-            warnings.append(f"[[commitments]] {source.name} contains no commitment.")
+            warnings.append(
+                f"[[commitments]] {source.name} contains no commitment; check its location, or remove the source."
+            )
     rows = [row for _, row in found.values()]
     return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort("commitment_discount_id"), sorted(warnings))
 

@@ -135,7 +135,10 @@ def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[
     provider = ((node or {}).get("spec") or {}).get("providerID") or ""
     is_known = provider.startswith("aws:///")
     if not is_known:
-        warnings.append(f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found.")
+        warnings.append(
+            f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found. Take snapshots of "
+            "nodes while they run."
+        )
     return {
         "resource_id": provider.rpartition("/")[2] if is_known else name,
         "instance_type": instance_type,
@@ -196,7 +199,10 @@ def _storage(
             claim = claims.get((pod["metadata"].get("namespace", ""), name)) or {}
             volume = volumes.get((claim.get("spec") or {}).get("volumeName") or "")
             if volume is None:
-                warnings.append(f"Run {run_id}: claim {name} and its volume are in no snapshot; its cost is not found.")
+                warnings.append(
+                    f"Run {run_id}: claim {name} and its volume are in no snapshot; its cost is not found. Take "
+                    "snapshots of claims and volumes too."
+                )
             elif billed := _billed(volume):
                 fresh = {"attempt_no": number, "resource_id": billed, "evidence": "api"}
                 stay = held.setdefault((number, billed), fresh | {"joined_at": begin, "left_at": end})

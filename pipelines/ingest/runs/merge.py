@@ -181,8 +181,10 @@ def _warn_of_differences(run_id: str, sources: Sequence[_Rows], warnings: list[s
         for resource_id, seconds in sorted(mine.items()):
             name, counted = held.setdefault(resource_id, (own[0]["source_name"], sum(seconds)))
             if abs(counted - sum(seconds)) > 60:
-                both = f"{counted:.0f} s by {name} and {sum(seconds):.0f} s by {own[0]['source_name']}"
-                warnings.append(f"Run {run_id!r} held {resource_id} for {both}; {name} counts.")
+                warnings.append(
+                    f"Run {run_id!r} held {resource_id} for {counted:.0f} s by {name} and {sum(seconds):.0f} s by "
+                    f"{own[0]['source_name']}; {name} counts. Correct the other, or remove the node from it."
+                )
 
 
 def _less(stays: _Rows, held: _Rows, attempts: _Rows) -> _Rows:

@@ -35,7 +35,9 @@ def read(source: RunSource) -> RunRecords:
         if lines:
             rows.add(key.rpartition(".")[0], where, lambda lines=lines, where=where: _run(lines, rows.warnings, where))
         else:
-            rows.warnings.append(f"{where} has no line that starts with {_MARK.strip()}; it is skipped.")
+            rows.warnings.append(
+                f"{where} has no line that starts with {_MARK.strip()}; it is skipped. Keep other files elsewhere."
+            )
     return rows.records("" if files else f"{store.location} holds no log file ({', '.join(_SUFFIXES)})")
 
 
@@ -57,7 +59,9 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[Row]:
             entry["key"].lower()
         except MALFORMED:
             if number == len(whole):
-                warnings.append(f"{where}: the last line is cut short and left out.")
+                warnings.append(
+                    f"{where}: the last line is cut short and left out; copy the log again once its run has ended."
+                )
                 continue
             fix = "fix or remove it"
             raise SourceError(f"{where}, line {number} is not an MLLOG entry with key and time_ms; {fix}.") from None
@@ -70,7 +74,9 @@ def _run(lines: list[Row], warnings: list[str], where: str) -> Tables:
     status = _STATUS.get(str(stop["metadata"].get("status"))) if stop else None
     started_at, last_at = min(e["at"] for e in lines), max(e["at"] for e in lines)
     if stop is None:
-        warnings.append(f"{where} has no run_stop: whether the run reached its target is unknown.")
+        warnings.append(
+            f"{where} has no run_stop: whether the run reached its target is unknown; copy the log of the whole run."
+        )
 
     def value(name: str) -> Any:
         return first[name]["value"] if name in first else None

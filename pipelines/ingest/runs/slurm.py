@@ -175,7 +175,10 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
         names = hostlist(record["NodeList"], int(counted[0]) if counted else _MOST_NODES)
     except ValueError as error:
         listed = shown(record["NodeList"])
-        warnings.append(f"Run {run_id}: NodeList {listed} {error}; its nodes are unknown and its cost is not found.")
+        warnings.append(
+            f"Run {run_id}: NodeList {listed} {error}; its nodes are unknown and its cost is not found. Export the job "
+            "with sacct again."
+        )
         return
     tres = record.get("AllocTRES") or ""
     gpus, nodes = _GPUS.search(tres), _NODES.search(tres)
@@ -189,7 +192,9 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
             and (s["ended_at"] is None or s["ended_at"] > record["Start"])
         ]
         if not held:
-            warnings.append(f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found.")
+            warnings.append(
+                f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found. Add the node."
+            )
             yield stay | {"resource_id": name, "evidence": "nodemap"}
         for instance in held:
             starts = [at for at in (record["Start"], instance["started_at"]) if at]

@@ -29,7 +29,7 @@ select
     piece.source_name, piece.source_file, piece.source_row, piece.hour_no, piece.piece_no,
     case when provisional.run_id is not null then 'run' else piece.bucket end as bucket,
     piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market,
-    -- A tag alone names a run that nobody recorded.
+    -- A tag alone names an unrecorded run.
     coalesce(provisional.run_id, piece.run_id) as run_id, piece.attempt_no,
     case when provisional.run_id is not null then 'tag_only' else piece.evidence end as evidence,
     -- A run is its declared team's; else the team is the one the line's tag named on its own day.

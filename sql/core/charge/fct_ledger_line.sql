@@ -81,7 +81,7 @@ select
     entry.bucket, entry.charge_category, line.charge_type, entry.service, line.usage_type, entry.region_id,
     entry.accelerator_family, entry.market, entry.resource_id, entry.instance_type,
     entry.run_id, entry.attempt_no, entry.evidence,
-    -- A FOCUS line says itself what it costs.
+    -- A FOCUS line has its own effective cost.
     case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed'
         then 'the EffectiveCost of the line' else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
             'as billed: no list of ours names the charge type') end as cost_rule_meaning,
@@ -91,7 +91,7 @@ select
             then 'the part of the fee that this hour of the block, and this use of it, takes'
         when entry.piece_kind = 'whole' then case entry.bucket
             when 'run' then 'whole line: a tag names ' || case when entry.evidence = 'tag_only'
-                then 'a run that nobody recorded' else 'the run, which was alive then' end
+                then 'an unrecorded run' else 'the run, which was alive then' end
             when 'unattributed' then 'whole line: accelerator hours on no resource that could be shared out'
             when 'commitment_unused'
                 then 'whole line: the fee of a commitment; its effective cost is the part that nothing used'
@@ -102,7 +102,7 @@ select
         end
         else case
             when entry.bucket = 'unattributed' then 'no run names the resource:'
-            when entry.evidence = 'tag_only' then 'its tag names a run that nobody recorded:'
+            when entry.evidence = 'tag_only' then 'its tag names an unrecorded run:'
             when entry.bucket = 'idle' then 'no run used'
             when entry.bucket = 'shared' then 'no run held it:'
             when entry.piece_kind = 'attached' then 'the run held it:'

@@ -63,7 +63,7 @@ select
         when names_no_run(spelling.run_key) then 'probably not a run: the value names a kind of use'
         when longest.longest_use_day_count >= 30
             then 'probably not a run: used on ' || cast(longest.longest_use_day_count as varchar) || ' days without a gap'
-        else 'the tag names a run nobody recorded: ' || coalesce('is it ' || nearest.run_id || '? Else ', '')
+        else 'the tag names an unrecorded run: ' || coalesce('is it ' || nearest.run_id || '? Else ', '')
             || 'record its run events'
     end as missing_evidence
 from spelling

@@ -23,7 +23,7 @@ stay as (
         and claim.ended_ms > hour.window_started_ms
 ),
 
--- What a run says of itself beats a tag or a guess for the same time: a node keeps its tag when it is used again.
+-- A run's own record beats a tag or a guess for the same time: a node keeps its tag when it is used again.
 recorded as (
     select * from stay where not is_estimated(evidence)
 ),

@@ -46,7 +46,7 @@ plan as (
     group by billing_period, billing_account_id, billing_currency, commitment_discount_id
 ),
 
-stated as (
+declared as (
     select
         billing_period, billing_month, bill_payer_account_id as payer_account_id,
         line_item_usage_account_id as account_id,
@@ -109,6 +109,6 @@ select
     sum(unused_units) as unused_units,
     max(payment_option) as payment_option, max(purchase_term) as purchase_term, max(region_id) as region_id,
     max(instance_family) as instance_family, max(started_at) as started_at, max(ended_at) as ended_at
-from stated
+from declared
 group by billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
     fee_started_at, fee_ended_at

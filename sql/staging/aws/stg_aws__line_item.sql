@@ -16,7 +16,7 @@ classified as (
         kind.is_unused_scaled, kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category,
         kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.is_bedrock, kind.instance_type,
         kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
-        kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_reservation_id,
+        kind.capacity_reservation_id as line_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_id
     from line
     -- All columns that a kind has: nothing less is the same kind.
@@ -74,7 +74,7 @@ select
         then nullif(regexp_extract(line_item_resource_id, '(i-[0-9a-f]+)$', 1), '') end, line_item_resource_id)
         as resource_id,
     instance_type, accelerator_family, accelerator_count, market,
-    coalesce(stated_capacity_reservation_id, case when line_class in ('capacity_unused', 'capacity_marker', 'block_fee')
+    coalesce(line_capacity_reservation_id, case when line_class in ('capacity_unused', 'capacity_marker', 'block_fee')
         then capacity_reservation_id(line_item_resource_id) end) as capacity_reservation_id,
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at,
     cast(line_item_usage_start_date as date) as usage_date,

@@ -60,7 +60,7 @@ stay as (
 
     union all
 
-    -- For a month after a run left it a machine may still be up, held by nobody else.
+    -- For a month after a run left it a machine may still be up, held by no other run.
     select 'earlier', run_id, attempt_no, machine_id, left_at, left_at + interval 31 day, false, null, null, null, null, null, evidence
     from machine
 
