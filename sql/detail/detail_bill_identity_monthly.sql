@@ -100,22 +100,17 @@ side as (
 ),
 
 judged as (
-    select *,
-        case
-            when not is_applicable then 'not applicable'
-            when is_open then 'open'
-            when is_incomplete then 'incomplete'
-            when coalesce(differing_count > 0, abs(left_usd - right_usd) > tolerance_usd) then 'differs'
-            else 'holds'
-        end as status
+    select *, case when not is_applicable then 'not applicable' when is_open then 'open' when is_incomplete then 'incomplete'
+        when coalesce(differing_count > 0, abs(left_usd - right_usd) > tolerance_usd) then 'differs'
+        else 'holds' end as status
     from side
 )
 
 select
     payer_account_id, billing_month, billing_currency as currency, identity, statement,
     case when is_applicable then left_usd end as left_usd, case when is_applicable then right_usd end as right_usd,
-    case when is_applicable then left_usd - right_usd end as difference_usd, tolerance_usd, status,
-    part_count, differing_count as differing_part_count,
+    case when is_applicable then left_usd - right_usd end as difference_usd, tolerance_usd, status, part_count,
+    differing_count as differing_part_count,
     case when identity = 4 and has_net_costs then convention end as discount_convention,
     -- Without 3 and 4 a bill is not what was invoiced, or a discount counts twice or not at all; without 1, once the
     -- month is over, a fee is lost. AWS rounds the hours of 2 and 6, 5 is 1 again, and discounts in line have no row to
