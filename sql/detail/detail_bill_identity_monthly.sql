@@ -100,9 +100,9 @@ side as (
 ),
 
 judged as (
-    select *, case when not is_applicable then 'not applicable' when is_open then 'open' when is_incomplete then 'incomplete'
-        when coalesce(differing_count > 0, abs(left_usd - right_usd) > tolerance_usd) then 'differs'
-        else 'holds' end as status
+    select *, case when not is_applicable then 'not applicable' when is_open then 'open'
+        when is_incomplete then 'incomplete' when coalesce(differing_count > 0, abs(left_usd - right_usd) > tolerance_usd)
+        then 'differs' else 'holds' end as status
     from side
 )
 
