@@ -6,7 +6,8 @@ with known as (
     from published_restatement
 ),
 
--- The first delivery of a month moves nothing: there was nothing. Nor does one where nothing is known of the publication before.
+-- The first delivery of a month moves nothing: there was nothing. Nor does one where nothing is known of the
+-- publication before.
 fresh as (
     select now.payer_account_id, now.billing_month, now.billing_currency, now.delivery_no
     from fct_restatement as now
@@ -40,13 +41,15 @@ amount as (
 
 -- What was not there cost nothing; what was, and has no list price, has an unknown cost.
 compared as (
-    select payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket, cost_basis,
+    select payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket,
+        cost_basis,
         case when count(*) filter (where not is_now) = 0 then 0
             else max(cost_usd) filter (where not is_now) end as before_cost_usd,
         case when count(*) filter (where is_now) = 0 then 0
             else max(cost_usd) filter (where is_now) end as after_cost_usd
     from amount
-    group by payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket, cost_basis
+    group by payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket,
+        cost_basis
 ),
 
 moved as (

@@ -23,12 +23,14 @@ most_moved as (
     from detail_restated_figure
     where run_id is not null and cost_basis = 'effective'
     qualify row_number() over (
-        partition by payer_account_id, billing_month, billing_currency, delivery_no order by abs(cost_change_usd) desc, run_id, figure_table desc
+        partition by payer_account_id, billing_month, billing_currency, delivery_no
+        order by abs(cost_change_usd) desc, run_id, figure_table desc
     ) = 1
 )
 
 select
-    held.payer_account_id, held.billing_month, held.billing_currency, held.delivery_no, source_name, delivery_id, line_count,
+    held.payer_account_id, held.billing_month, held.billing_currency, held.delivery_no, source_name, delivery_id,
+    line_count,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
     refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd,

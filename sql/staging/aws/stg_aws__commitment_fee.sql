@@ -61,7 +61,8 @@ declared as (
             when shows_use then coalesce(savings_plan_total_commitment_to_date, 0) end as commitment_cost_usd,
         line_item_unblended_cost as billed_cost_usd,
         case when shows_use and not is_reservation then coalesce(savings_plan_used_commitment, 0) end as used_cost_usd,
-        case when not shows_use then null when is_reservation then coalesce(reservation_unused_amortized_upfront_fee_for_billing_period, 0)
+        case when not shows_use then null when is_reservation
+            then coalesce(reservation_unused_amortized_upfront_fee_for_billing_period, 0)
                 + coalesce(reservation_unused_recurring_fee, 0)
             else coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0) end
             as unused_cost_usd,

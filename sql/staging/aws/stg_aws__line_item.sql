@@ -56,7 +56,8 @@ costed as (
     select
         *, cur_list_cost(list_rule, line_class, market, pricing_currency, line_item_currency_code,
             pricing_public_on_demand_cost) as list_cost,
-        cur_effective_cost(effective_rule, has_net_costs, amortized_cost, cur_amortized_cost(line, true)) as effective_cost,
+        cur_effective_cost(effective_rule, has_net_costs, amortized_cost, cur_amortized_cost(line, true))
+            as effective_cost,
         cur_billed_cost(is_negation_complete, line_item_line_item_type, line_item_unblended_cost) as billed_cost
     from amortized as line
 )
@@ -101,6 +102,7 @@ select
     service, usage_type, region_id, resource_id, instance_type, accelerator_family, accelerator_count, market,
     capacity_reservation_id, usage_started_at, usage_ended_at, usage_date, usage_quantity, normalized_units,
     commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage,
-    focus_charge_kind_id(line) as charge_kind_id, list_cost_usd, amortized_cost_usd, effective_cost_usd, billed_cost_usd,
+    focus_charge_kind_id(line) as charge_kind_id, list_cost_usd, amortized_cost_usd, effective_cost_usd,
+    billed_cost_usd,
     tag_run_id, tag_owner, tag_team
 from stg_aws__focus_line_item as line
