@@ -11,7 +11,7 @@ COMPILE := $(BIN)/python -m compileall -q pipelines
 .PHONY: demo dashboard test test-slow test-spark test-wheel check bench lock clean
 
 demo: $(VENV)/.base
-	$(BIN)/trainledger demo
+	@$(BIN)/trainledger demo
 
 # The current publication of trainledger.toml here, else of the demo, which is built first where there is none.
 dashboard: $(VENV)/.ui
@@ -50,13 +50,14 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed --keep docs/benchmarks-fixed.md,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,--lines $(LINES) --keep docs/benchmarks.md)))
 
 $(BIN)/uv: requirements.lock
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock uv
+	@echo Installing into $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock uv
 	@touch $@
 
 $(VENV)/.base: $(BIN)/uv pyproject.toml
-	$(INSTALL) $(BIN)/python -e .
-	$(COMPILE)
+	@$(INSTALL) $(BIN)/python -e .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.ui: $(VENV)/.base

@@ -2,5 +2,5 @@
 
 import os
 
-# No library may call home: the product runs on closed networks, and who runs what is nobody's business.
+# No library may call home: the product runs on closed networks, and what runs there is private.
 os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")

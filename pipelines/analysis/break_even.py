@@ -74,7 +74,7 @@ def runs_to_break_even(port: float, saving: float) -> int | None:
 def payback_probability(case: Case, saving_low: float | None, saving_high: float | None) -> float:
     """Probability that the port succeeds and is paid back within its months, prices as today.
 
-    Runs come independently at the measured cadence (Poisson); the saving is normal about its estimate with the given
+    Runs come independently at the measured cadence (Poisson); the saving is normal about its estimate with the supplied
     interval of 95 %, or exact without one.
     """
     from scipy.stats import norm, poisson

@@ -120,7 +120,9 @@ def compare(
         completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         reason = "no unit of work is measured on every run of both sides"
         shared |= dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True)) | {
-            "verdict_reason": reason if all(completed) else "all completed runs of a side are excluded"
+            "verdict_reason": reason
+            if all(completed)
+            else "all completed runs of a side are excluded; register other runs"
         }
         return [shared | {"cost_basis": basis} for basis in BASES]
     return _rows(_with_rate(taken, context), context, shared)

@@ -2,12 +2,12 @@
 
 Each cost is a product of factors. With L(a, b) = (a - b) / (ln a - ln b), the logarithmic mean, a factor's part of the
 difference is L(GPU's cost, Trainium's cost) x ln(GPU's factor / Trainium's factor): no residual, and the same whichever
-side comes first. One factor is not given but what remains of each cost once the given ones are divided out.
+side comes first. One factor is not passed but what remains of each cost once the others are divided out.
 
-- A given factor that a side lacks, or that is not above zero while the costs are, is not measured: its part is None and
-  what it did stands in the remaining factor's.
+- A passed factor that a side lacks, or that is not above zero while the costs are, is not measured: its part is None,
+  and what it did stands in the remaining factor's.
 - A cost of zero has no logarithm; in the limit the whole difference is that of the factor that made it zero: of the
-  given ones that are zero on that side, in equal parts, else of the remaining one. Every part of 0 and 0 is zero.
+  passed ones that are zero on that side, in equal parts, else of the remaining one. Every part of 0 and 0 is zero.
 - Parts are rounded to ten places and the remaining factor takes the rounding, so they sum to the last decimal.
 """
 
@@ -40,12 +40,12 @@ def decompose(
 ) -> list[Part]:
     """The parts of `baseline_cost` - `candidate_cost`, in the order of `factors`, then `remaining`.
 
-    ValueError for a cost below zero or not finite, and for a `remaining` that is also given.
+    ValueError for a cost below zero or not finite, and for a `remaining` that is also passed.
     """
     if not (baseline_cost.is_finite() and candidate_cost.is_finite() and baseline_cost >= 0 and candidate_cost >= 0):
         raise ValueError(f"{baseline_cost} and {candidate_cost} are no costs to decompose; both must be zero or more")
     if remaining in factors:
-        raise ValueError(f"{remaining} is what remains, so it cannot be given")
+        raise ValueError(f"{remaining} is what remains, so it cannot be passed")
     difference = baseline_cost - candidate_cost
     if not baseline_cost or not candidate_cost:
         return _of_nothing(difference, factors, remaining)

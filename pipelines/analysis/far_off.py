@@ -30,7 +30,7 @@ class FarOff:
 
 
 def far_off(observed: float, history: Sequence[float], *, below: bool) -> FarOff | None:
-    """How far a cost is from its history; None where it is not far, or cheaper and `below` is not asked for.
+    """How far a cost is from its history; None where it is not far, or cheaper and `below` is not set.
 
     The history is of three costs or more, all above zero. What happened before is no news: the cost must also lie half
     as much again beyond all of its history but one.

@@ -216,7 +216,7 @@ def _paid_back(explanation: str, measured: Measured, inputs: Inputs) -> Finding:
 
 
 def decide(findings: Sequence[Finding], situations: Mapping[str, str]) -> Decision:
-    """The first finding that holds, in the order given, unless an undecided one before it recommends otherwise."""
+    """The first finding that holds, in their order, unless an undecided one before it recommends otherwise."""
     unknown: list[Finding] = []
     for found in findings:
         if found.holds is None:

@@ -23,8 +23,8 @@ def break_even_baseline_price(saving: Decimal, baseline_now: Decimal) -> Decimal
     return (1 - saving) * baseline_now
 
 
-def price_of_what(given: Decimal, instance: Decimal, accelerators: int, cores: int) -> str:
-    """What a price given for an instance-hour is really of, if within 2 % of a well-known mistake; else "instance".
+def price_of_what(price: Decimal, instance: Decimal, accelerators: int, cores: int) -> str:
+    """What a price quoted for an instance-hour is really of, if within 2 % of a well-known mistake; else "instance".
 
     `instance` is the book's price, `cores` those of one accelerator (1 where it has no cores of its own).
     """
@@ -33,9 +33,9 @@ def price_of_what(given: Decimal, instance: Decimal, accelerators: int, cores: i
         "core": instance / (accelerators * cores),
         "instance times accelerators": instance * accelerators,
     }
-    if accelerators > 1 and not _near(given, instance):
-        for name, price in mistakes.items():
-            if _near(given, price):
+    if accelerators > 1 and not _near(price, instance):
+        for name, other in mistakes.items():
+            if _near(price, other):
                 return name
     return "instance"
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 # More rows than this are not printed as blocks where a narrower table is possible.
 _MOST_BLOCKS = 10
+# Lines of progress where no terminal can show a bar.
+_LINES = 4
 
 
 class Steps:
-    """Progress over a known number of steps: a bar on a terminal, a plain line each elsewhere."""
+    """Progress over a known number of steps: one bar on a terminal, a line for each quarter of them elsewhere."""
 
     def __init__(self, bar: Progress, total: int):
         self._bar, self._total, self._done = bar, total, 0
@@ -35,7 +37,7 @@ class Steps:
 
         self._done += 1
         self._bar.update(self._task, advance=1, description=escape(what))
-        if self._bar.disable:
+        if self._bar.disable and self._done * _LINES // self._total > (self._done - 1) * _LINES // self._total:
             line = f"[{self._done}/{self._total}] {what}{': ' + outcome if outcome else ''}"
             self._bar.console.print(_text(line), soft_wrap=True)
 
@@ -87,7 +89,7 @@ class Console:
     def table(self, frame: pl.DataFrame, title: str = "", *, keep: Sequence[str] | None = None) -> None:
         """Print rows as a table; where they are too wide for the terminal, one block per row.
 
-        With `keep`, many rows stay a table: of these columns and of the others that fit, and a note says so.
+        With `keep`, many rows stay a table: of these columns and of the others that fit, and a note states that.
         """
         cells = [[cell_text(value) for value in row] for row in frame.rows()]
         widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]
@@ -135,6 +137,11 @@ def folded(text: str, width: int, indent: str = "  ") -> list[str]:
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def cell_text(value: object) -> str:

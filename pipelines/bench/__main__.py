@@ -1,8 +1,8 @@
-"""`make bench`: what a build costs beside a bare scan of the same files, measured in the same run.
+"""`make bench`: what a build costs compared with a bare scan of the same files, measured in the same run.
 
-At sizes from a million lines up to the asked one it measures, in turn and each as its own process: a bare DuckDB scan
-and aggregation of the columns the models read, a full build, an unchanged refresh and the refresh of a restated month;
-and at up to two million lines the ingest of the bill as a legacy csv.gz report beside a bare Polars read of it.
+At sizes from a million lines up to the requested one it measures, in turn and each as its own process: a bare DuckDB
+scan and aggregation of the columns the models read, a full build, an unchanged refresh and the refresh of a restated
+month; and at up to two million lines the ingest of the bill as a legacy csv.gz report and a bare Polars read of it.
 First it measures the fixed cost: start-up, a small build by stage, and how both grow with the months.
 With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each, and the
 reports of a year of as many; with --accounts what a recommendation of commitments over thirteen months of so many
@@ -38,26 +38,26 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, help="rounds; by default 3, or 1 above 10 million lines")
     parser.add_argument("--place", type=Path, help="folder to work in; else a temporary one")
     parser.add_argument("--keep", type=Path, help="Markdown file to write the tables to")
-    given = parser.parse_args()
-    repeat = given.repeat or (1 if given.runs or given.accounts or given.lines > REPEATED_UP_TO else 3)
-    if given.place:
-        given.place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="trainledger-bench-", dir=given.place) as folder:
-        if given.runs:
-            text = many_runs.report(many_runs.measured(Path(folder), given.runs, repeat), repeat)
-            reports = year.measured(Path(folder), given.runs, many_runs.LINES_PER_RUN)
-            text = f"{text}\n\n{year.report(reports, given.runs)}"
-        elif given.accounts:
-            found = accounts.measured(Path(folder), max(given.accounts, accounts.FEWEST_ACCOUNTS), repeat)
+    arguments = parser.parse_args()
+    repeat = arguments.repeat or (1 if arguments.runs or arguments.accounts or arguments.lines > REPEATED_UP_TO else 3)
+    if arguments.place:
+        arguments.place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="trainledger-bench-", dir=arguments.place) as folder:
+        if arguments.runs:
+            text = many_runs.report(many_runs.measured(Path(folder), arguments.runs, repeat), repeat)
+            reports = year.measured(Path(folder), arguments.runs, many_runs.LINES_PER_RUN)
+            text = f"{text}\n\n{year.report(reports, arguments.runs)}"
+        elif arguments.accounts:
+            found = accounts.measured(Path(folder), max(arguments.accounts, accounts.FEWEST_ACCOUNTS), repeat)
             text = accounts.report(found, repeat)
         else:
             text = fixed.report(fixed.measured(Path(folder)))
-            if not given.fixed:
-                text = f"{report(measured(Path(folder), given.lines, repeat), repeat)}\n\n{text}"
+            if not arguments.fixed:
+                text = f"{report(measured(Path(folder), arguments.lines, repeat), repeat)}\n\n{text}"
     for line in text.splitlines():
         Console().say(line)
-    if given.keep:
-        given.keep.write_text(text + "\n", encoding="utf-8")
+    if arguments.keep:
+        arguments.keep.write_text(text + "\n", encoding="utf-8")
 
 
 def sizes(lines: int) -> list[int]:

@@ -35,7 +35,7 @@ def bench_file(
     plan = f"arn:aws:savingsplans::{payer.id}:savingsplan/00000000-0000-4000-8000-{number:012d}"
     templates = Templates(payer, plan, month)
     resources = Resources(accounts, tag_sets=[{}, *(_tags(draw) for _ in range(TAG_SETS))])
-    # Of the month too: a bill of another month beside it has runs and machines of its own.
+    # Of the month too: a bill of another month next to it has runs and machines of its own.
     prefix = f"bench-{month}-{number:03d}"
     node_hours = shape.accelerated * lines
     runs = max(1, round(lines * shape.runs_per_million / 1e6))
@@ -138,8 +138,8 @@ def _negations(templates: Templates, lines: Rows) -> Rows:
     keys, group = np.unique(key, return_inverse=True)
     amount = np.round(np.bincount(group, lines.amount[is_covered]), 10)
     cost = -np.round(np.bincount(group, lines.cost[is_covered]), 10)
-    nobody = np.zeros(len(keys), np.int32)
-    return Rows((keys // hours).astype(np.int32), nobody, (keys % hours).astype(np.int32), amount, cost)
+    no_run = np.zeros(len(keys), np.int32)
+    return Rows((keys // hours).astype(np.int32), no_run, (keys % hours).astype(np.int32), amount, cost)
 
 
 def _fees(templates: Templates, lines: Rows, month: str) -> list[Rows]:
@@ -149,12 +149,12 @@ def _fees(templates: Templates, lines: Rows, month: str) -> list[Rows]:
     is_reserved = np.isin(lines.template, list(templates.reserved.values()))
     hours = hours_in_month(month_start(month))
     used = np.bincount(lines.hour[is_covered], committed[is_covered], hours)
-    hour, nobody, one = np.arange(hours, dtype=np.int32), np.zeros(hours, np.int32), np.ones(hours)
-    plan = Rows(np.full(hours, templates.plan_fee), nobody, hour, one, one * np.ceil(used.max()))
+    hour, no_run, one = np.arange(hours, dtype=np.int32), np.zeros(hours, np.int32), np.ones(hours)
+    plan = Rows(np.full(hours, templates.plan_fee), no_run, hour, one, one * np.ceil(used.max()))
     reserved_hours, reserved_usd = lines.amount[is_reserved].sum(), committed[is_reserved].sum()
     fee = Rows(
         np.array([templates.reservation_fee]),
-        nobody[:1],
+        no_run[:1],
         hour[:1],
         np.round([reserved_hours], 10),
         np.round([reserved_usd], 10),

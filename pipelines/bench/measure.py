@@ -24,12 +24,12 @@ def timed(arguments: list[str], code: int = 0) -> Run:
         [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    said = process.stderr.read()
+    errors = process.stderr.read()
     _, status, used = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != code:
-        raise SystemExit(f"{' '.join(arguments)} failed: {said.strip().splitlines()[-1]}")
+        raise SystemExit(f"{' '.join(arguments)} failed: {errors.strip().splitlines()[-1]}")
     return Run(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 

@@ -18,7 +18,7 @@ BOUNDS = """What bounds it: the lines are read three times: for what they are an
 twenty-one columns, a tenth its tags, a quarter its costs and its bucket, a quarter grouping, the rest sorting and
 writing what is left. The hours find the kind of each line once more. Then come looking at the files as they come in
 (every amount, every id that stands twice) and the training runs, whose every hour is cut among them: three lines in
-a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds beside it, at any size.
+a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds, at any size.
 A restated month costs what a first build of it does, less the training runs; months that did not change are
 recognized by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed and written;
 parsing bounds it.

@@ -20,8 +20,8 @@ def main() -> None:
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("place", type=Path)
     parser.add_argument("--lines", type=int, default=0)
-    given = parser.parse_args()
-    TASKS[given.task](given.place, given.lines)
+    arguments = parser.parse_args()
+    TASKS[arguments.task](arguments.place, arguments.lines)
 
 
 def generate(place: Path, lines: int) -> None:

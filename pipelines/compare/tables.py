@@ -20,6 +20,12 @@ MEASURES = {
 }
 RECOMMENDATIONS = {"gpu": "GPU", "trainium": "Trainium"}
 _PAIR = ("workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type")
+# Two machines for an hour are two instance-hours and one on the clock.
+_MEASURED = {
+    "hours_per_unit": "instance-hours per unit of work",
+    "hours_to_target": "hours to the target, on the clock",
+    "tokens_per_second": "tokens per second",
+}
 _MANY = 8
 Row = Mapping[str, Any]
 
@@ -54,9 +60,9 @@ def _sides(row: Row) -> pl.DataFrame:
         (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in SIDES)),
         ("instance cost that no run explains", *(_amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES)),
     ]
-    for name in ("hours_to_target", "tokens_per_second"):
+    for name, label in _MEASURED.items():
         if any(row[f"{side}_{name}"] is not None for side in SIDES):
-            lines.append((name.replace("_", " "), *(_plain(row[f"{side}_{name}"]) for side in SIDES)))
+            lines.append((label, *(_plain(row[f"{side}_{name}"]) for side in SIDES)))
     if row["quality_metric"]:
         lines.append((f"final {row['quality_metric']}", *(_plain(row[f"{side}_final_quality"]) for side in SIDES)))
     names = ["", row["baseline_instance_type"], row["candidate_instance_type"]]

@@ -26,7 +26,7 @@ class Policy(Frozen):
     `assumed_eligible`: on-demand usage that commitments may cover without documentation: "hyperpod" and
     "warm_pool" by SageMaker's plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in
     any case.
-    `provisional_runs`: whether values of the run tag that no source recorded are listed as runs.
+    `provisional_runs`: whether spend whose run tag names no recorded run is charged to a provisional run.
     `equal_quality_ratio`: how far final metrics of both sides may differ in a comparison without a registration.
     `as_of`: the moment after which fees of an open month do not count; None means its newest hour of use.
     """

@@ -113,10 +113,8 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
     try:
         settings = Settings(**content)
     except SettingsError as error:
-        raise UsageError(
-            f"The environment overrides {path} with a value that {error.__cause__}: {error}; "
-            "write it as JSON or unset it."
-        ) from None
+        value = f"a value that {error.__cause__}: {error}"
+        raise UsageError(f"The environment overrides {path} with {value}; write it as JSON or unset it.") from None
     except ValidationError as error:
         raise UsageError(first_mistake(error, str(path), content, SOURCES, os.environ)) from None
     base = path.parent

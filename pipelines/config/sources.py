@@ -51,7 +51,7 @@ class BillingSource(S3Options, Months):
     unpack_ratio: float = Field(default=UNPACK_RATIO, ge=1, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _has_manifests_or_files(self) -> "BillingSource":
+    def _has_manifests_or_files(self) -> Self:
         if self.export and self.files:
             raise ValueError("`export` names one by its manifests, and `files` have none; remove one of the two")
         return self

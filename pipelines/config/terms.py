@@ -1,6 +1,6 @@
 """Contract terms that no bill contains: agreements on spend (EDP, private pricing), credit pools, quoted rates.
 
-AWS documents none of them in the export, so every rule is a key with the default given here.
+AWS documents none of them in the export, so every rule is a key with the default defined here.
 """
 
 from datetime import date, timedelta

@@ -13,9 +13,10 @@ from pipelines.dashboard.links import PAGES, Links, command
 from pipelines.dashboard.reader import Reader, Volume
 from pipelines.dashboard.runs import run_page, runs_page
 from pipelines.exports.dictionary import lineage_layers, mart_pages
+from pipelines.models.warnings import check_counts, failed_checks
 from pipelines.present import app_charts, charts
 from pipelines.present.buckets import BUCKETS
-from pipelines.present.render import facts_of, failed_checks, templates
+from pipelines.present.render import facts_of, templates
 
 Request = Mapping[str, str]
 Context = dict[str, Any]
@@ -62,9 +63,9 @@ def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:
 
 def _checked(volume: Volume) -> Context:
     checks = volume.published.checks
-    deliveries = volume.published.inputs["deliveries"]
-    failed = {"warnings": failed_checks(checks, "warn"), "errors": failed_checks(checks, "error")}
-    return {**failed, "deliveries": deliveries}
+    passed, every = check_counts(checks)
+    counts = {"passed_check_count": passed, "check_count": every, "deliveries": volume.published.inputs["deliveries"]}
+    return counts | {"warnings": failed_checks(checks, "warn"), "errors": failed_checks(checks, "error")}
 
 
 def _sides(volume: Volume, request: Request) -> Context:

@@ -13,7 +13,7 @@ class NotFoundError(UsageError):
 
 
 def exact(request: Mapping[str, str], name: str) -> str:
-    """The name of a thing to look up, as it is: what things are called is not ours to say."""
+    """The name of a thing to look up, as it is: what things are called is not ours to judge."""
     return request.get(name, "")
 
 

@@ -13,7 +13,7 @@ from pipelines.demo.scenario import Reservation
 
 
 def capacity_lines(reservation: Reservation, machines: Iterable[Machine]) -> Iterator[Line]:
-    """The hours nobody used, the marker lines of an ODCR, and the fee of a Capacity Block."""
+    """The unused hours, the marker lines of an ODCR, and the fee of a Capacity Block."""
     used: dict[datetime, int] = {}
     for machine in machines:
         if machine.node.reservation == reservation:

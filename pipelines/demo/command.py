@@ -29,12 +29,10 @@ def demo(
         console.note(f"Generating a bill and training runs in {out} …")
         write_demo(out)
     settings = load_settings(out / "trainledger.toml")
-    page = out / "report.html"
-    if build_marts(settings, console) or not page.is_file():
-        write_report(settings, page, console)
+    build_marts(settings, console, list_warnings=False)
+    write_report(settings, out / "report.html", console)
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse)) as engine:
         show_key_figures(engine, console)
-    console.say(f"Report:    {page}")
-    console.say(f"Marts:     {Path(settings.warehouse.location) / DATABASE}   (schema mart, any DuckDB client)")
-    console.say(f"Try:       trainledger query --config {shlex.quote(str(out / 'trainledger.toml'))}")
+    console.say(f"Marts:  {Path(settings.warehouse.location) / DATABASE} (schema mart, any DuckDB client)")
+    console.say(f"Next:   trainledger query --config {shlex.quote(str(out / 'trainledger.toml'))}")

@@ -23,7 +23,7 @@ MONTHS = ("2026-06", "2026-07")
 SAVINGS_PLAN = SavingsPlan(
     arn="arn:aws:savingsplans::111122223333:savingsplan/5b1c7d0e-2f3a-4c9b-8d6e-91a0c4f7e321",
     account=PAYER,
-    usd_per_hour=12.0,
+    usd_per_hour=0.75,
     started_at=utc("2026-02-01 00:00:00"),
     ended_at=utc("2027-02-01 00:00:00"),
 )
@@ -55,7 +55,7 @@ RESERVED_INSTANCES = (
     ),
 )
 
-# Bought in June, used in July; it starts and ends at half past, and was given back a day early.
+# Bought in June, used in July; it starts and ends at half past, and was returned a day early.
 TRAINIUM_BLOCK = Reservation(
     "trn1-block",
     "trn1.32xlarge",
@@ -83,18 +83,8 @@ _RESEARCH = {"team": "research", "owner": "jun"}
 _EKS = {"team": "platform", "environment": "prod"}
 
 STANDING_NODES = (
-    *fleet(
-        Node(
-            "eks-worker",
-            "m6i.16xlarge",
-            PLATFORM,
-            "us-west-2a",
-            tags=_EKS,
-            launched_at=_JUNE,
-            ended_at=_AUGUST,
-        ),
-        3,
-    ),
+    # Services of the cluster and of the company itself: little next to training.
+    Node("eks-worker", "m6i.large", PLATFORM, "us-west-2a", tags=_EKS, launched_at=_JUNE, ended_at=_AUGUST),
     *fleet(Node("api", "c6i.4xlarge", PLATFORM, "us-east-1a", tags=_EKS, launched_at=_JUNE, ended_at=_AUGUST), 2),
     Node(
         "api-canary",
@@ -124,7 +114,7 @@ STANDING_NODES = (
         launched_at=utc("2026-07-21 09:12:40"),
         ended_at=utc("2026-07-21 15:47:05"),
     ),
-    # Nobody's run: an engineer's sandbox that was left on over a weekend.
+    # No run: an engineer's sandbox that was left on over a weekend.
     Node(
         "sandbox",
         "g5.12xlarge",
@@ -146,8 +136,8 @@ SERVICES = (
     Service("logs", PLATFORM, "us-west-2", 1.9, "log-group:/larkfield/train", 0.5),
     Service("metrics", PLATFORM, "us-west-2", 420, "", 0.1),
     Service("database", PLATFORM, "us-west-2", 1, "db:mlflow", tags={"team": "platform"}),
-    Service("function_seconds", PLATFORM, "us-east-1", 21000, "function:ingest", 0.7),
-    Service("function_calls", PLATFORM, "us-east-1", 260000, "function:ingest", 0.7),
+    Service("function_seconds", PLATFORM, "us-east-1", 4000, "function:ingest", 0.7),
+    Service("function_calls", PLATFORM, "us-east-1", 50000, "function:ingest", 0.7),
     Service("bucket_puts", NLP, "us-west-2", 5200, "larkfield-nlp-checkpoints", 0.8, tags={"team": "nlp"}),
     Service("bucket", NLP, "us-west-2", 46000, "larkfield-nlp-checkpoints", 0.05, True, {"team": "nlp"}),
     Service("bucket", VISION, "us-west-2", 71000, "larkfield-vision-data", 0.02, True, {"team": "vision"}),
@@ -155,7 +145,7 @@ SERVICES = (
 )
 
 EDP_RATIO = 0.05
-TAX_RATIO = 0.066
+TAX_RATIO = 0.03
 # (month, account, amount, day, description): money AWS gave back as a program credit.
 CREDITS = (
     ("2026-06", NLP, 1500.0, utc("2026-06-30 00:00:00"), "AWS Migration Acceleration Program 2.0 credit"),
@@ -163,7 +153,7 @@ CREDITS = (
 )
 # A refund in July's bill for usage in June: the two dates differ.
 REFUNDS = (("2026-07", NLP, 212.4, utc("2026-06-17 00:00:00"), "Refund for impaired trn1.32xlarge on 2026-06-17"),)
-MARKETPLACE_USD = 1450.0
+MARKETPLACE_USD = 240.0
 
 INVOICES = {
     ("2026-06", "Anniversary"): "1934061171",

@@ -64,7 +64,7 @@ class Delivery:
 
 
 def bill_constants(payer: Account, month: str) -> dict[str, Any]:
-    """What every ordinary line of a payer's month says."""
+    """What every ordinary line of a payer's month has."""
     return {
         "bill_bill_type": "Anniversary",
         "bill_billing_entity": "AWS",
@@ -81,12 +81,12 @@ def bill_constants(payer: Account, month: str) -> dict[str, Any]:
 
 def table(lines: Sequence[Line], constants: dict[str, Any]) -> pa.Table:
     """The lines as one table of `SCHEMA`; `constants` fill columns a line leaves out."""
-    said = set().union(*lines)
+    known = set().union(*lines)
     columns = []
     for column in SCHEMA:
         name = column.name
         blank = constants.get(name, "" if name in BLANK_AS_EMPTY else None)
-        if name not in said:
+        if name not in known:
             columns.append(pa.repeat(pa.scalar(blank, column.type), len(lines)))
             continue
         values = [line.get(name, blank) for line in lines]

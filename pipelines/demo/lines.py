@@ -87,7 +87,7 @@ def usage_line(
 
 
 def offer_columns(offer: Offer, place: Place) -> Line:
-    """The columns that say what was sold, to whom and in which region."""
+    """The columns that show what was sold, to whom and in which region."""
     return {
         "line_item_usage_account_id": place.account.id,
         "line_item_usage_account_name": place.account.name,

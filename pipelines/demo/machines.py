@@ -55,7 +55,7 @@ def machines(standing: Iterable[Node], stays: Iterable[Stay]) -> list[Machine]:
 
 
 def machine_lines(machine: Machine) -> Iterator[Line]:
-    """The instance-hours of a machine, with its volume and traffic beside them."""
+    """The instance-hours of a machine, with its volume and traffic."""
     noise = random.Random(machine.node.name)
     for hour, seconds in hours_of(machine.launched_at, machine.ended_at):
         yield _instance_line(machine, hour, seconds, noise)

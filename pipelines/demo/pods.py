@@ -25,13 +25,13 @@ def pod_lines(node: Node, cluster: str, stays: Iterable[Stay], lines: Iterable[L
             hour = line["line_item_usage_start_date"]
             cost[hour] = cost.get(hour, 0.0) + amortized_usd(line)
             amount[hour] = amount.get(hour, 0.0) + line["line_item_usage_amount"]
-    asked: dict[datetime, list[tuple[Stay, float]]] = {}
+    requests: dict[datetime, list[tuple[Stay, float]]] = {}
     for stay in stays:
         if stay.node == node:
             for hour, seconds in hours_of(stay.joined_at, stay.left_at):
-                asked.setdefault(hour, []).append((stay, seconds / 3600))
-    for hour in sorted(asked.keys() & cost.keys()):
-        yield from _hour(node, cluster, hour, asked[hour], amount[hour], cost[hour])
+                requests.setdefault(hour, []).append((stay, seconds / 3600))
+    for hour in sorted(requests.keys() & cost.keys()):
+        yield from _hour(node, cluster, hour, requests[hour], amount[hour], cost[hour])
 
 
 def _hour(

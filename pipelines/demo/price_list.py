@@ -44,7 +44,7 @@ INSTANCE_TYPES = {
         InstanceType("g6.xlarge", 4, 16, 1, 0.8048, 0.75),
         InstanceType("trn1.32xlarge", 128, 512, 16, 21.50, 0.74),
         InstanceType("trn1.2xlarge", 8, 32, 1, 1.34375, 0.74),
-        InstanceType("m6i.16xlarge", 64, 256, 0, 3.072, 0.73),
+        InstanceType("m6i.large", 2, 8, 0, 0.096, 0.73),
         InstanceType("c6i.4xlarge", 16, 32, 0, 0.68, 0.73),
     )
 }

@@ -15,7 +15,7 @@ from pipelines.demo.timeline import play
 RUNS = (*runs_nlp.RUNS, *runs_vision.RUNS, *runs_small.RUNS)
 
 _CONFIG = f"""\
-# The demo of trainledger. Everything it reads lies beside this file; everything it writes goes to warehouse/.
+# The demo of trainledger. Everything it reads lies next to this file; everything it writes goes to warehouse/.
 [warehouse]
 location = "warehouse"
 

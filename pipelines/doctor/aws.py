@@ -57,16 +57,12 @@ def _export(subject: Subject, source: BillingSource) -> Iterator[Finding]:
 
 
 def _report(subject: Subject, source: BillingSource) -> Iterator[Finding]:
-    bucket, name = _bucket_and_name(source)
-    pages = _pages(
-        _client(source, "cur"), "describe_report_definitions", "ReportDefinitions", "cur:DescribeReportDefinitions"
-    )
-    for report in pages:
+    client, (bucket, name) = _client(source, "cur"), _bucket_and_name(source)
+    for report in _pages(client, "describe_report_definitions", "ReportDefinitions", "cur:DescribeReportDefinitions"):
         if (report["ReportName"], report["S3Bucket"]) == (name, bucket):
             extra, is_refreshed = report.get("AdditionalSchemaElements", []), bool(report.get("RefreshClosedReports"))
-            summary = ", ".join(
-                (report["TimeUnit"], *extra, f"closed months {'' if is_refreshed else 'not '}refreshed")
-            )
+            refreshed = f"closed months {'' if is_refreshed else 'not '}refreshed"
+            summary = ", ".join((report["TimeUnit"], *extra, refreshed))
             wrong = [] if report["TimeUnit"] == "HOURLY" else ["its time unit is not HOURLY"]
             wrong += [] if "RESOURCES" in extra else ["it does not include RESOURCES"]
             wrong += [] if is_refreshed else ["late refunds and credits of closed months are not delivered"]

@@ -6,8 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pipelines.base.console import counted
 from pipelines.config.sources import BillingSource
-from pipelines.doctor.finding import Finding, Subject, counted, until_stopped
+from pipelines.doctor.finding import Finding, Subject, until_stopped
 from pipelines.ingest.billing.delivery import Delivery, RawDelivery, load
 from pipelines.ingest.billing.exports import ingest, list_deliveries
 from pipelines.ingest.billing.options import CAPACITY, NET, SPLIT, Seen, TagUse, see

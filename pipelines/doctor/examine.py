@@ -7,11 +7,12 @@ from datetime import datetime
 from pathlib import Path
 
 from pipelines.base.address import redacted
+from pipelines.base.console import counted
 from pipelines.config import sources
 from pipelines.config.settings import Settings, Warehouse
 from pipelines.doctor.aws import ACTIVATION, DEFINITION, examine_account, may_describe_capacity
 from pipelines.doctor.billing import BillExam
-from pipelines.doctor.finding import Finding, Stop, Subject, counted, until_stopped
+from pipelines.doctor.finding import Finding, Stop, Subject, until_stopped
 from pipelines.ingest.inventory.commitments import read_commitments
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
 from pipelines.ingest.inventory.reservations import ANSWERS, read_reservations

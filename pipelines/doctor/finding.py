@@ -98,8 +98,3 @@ def is_denied(error: TrainledgerError) -> bool:
 def denied(action: str, resource: str) -> str:
     assert action in ACTIONS, f"{action} is not among the actions that {POLICY} grants"
     return f"{action} on {resource} is denied: add it with {POLICY}."
-
-
-def counted(count: int, thing: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"

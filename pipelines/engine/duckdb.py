@@ -196,11 +196,12 @@ def write_database(
     """
     named = [file for files in tables.values() for file in files]
     kept = [file for name, files in tables.items() for file in files if file.name in before.get(name, ())]
-    if 2 * _size(kept) <= _size(named):
+    new_bytes = _size(named) - _size(kept)
+    if new_bytes >= _size(kept):
         # Replacing in place leaves gaps.
         path.unlink(missing_ok=True)
         before = {}
-    connection = connect(threads=1 if _size(named) < _SMALL_BYTES else None)
+    connection = connect(threads=1 if new_bytes < _SMALL_BYTES else None)
     try:
         connection.execute(f"attach {quoted(path)} as copy (storage_version 'v1.2.0')")
         connection.execute("begin")

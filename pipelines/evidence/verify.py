@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from pipelines.base.console import Console
+from pipelines.base.console import Console, counted
 from pipelines.base.errors import CheckError, UsageError, shown
 from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
@@ -59,7 +59,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
         if len(found) > SHOWN:
             console.say(f"and {len(found) - SHOWN:,} more")
-        raise CheckError(f"{path} differs from what its inputs give: {_counted(len(found), 'difference')}.")
+        raise CheckError(f"{path} differs from what its inputs give: {counted(len(found), 'difference')}.")
     console.say(
         f"VERIFIED: publication {pack.about['publication']}, {figures:,} figures in {len(_marts(pack))} tables are "
         f"what its inputs give; the manifest of the pack is sha256 {pack.seal}."
@@ -74,7 +74,7 @@ def _refuse_tampered(pack: Pack, console: Console) -> None:
     for sentence in wrong[:SHOWN]:
         console.say(sentence)
     if wrong:
-        raise pack.error(f"{wrong[0]}, {_counted(len(wrong), 'file')} in all")
+        raise pack.error(f"{wrong[0]}, {counted(len(wrong), 'file')} in all")
 
 
 def _refuse_misread(pack: Pack) -> None:
@@ -198,8 +198,4 @@ def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:
 
 
 def _and_more(names: Sequence[str]) -> str:
-    return f" and {_counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f" and {counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""

@@ -50,11 +50,11 @@ def run(run_id: str, config: Config = None, lines: Lines = 20, as_json: Json = F
 
 def _of_the_ledger(span: str, argument: str, summary: str) -> None:
     """The command of a span of the ledger, a day or a month; each takes the same options."""
-    when_given = typer.Argument(metavar=span, help=argument)
+    when_argument = typer.Argument(metavar=span, help=argument)
 
     @app.command(span, help=summary)
     def command(
-        when: str = when_given,
+        when: str = when_argument,
         bucket: Bucket = None,
         account: Account = None,
         payer: Payer = None,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,6 +17,9 @@ from pipelines.engine.duckdb import quoted
 LEDGER_DAY = "mart_cost_ledger_daily"
 RECONCILIATION = "mart_invoice_reconciliation_monthly"
 RUN_COST = "mart_run_cost"
+PROVISIONAL = "detail_provisional_run"
+COMMITMENTS = "detail_commitment_utilization_daily"
+CENT = Decimal("0.01")
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 _FILTERS = {
     "payer": "payer_account_id",
@@ -53,18 +57,25 @@ class Question:
     levels: tuple[Level, ...]
     sums: Mapping[str, str]
     largest: str = "effective_cost_usd"
+    # What its effective cost lacks; empty where it is whole.
+    note: str = ""
 
 
 def for_run(engine: Engine, run_id: str) -> Question:
-    """The cost of a run. UsageError, with similar names, for an unknown run."""
-    rows = engine.query(f"select * from {RUN_COST} where run_id = {quoted(run_id)}")
+    """The cost of a recorded or provisional run. UsageError, with similar names, for an unknown run."""
+    mart, column = RUN_COST, "status"
+    rows = engine.query(f"select * from {mart} where run_id = {quoted(run_id)}")
+    if rows.is_empty():
+        mart, column = PROVISIONAL, "evidence"
+        rows = engine.query(f"select * from {mart} where is_probably_run and run_id = {quoted(run_id)}")
+        _refuse_to_add(rows["billing_currency"])
     if rows.is_empty():
         raise _unknown("run", run_id, _values(engine, RUN_COST, "run_id"), "the run ids")
     return Question(
         title=f"Run {run_id}",
-        mart=RUN_COST,
+        mart=mart,
         rows=rows,
-        shown=("run_id", "status"),
+        shown=("run_id", column),
         condition=f"bucket = 'run' and run_id = {quoted(run_id)}",
         levels=(
             Level("By day, and how the dollars were joined to the run", ("usage_date", "evidence"), ledger=True),
@@ -108,6 +119,7 @@ def _ledger_question(
         raise _unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
     _refuse_to_add(rows["billing_currency"])
     return Question(
+        note=_missing_fees(engine, holds, filters, rows),
         title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in filters.items())]),
         mart=LEDGER_DAY,
         rows=rows,
@@ -121,8 +133,26 @@ def _ledger_question(
     )
 
 
+def _missing_fees(engine: Engine, holds: str, filters: Mapping[str, str], rows: pl.DataFrame) -> str:
+    """A sentence on commitment fees whose use the bill does not show; empty where there are none."""
+    if "commitment_unused" not in rows["bucket"].to_list():
+        return ""
+    payer = f" and payer_account_id = {quoted(filters['payer_account_id'])}" if "payer_account_id" in filters else ""
+    currency = rows["billing_currency"][0]
+    ((amount,),) = engine.query(
+        f"select sum(unallocated_fee_usd) from {COMMITMENTS} "
+        f"where {holds} and billing_currency = {quoted(currency)}{payer}"
+    ).rows()
+    if not amount or amount < CENT:
+        return ""
+    return (
+        f"Effective cost is partial: the bill does not show what used {amount:,.2f} {currency} of commitment fees, so "
+        "their unused part is unknown, not zero."
+    )
+
+
 def chosen(**options: str | None) -> dict[str, str | None]:
-    """The filters of the ledger, given by the options of the command, by the names of its columns."""
+    """The filters of the ledger, from the options of the command, by the names of its columns."""
     return {column: options.get(option) for option, column in _FILTERS.items()}
 
 

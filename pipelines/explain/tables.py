@@ -24,7 +24,7 @@ _HEADS = {
 
 
 Part = dict[str, Any]
-"""A sentence, a table or a list, as its `kind` says; of a table, the first `names` columns are not amounts."""
+"""A sentence, a table or a list, by its `kind`; of a table, the first `names` columns are not amounts."""
 
 
 def parts(explanation: Explanation, limit: int) -> Iterator[Part]:
@@ -37,6 +37,8 @@ def parts(explanation: Explanation, limit: int) -> Iterator[Part]:
     for made in explanation.deliveries:
         yield _sentence(f"bill of {made['source']}, {made['billing_period']}: delivery {made['delivery_id']}")
     yield _mart(explanation, limit)
+    if question.note:
+        yield _sentence(question.note, is_detail=False)
     if question.mart == RECONCILIATION:
         yield from _charge_types(explanation)
     yield from (_level(explanation, level, limit) for level in question.levels if level.title)

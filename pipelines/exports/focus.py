@@ -25,7 +25,7 @@ MONTHS = "detail_billing_month"
 
 
 def export_focus(settings: Settings, month: str | None, out: Path, console: Console) -> None:
-    """Write the published months, or one of them as YYYY-MM, below `out`, and say what they come to."""
+    """Write the published months, or one of them as YYYY-MM, below `out`, and print what they come to."""
     _refuse_file(out)
     # Whatever engine builds the tables: one pass over a month needs no cluster.
     place = settings.warehouse.model_copy(update={"engine": "duckdb"})
@@ -33,7 +33,7 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     published = published_of(warehouse)
     # The lines the publication was made from, also where a newer delivery waits to be built.
     seen = warehouse.as_published(published)
-    months = _asked(published, month)
+    months = _chosen(published, month)
     with console.steps(len(months)) as steps:
         for period in months:
             _export_month(seen, period, out, console, is_known=f"detail/{MONTHS}" in published.tables)
@@ -56,14 +56,14 @@ def _export_month(warehouse: Warehouse, period: str, out: Path, console: Console
         engine.view("charge", [exact])
         engine.write(f"select {', '.join(map(_in_parquet, columns))} from charge", parquet)
         engine.write_csv(f"select {', '.join(map(_in_csv, columns))} from charge", csv)
-        _say(engine, period, console)
+        _print_totals(engine, period, console)
         if is_known:
-            _say_missing(engine, period, console)
+            _print_missing(engine, period, console)
         parquet.replace(folder / f"{NAME}.parquet")
         csv.replace(folder / f"{NAME}.csv")
 
 
-def _asked(published: Publication, month: str | None) -> list[str]:
+def _chosen(published: Publication, month: str | None) -> list[str]:
     months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
     if month is None:
         return months
@@ -80,7 +80,7 @@ def _refuse_file(out: Path) -> None:
             return
 
 
-def _say(engine: DuckDBEngine, period: str, console: Console) -> None:
+def _print_totals(engine: DuckDBEngine, period: str, console: Console) -> None:
     """The totals of a month by currency, and the services that ref_service.csv lacks, which count as Other.
 
     FOCUS takes credits off EffectiveCost, our marts do not (docs/focus-export.md), so it is called by its own name.
@@ -102,7 +102,7 @@ def _say(engine: DuckDBEngine, period: str, console: Console) -> None:
         console.note(f"Warning: {period}: exported as Other, as ref_service.csv lacks them: {names}.")
 
 
-def _say_missing(engine: DuckDBEngine, period: str, console: Console) -> None:
+def _print_missing(engine: DuckDBEngine, period: str, console: Console) -> None:
     """The commitment fees of the month whose use the bill does not show: no EffectiveCost has them."""
     for currency, missing in engine.query(
         f"select distinct currency, month_unallocated_fee_usd from {MONTHS} "

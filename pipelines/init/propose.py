@@ -1,4 +1,4 @@
-"""What a first trainledger.toml says: tag keys of the newest month by their dollars, and the bill's entries."""
+"""What a first trainledger.toml has: tag keys of the newest month by their dollars, and the bill's entries."""
 
 from __future__ import annotations
 

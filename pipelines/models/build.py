@@ -36,7 +36,7 @@ from pipelines.models.session import (
 )  # fmt: skip
 from pipelines.models.validate import CheckResult, Gate, validate
 from pipelines.models.warehouse import Warehouse
-from pipelines.models.warnings import example
+from pipelines.models.warnings import advice, example
 from pipelines.models.written import totals_of, written_select
 from pipelines.warehouse.lake import Slice
 
@@ -59,7 +59,7 @@ class FailedChecks(CheckError):
         more = f" ({len(built.failures) - 1} more checks failed)" if len(built.failures) > 1 else ""
         super().__init__(
             f"{where}: {first.title} fails for {count}{shown}{more}; correct it at its source and build again, "
-            "the last good publication stays."
+            f"the last good publication stays.{advice(built.table, first.check)}"
         )
 
 

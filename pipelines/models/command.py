@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipelines.base.console import Console
+from pipelines.base.console import Console, counted
 from pipelines.base.errors import CheckError, SourceError, UsageError
 from pipelines.config.options import Config, settings_of
 
@@ -20,17 +20,18 @@ def check(config: Config = None) -> None:
     check_marts(settings_of(config), Console())
 
 
-def build_marts(settings: Settings, console: Console) -> bool:
+def build_marts(settings: Settings, console: Console, *, list_warnings: bool = True) -> bool:
     """Bring the warehouse up to date and publish; False when nothing changed and nothing was done.
 
-    Raises the first failure of a step: CheckError, SourceError or UsageError.
+    Warnings are counted, and listed if `list_warnings`. Raises the first failure of a step: CheckError,
+    SourceError or UsageError.
     """
     if not settings.billing:
         raise UsageError("No bill is configured; add a [[billing]] source (README, 'Your own bill').")
     from pipelines.models.marts import is_copied, show_copy, stage_copy
     from pipelines.models.publish import plan
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.models.warnings import warnings
+    from pipelines.models.warnings import check_counts, failed_checks, warnings
 
     warehouse = Warehouse(settings)
     planned = plan(warehouse)
@@ -48,18 +49,19 @@ def build_marts(settings: Settings, console: Console) -> bool:
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
         )
     published = _refresh(settings, console) or published_of(warehouse)
-    failed = [check for check in published.checks if not check["passed"]]
-    for sentence in warnings(failed, {**settings.owners}):
+    warned = failed_checks(published.checks, "warn")
+    for sentence in warnings(warned, {**settings.owners}) if list_warnings else ():
         console.note(sentence)
+    every = check_counts(published.checks)[1]
     console.say(
-        f"Published {published.number}: {len(planned.months)} billing months, {len(published.checks)} checks, "
-        f"{len(failed)} with a warning."
+        f"Published {published.number}: {len(planned.months)} billing months, {every} checks, "
+        f"{counted(len(warned), 'warning')}{'' if list_warnings or not warned else '; `trainledger check` lists them'}."
     )
     return True
 
 
 def _note_changes(planned: Plan, publication: Publication, console: Console) -> None:
-    """Say what is wrong with the newest publication: damaged files, or pseudonyms of another key."""
+    """Print what is wrong with the newest publication: damaged files, or pseudonyms of another key."""
     from pipelines.warehouse.pseudonyms import has_another_key
 
     if planned.damaged:
@@ -96,11 +98,9 @@ def _refresh(settings: Settings, console: Console) -> Publication | None:
 
 def check_marts(settings: Settings, console: Console) -> None:
     """Run the checks of every published mart again; CheckError when one of severity error fails."""
-    import polars as pl
-
     from pipelines.models.build import Builder
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.models.warnings import example, reading_warnings
+    from pipelines.models.warnings import failed_checks, sentences
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
@@ -113,20 +113,24 @@ def check_marts(settings: Settings, console: Console) -> None:
         )
     builder = Builder(warehouse.as_published(published))
     models = [model for model in builder.catalog.ordered if model.key in published.tables]
-    results = []
+    results: list[dict[str, Any]] = []
     with console.steps(len(models)) as steps:
         for model in models:
-            results += [(model.key, result) for result in builder.check(model.name)]
+            results += [{"table": model.key, "period": None, **made.__dict__} for made in builder.check(model.name)]
             steps.step(model.key)
-    failed = [(table, result) for table, result in results if not result.passed]
-    rows = [(key, r.severity, r.title, r.unexpected_count, example(key, r.sample)) for key, r in failed]
+    # The sources may have changed since: their warnings are those of the publication.
     read = [check for check in published.checks if check["table"].startswith("raw/")]
-    rows += reading_warnings(read)
-    if rows:
-        console.table(pl.DataFrame(rows, schema=["table", "severity", "check", "rows", "example"], orient="row"))
-    console.say(f"{len(results) - len(failed)} of {len(results)} checks passed on publication {published.number}.")
+    errors, warned = (failed_checks([*results, *read], severity) for severity in ("error", "warn"))
+    for severity, checks in (("Error", errors), ("Warning", warned)):
+        for check in checks:
+            for text in sentences(check, {**settings.owners}):
+                console.say(f"{severity}: {text}")
+    passed = sum(check["passed"] for check in results)
+    console.say(
+        f"{passed} of {len(results)} checks passed on publication {published.number}; "
+        f"{counted(len(warned), 'warning')}."
+    )
     if read:
         console.say(f"{len(read)} checks of the sources are shown as published; they were not run again.")
-    errors = [(table, result) for table, result in failed if result.severity == "error"]
     if errors:
-        raise CheckError(f"{len(errors)} error checks failed, first: {errors[0][1].title} of {errors[0][0]}.")
+        raise CheckError(f"{len(errors)} error checks failed, first: {errors[0]['title']} of {errors[0]['table']}.")

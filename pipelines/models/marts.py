@@ -71,7 +71,7 @@ def view_published(engine: Engine, lake: Lake, name: str, key: str) -> None:
 
 
 def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
-    """Whether `marts.duckdb` is of this publication, and nobody changed it since."""
+    """Whether `marts.duckdb` is of this publication, and unchanged since."""
     copy = warehouse.work / DATABASE
     return copy.is_file() and datetime.fromtimestamp(copy.stat().st_mtime, UTC) == publication.published_at
 

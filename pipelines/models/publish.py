@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipelines.models.build import Builder
 
 # The check of stg_tracker__run that finds them.
-_OPEN_RUN = "run_whose_end_nobody_recorded"
+_OPEN_RUN = "run_without_a_recorded_end"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ _LABEL = 24
 # The rows of the bill that are shown, under the basis of their amount.
 _SHOWN = {
     ("bucket_group", "run"): ("Training runs cost", "effective, all delivered months"),
-    ("bucket_group", "unused"): ("Paid for and not used", "effective: idle, unattributed, unused capacity"),
+    ("bucket_group", "unused"): ("Paid for and not used", "idle, unattributed, unused capacity"),
 }
 _WITHOUT_RUNS = {
     ("accelerator", "accelerator"): ("Accelerators", "effective, all delivered months"),
@@ -34,7 +34,6 @@ def show_key_figures(engine: Engine, console: Console) -> None:
         "from mart_silicon_comparison where cost_basis = 'effective' and saving_ratio is not null "
         "order by baseline_run_count desc, workload_id, billing_currency limit 1"
     ).rows(named=True)
-    console.say("")
     for total in totals:
         if total["dimension"] == "total":
             effective = cents(total["cost_usd"], total["currency"])
@@ -46,17 +45,17 @@ def show_key_figures(engine: Engine, console: Console) -> None:
     for row in pair:
         cheaper = "cheaper" if row["saving_ratio"] > 0 else "more expensive"
         model = row["workload_id"].split(" / ")[0]
-        machines = f"{row['candidate_instance_type']} against {row['baseline_instance_type']}"
-        runs = f"{row['baseline_run_count']} GPU and {row['candidate_run_count']} Trainium runs"
         share = row["accelerator_spend_ratio"]
-        saving = f"{abs(row['saving_ratio']):>12.1%}   {cheaper}, effective"
-        console.say(f"Trainium versus GPU      {saving}: {row['verdict']}; {model}")
-        console.say(f"{'':40}{machines}, {runs}")
-        if share is not None:
-            console.say(f"{'':40}{share:.1%} of accelerator spend")
-    console.say("")
+        runs = f"{row['baseline_run_count']} GPU and {row['candidate_run_count']} Trainium runs"
+        saving = f"{model} {abs(row['saving_ratio']):.1%} {cheaper}, effective"
+        _line("Trainium versus GPU", row["verdict"], saving, console)
+        _line("", "", f"{row['candidate_instance_type']} against {row['baseline_instance_type']}", console)
+        _line("", "", runs if share is None else f"{runs}, {share:.1%} of accelerator spend", console)
 
 
 def _show(label: str, amount: Number | None, currency: str, basis: str, console: Console) -> None:
-    figure = "unknown" if amount is None else cents(amount, currency)
-    console.say(f"{label.ljust(_LABEL)}{figure:>13}   {basis}")
+    _line(label, "unknown" if amount is None else cents(amount, currency), basis, console)
+
+
+def _line(label: str, figure: str, basis: str, console: Console) -> None:
+    console.say(f"{label.ljust(_LABEL)}{figure:>14}   {basis}")

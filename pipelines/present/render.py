@@ -20,6 +20,7 @@ from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import known_reports
 from pipelines.base.sql import tables_in
 from pipelines.models.expressions import expand_calls
+from pipelines.models.warnings import check_counts, failed_checks
 from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS, LABELS, TRAINING, UNUSED
 from pipelines.present.expectations import validated
@@ -77,7 +78,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
 
     `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
-    says so. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
+    shows that. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
     fails on a mart that exists.
     """
     plan = _plan(report)
@@ -91,6 +92,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
         currencies=list(dict.fromkeys(row["currency"] for row in rows.get("totals", []))),
         warnings=failed_checks(facts.checks, "warn"),
         errors=failed_checks(facts.checks, "error"),
+        error_check_count=check_counts(facts.checks, "error")[1],
         validated_by_suite=validated,
         pair_chart=charts.pair_chart,
         ledger_chart=charts.ledger_chart,
@@ -153,29 +155,6 @@ def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environmen
         module = environment.get_template(shared).module
         environment.globals |= {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     return environment
-
-
-def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[Row]:
-    """Failed checks of a severity, one per table and check over all months, most failing rows first."""
-    merged: dict[tuple[str, str], Row] = {}
-    for check in checks:
-        if check["passed"] or check["severity"] != severity:
-            continue
-        row = merged.setdefault(
-            (check["table"], check["check"]),
-            {
-                "table": check["table"].rpartition("/")[2],
-                "check": check["check"],
-                "title": check.get("title") or check["check"].replace("_", " "),
-                "periods": [],
-                "unexpected_count": 0,
-                "sample": [],
-            },
-        )
-        row["periods"] += [check["period"]] if check["period"] else []
-        row["unexpected_count"] += check["unexpected_count"]
-        row["sample"] += check["sample"]
-    return sorted(merged.values(), key=lambda row: (-row["unexpected_count"], row["table"], row["check"]))
 
 
 def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:

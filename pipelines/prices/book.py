@@ -50,22 +50,17 @@ class PriceBook:
 
     def at(self, instance_type: str, day: date, offer: str, region_id: str) -> Price:
         """The price in force on a day."""
+        what = f"The price book has no {offer} price of {instance_type} in {region_id}"
         offered = self._known(instance_type, region_id).filter(pl.col("offer") == offer)
         if offered.is_empty():
             others = sorted(set(self._known(instance_type, region_id)["offer"]))
-            has = (
-                f"it has {', '.join(others)}"
-                if others
-                else f"other regions are {', '.join(self._regions(instance_type))}"
-            )
-            raise UsageError(f"The price book has no {offer} price of {instance_type} in {region_id}; {has}.")
+            regions = sorted(set(self._known(instance_type, None)["region_id"]) - {UNSTATED})
+            has = f"it has {', '.join(others)}" if others else f"other regions are {', '.join(regions)}"
+            raise UsageError(f"{what}; {has}.")
         held = offered.filter(pl.col("from_date") <= day).sort("from_date")
         if held.is_empty():
             first = offered["from_date"].min()
-            raise UsageError(
-                f"The price book has no {offer} price of {instance_type} in {region_id} before {first}; choose that "
-                "day or a later one."
-            )
+            raise UsageError(f"{what} before {first}; choose that day or a later one.")
         row = held.row(-1, named=True)
         return Price(
             instance_type, offer, row["price_per_hour_usd"], row["from_date"], row["price_evidence"], row["source"],
@@ -94,9 +89,6 @@ class PriceBook:
         if rows.is_empty():
             raise UsageError(self._unknown(instance_type))
         return rows if region_id is None else rows.filter(pl.col("region_id").is_in([region_id, UNSTATED]))
-
-    def _regions(self, instance_type: str) -> list[str]:
-        return sorted(set(self._known(instance_type, None)["region_id"]) - {UNSTATED})
 
     def _unknown(self, name: str) -> str:
         """Why a type is unknown: an accelerator name, a SageMaker type, or a misspelling."""

@@ -102,9 +102,8 @@ def _claimed(claim: str, types: Pair, then: str | None, prices: Pair, at: date, 
             raise UsageError(f"--then is required: the price date of the claim; or give {option}-price.")
     for option, price, wanted in zip(options, now, ("gpu", "trainium"), strict=True):
         if (family := book.family(price.instance_type)) != wanted:
-            raise UsageError(
-                f"{option} {price.instance_type} belongs to family {family}; swap the two or choose another type."
-            )
+            fix = "swap the two or choose another type"
+            raise UsageError(f"{option} {price.instance_type} belongs to family {family}; {fix}.")
     return reprice_claim(saving, (before[0], before[1]), (now[0], now[1]), at, region)
 
 

@@ -124,9 +124,8 @@ def _pair(book: PriceBook, pair: dict[str, Any], at: date, offer: str, region: s
         if pair[f"{name}_instance_type"] != side.price.instance_type
     ]
     if before is None:
-        notes.append(
-            "the bill gives no list price of all its runs, so no saving at the list prices paid, nor an interval"
-        )
+        lacking = "the bill gives no list price of all its runs"
+        notes.append(f"{lacking}, so no saving at the list prices paid, nor an interval")
     return Repriced(
         subject=pair["workload_id"],
         at=at,
@@ -176,9 +175,8 @@ def _one_sided(marts: Engine, workload_id: str) -> str:
         f"{counts.get(family) or 'no'} on {name}" for family, name in zip(FAMILIES, ("GPU", "Trainium"), strict=True)
     )
     if all(counts.get(family) for family in FAMILIES):
-        reasons = marts.query(
-            f"select verdict_reason from mart_silicon_comparison where workload_id = {quoted(workload_id)} order by all"
-        )["verdict_reason"]
+        compared = f"from mart_silicon_comparison where workload_id = {quoted(workload_id)}"
+        reasons = marts.query(f"select verdict_reason {compared} order by all")["verdict_reason"]
         if len(reasons):
             return f"its comparison claims nothing: {reasons[0]}"
         return f"it has {counted}, but no unit of work that every run of both sides measured"
@@ -240,7 +238,7 @@ def _page(one: Repriced, width: int) -> list[str]:
     lines = folded(f"{one.subject}, at {prices[0].offer} prices of {one.at} in {one.region_id}", width, indent="")
     if one.unit_measure:
         unit = one.unit_measure.removeprefix("cost_per_").removeprefix("cost_to_").replace("_", " ")
-        head = ("instance type", "price held", "runs", f"hours/{unit}", "USD/hour", f"USD/{unit}")
+        head = ("instance type", "price held", "runs", f"instance-hours/{unit}", "USD/instance-hour", f"USD/{unit}")
         rows = [
             (price.instance_type, f"{price.since}, {price.evidence}", str(side.run_count), f"{side.hours:,.4f}",
              _usd(price.usd_per_hour), f"{side.cost:,.4f}")

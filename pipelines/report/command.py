@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def report(
     config: Config = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write. Default: report.html, or KIND.html.")
+        Path | None,
+        typer.Option("--out", help="File to write. Default: report.html or KIND.html; next to the PDF with --pdf."),
     ] = None,
     as_of: AsOf = None,
     kind: Annotated[
@@ -42,7 +43,8 @@ def report(
     if bundle and not pack:
         raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
     settings, console = settings_of(config), Console()
-    page = out or (None if terminal else Path("report.html" if kind == "training_cost" else f"{kind}.html"))
+    html = (pdf or Path("report" if kind == "training_cost" else kind)).with_suffix(".html")
+    page = out or (None if terminal else html)
     write_report(settings, page, console, as_of, kind, month, pdf, terminal)
     if pack:
         from pipelines.evidence.pack import write_pack

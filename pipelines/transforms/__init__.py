@@ -1,1 +1,1 @@
-"""Core tables that SQL says badly; pure Polars, one module per table."""
+"""Core tables that SQL expresses badly; pure Polars, one module per table."""

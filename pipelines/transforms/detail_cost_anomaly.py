@@ -18,7 +18,7 @@ from pipelines.transforms.watched_cost import Point, watched_points
 
 INPUTS = ("mart_run_cost", "mart_team_cost_monthly", "fct_ledger")
 QUERIES = watched_cost.QUERIES
-# Less money than this is nobody's alarm, in any currency.
+# Less money than this raises no alarm, in any currency.
 LEAST_EXCESS = 10.0
 
 

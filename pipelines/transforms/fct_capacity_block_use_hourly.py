@@ -67,7 +67,7 @@ def _billed(charge: pl.DataFrame, fee: pl.DataFrame, recorded: pl.DataFrame) -> 
 
 
 def _used(billed: pl.DataFrame, windows: list[Window]) -> pl.DataFrame:
-    """What used each hour and what nobody used of it, with the instance-milliseconds the block held then."""
+    """What used each hour and what stayed unused of it, with the instance-milliseconds the block held then."""
     hourly = billed.group_by(_HOUR).agg(
         pl.col("use_ms").sum().alias("billed_ms"), pl.col("use_ms").filter(~pl.col("is_unused")).sum().alias("used_ms")
     )

@@ -33,7 +33,7 @@ QUERIES = {
 
 
 def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
-    """Every offer with a rate, and for each kind without one a row that says so."""
+    """Every offer with a rate, and for each kind without one a row that shows that."""
     use, commitments = table["detail_commitment_use_hourly"], table["detail_commitment_utilization_daily"]
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
     demand = offer.on_demand_usage(use).join(table["fct_invoice_monthly"], on=offer.PAYER, how="left")

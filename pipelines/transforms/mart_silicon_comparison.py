@@ -22,14 +22,15 @@ INPUTS = (
 )  # fmt: skip
 # How often a two-sided 95 % interval leads to a false verdict.
 FALSE_RATIO = 0.05
-# Accelerator spend of a month that no run explains, the worst case of a comparison; without a month, all there is.
+# Accelerator spend of a month that no recorded run explains, the worst case of a comparison; without a month, all of
+# it.
 QUERIES = run_pair.QUERIES | {
     "fct_ledger": """
         select billing_month, billing_currency, instance_type,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
         from fct_ledger
-        where bucket = 'unattributed' and instance_type is not null
+        where (bucket = 'unattributed' or evidence = 'tag_only') and instance_type is not null
         group by billing_month, billing_currency, instance_type
         union all
         select null, billing_currency, null, null, sum(effective_cost_usd), null

@@ -142,7 +142,7 @@ def _partly_used(
         used, whole = stay["accelerators_used"], stay["accelerator_count"]
         if used and whole and used < whole and not _shared(run, stay["resource_id"], on_machine):
             yield (
-                f"run {run['run_id']} used {used} of the {whole} accelerators of {stay['resource_id']} and nobody used "
+                f"run {run['run_id']} used {used} of the {whole} accelerators of {stay['resource_id']} and no run used "
                 "the others: their cost is idle and not compared"
             )
             return

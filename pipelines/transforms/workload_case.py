@@ -99,13 +99,13 @@ def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
     by_start = sorted(port_case.port_cases(table), key=lambda found: found.port["started_date"])
     ports = {port.port["workload_id"]: port for port in by_start}
     units, workloads = port_case.compared_units(table), table["declared_workload"]
-    stated = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
+    by_workload = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
     spend = table["fct_ledger"].with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
     first, newest = spend["usage_date"].min(), spend["usage_date"].max()
     terms = table["declared_maturity"].row(0, named=True)
     for key, own in runs.group_by(["workload_id", "billing_currency"], maintain_order=True):
         workload_id, currency = map(str, key)
-        declared = stated.get(workload_id, dict.fromkeys(workloads.columns))
+        declared = by_workload.get(workload_id, dict.fromkeys(workloads.columns))
         pair = port_case.best_pair(table["mart_silicon_comparison"], workload_id, currency)
         port = ports.get(workload_id) if currency == port_case.CURRENCY else None
         paid = spend.filter(workload_id=workload_id, billing_currency=currency)

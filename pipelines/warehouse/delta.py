@@ -43,7 +43,7 @@ class DeltaTables:
         self._seen: dict[str, DeltaTable | None] = {}
 
     def files(self, table: str, version: int | None = None) -> tuple[int, list[DataFile]]:
-        """The newest version, or the given one, and its files; -1 and none when there is no such table.
+        """The newest version, or the one wanted, and its files; -1 and none when there is no such table.
 
         Raises SourceError for a version that does not exist or cannot be read.
         """
@@ -80,7 +80,7 @@ class DeltaTables:
                     configuration=_FOREVER,
                     storage_options=self._store.delta_options(),
                 )
-                # The log of a new table says nothing that is not known.
+                # The log of a new table has nothing that is not known.
                 return self.files(table) if delta else (0, files)
             self._prepare(fields, delta)
             delta.create_write_transaction(

@@ -65,7 +65,7 @@ class Lake:
         return Lake(self._store, self._cache, publication)
 
     def files(self, table: str, period: str | None = None, version: int | None = None) -> list[Path]:
-        """Local paths of a table's files, of one month or all, in the newest or a given version; by name."""
+        """Local paths of a table's files, of one month or all, in the newest version or another; by name."""
         seen = self._now(table) if version is None else _version(*self._tables.files(table, version))
         return [self._local(table, file.name) for file in seen.of(period)]
 

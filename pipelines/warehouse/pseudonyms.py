@@ -1,7 +1,7 @@
 """Pseudonyms in place of account ids and user names, in everything that is published (docs/decisions/0012).
 
 HMAC-SHA256 under a key from the environment, cut to 64 bits and written as 16 letters: the same id is the same
-pseudonym in every table and month, and without the key nobody can recover the id.
+pseudonym in every table and month, and without the key no one can recover the id.
 """
 
 from __future__ import annotations

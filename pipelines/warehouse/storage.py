@@ -82,7 +82,7 @@ def fresh_file(path: Path) -> Iterator[Path]:
         # A device or a folder is not ours to replace.
         raise OSError(EINVAL, "it is not an ordinary file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_beside(path)
+    temporary = temporary_next_to(path)
     try:
         yield temporary
         settle(temporary)
@@ -97,7 +97,7 @@ def settle(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def temporary_beside(path: Path) -> Path:
+def temporary_next_to(path: Path) -> Path:
     return path.with_name(f".{secrets.token_hex(8)}.tmp")
 
 

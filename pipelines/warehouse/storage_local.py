@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from pipelines.base.errors import SourceError
 from pipelines.base.paths import below
-from pipelines.warehouse.storage import Object, Store, fresh_file, is_temporary, settle, temporary_beside
+from pipelines.warehouse.storage import Object, Store, fresh_file, is_temporary, settle, temporary_next_to
 
 
 class LocalStore(Store):
@@ -55,7 +55,7 @@ class LocalStore(Store):
 
     def write_new(self, key: str, data: bytes) -> bool:
         path = self._path(key)
-        temporary = temporary_beside(path)
+        temporary = temporary_next_to(path)
         with self._errors(key):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:

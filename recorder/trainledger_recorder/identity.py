@@ -13,7 +13,7 @@ _MARKETS = {"on-demand": "on_demand", "spot": "spot", "capacity-block": "capacit
 
 
 class NoIdentity(Exception):
-    """The instance could not be identified; the message says why and how to fix it."""
+    """The instance could not be identified; the message states why and how to fix it."""
 
 
 def identity(environment: Mapping[str, str], imds: str = IMDS, timeout: float = 1.0) -> dict[str, object]:

@@ -1,5 +1,4 @@
--- One row per payer × billing month × currency × identity of a bill (facts aws-billing 2.4): its sides, and whether
--- they agree.
+-- One row per payer × billing month × currency × identity of a bill (facts aws-billing 2.4): whether its sides agree.
 with amortized as (
     select payer_account_id, billing_month, billing_currency, sum(amortized_cost_usd) as amortized_cost_usd
     from fct_charge_sum_monthly
@@ -43,16 +42,14 @@ machine_hour as (
 ),
 
 part as (
-    select
-        2 as identity, payer_account_id, billing_month, billing_currency, left_usd, right_usd, is_comparable, excess_usd
+    select 2 as identity, payer_account_id, billing_month, billing_currency, left_usd, right_usd, is_comparable, excess_usd
     from plan_hour
     union all
     select 6, payer_account_id, billing_month, billing_currency, left_usd, right_usd, is_comparable, 0 from machine_hour
 ),
 
 parted as (
-    select payer_account_id, billing_month, billing_currency, identity,
-        count(*) as part_count,
+    select payer_account_id, billing_month, billing_currency, identity, count(*) as part_count,
         sum(case when is_comparable then 1 else 0 end) as comparable_count,
         sum(case when is_comparable and (abs(left_usd - right_usd) > policy.identity_tolerance_usd
             or excess_usd > policy.identity_tolerance_usd) then 1 else 0 end) as differing_count,
@@ -71,13 +68,12 @@ known as (
         (4, 'billed cost is the net columns without discount rows'),
         (5, 'amortized cost is billed cost where nothing is paid upfront'),
         (6, 'what pods hold and leave unused of a machine in an hour is its cost')
-    ) as given(identity, statement)
+    ) as named(identity, statement)
 ),
 
 side as (
     select
-        bill.*, known.identity, known.statement,
-        parted.part_count, parted.differing_count,
+        bill.*, known.identity, known.statement, parted.part_count, parted.differing_count,
         case known.identity when 1 then bill.billed_cost_usd when 3 then bill.savings_plan_offset_usd
             when 4 then bill.net_billed_cost_usd when 5 then bill.amortized_cost_usd
             else coalesce(parted.left_usd, 0) end as left_usd,
@@ -97,23 +93,23 @@ side as (
     from bill
     cross join known
     left join parted using (payer_account_id, billing_month, billing_currency, identity)
+),
+
+judged as (
+    select *, case when not is_applicable then 'not applicable' when is_open then 'open'
+        when is_incomplete then 'incomplete' when coalesce(differing_count > 0, abs(left_usd - right_usd) > tolerance_usd)
+        then 'differs' else 'holds' end as status
+    from side
 )
 
 select
     payer_account_id, billing_month, billing_currency as currency, identity, statement,
     case when is_applicable then left_usd end as left_usd, case when is_applicable then right_usd end as right_usd,
-    case when is_applicable then left_usd - right_usd end as difference_usd, tolerance_usd,
-    case
-        when not is_applicable then 'not applicable'
-        when is_open then 'open'
-        when is_incomplete then 'incomplete'
-        when coalesce(differing_count > 0, abs(left_usd - right_usd) > tolerance_usd) then 'differs'
-        else 'holds'
-    end as status,
-    part_count, differing_count as differing_part_count,
+    case when is_applicable then left_usd - right_usd end as difference_usd, tolerance_usd, status, part_count,
+    differing_count as differing_part_count,
     case when identity = 4 and has_net_costs then convention end as discount_convention,
     -- Without 3 and 4 a bill is not what was invoiced, or a discount counts twice or not at all; without 1, once the
-    -- month is over, a fee is lost. AWS rounds the hours of 2 and 6, 5 is 1 again, and discounts in line have no row to
-    -- meet.
-    case identity when 1 then is_over when 3 then true when 4 then convention <> 'in line' else false end as is_blocking
-from side
+    -- month is over, a fee is lost. AWS rounds the hours of 2 and 6, 5 is 1 again, and discounts in line have no row.
+    status = 'differs' and case identity when 1 then is_over when 3 then true when 4 then convention <> 'in line'
+        else false end as is_blocking
+from judged

@@ -35,8 +35,8 @@ claimed as (
     group by recorded.billing_period, recorded.resource_id, recorded.run_id
 ),
 
-given as (
-    select resource_id, run_id, sum(upper_units - lower_units) as given_units
+shared as (
+    select resource_id, run_id, sum(upper_units - lower_units) as shared_units
     from fct_resource_share_hourly
     where bucket = 'run'
     group by resource_id, run_id
@@ -74,9 +74,9 @@ own_type as (
 ),
 
 over as (
-    select claimed.*, claimed.claimed_units - coalesce(given.given_units, 0) as gap_units
+    select claimed.*, claimed.claimed_units - coalesce(shared.shared_units, 0) as gap_units
     from claimed
-    left join given on given.resource_id = claimed.resource_id and given.run_id = claimed.run_id
+    left join shared on shared.resource_id = claimed.resource_id and shared.run_id = claimed.run_id
 ),
 
 beyond as (

@@ -1,6 +1,6 @@
 -- One row per month, run, attempt, resource and direction in which a run's clock lies outside the time the bill has: claim clamped.
 -- partition: billing_period
--- The claim is clamped to what is billed (fct_resource_share_hourly); this says by how much. One that meets no billed time at all is
+-- The claim is clamped to what is billed (fct_resource_share_hourly); this shows by how much. One that meets no billed time at all is
 -- in detail_claim_gap_monthly alone, and a job is billed for its runs' time as AWS counts it.
 with met as (
     select

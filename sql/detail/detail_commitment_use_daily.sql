@@ -2,7 +2,7 @@
 -- commitments cover of it.
 -- partition: billing_period
 -- Each line of usage is in one row, so rows add up, and what can be covered adds up to the same as the hours. Where no
--- commitment covered it the kind is `none`; where none can, `reason` says why, and the sums of eligible and covered
+-- commitment covered it the kind is `none`; where none can, `reason` shows why, and the sums of eligible and covered
 -- usage are zero.
 with fee as (
     select distinct payer_account_id, billing_currency, commitment_discount_id, commitment_kind

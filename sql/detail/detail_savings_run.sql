@@ -1,4 +1,5 @@
--- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the baseline.
+-- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the
+-- baseline.
 -- A run counts in the month it ended, against the newest baseline frozen by that day, priced as of that day.
 with run as (
     select
@@ -14,7 +15,8 @@ with run as (
         baseline.missing_evidence
     from fct_run as run
     join detail_baseline as baseline
-        on baseline.workload_id = run.workload_id and baseline.frozen_date <= cast(run.ended_at as date) and baseline.is_configured
+        on baseline.workload_id = run.workload_id and baseline.frozen_date <= cast(run.ended_at as date)
+            and baseline.is_configured
     where run.is_billed and run.accelerator_family = 'trainium' and run.status <> 'running'
     qualify row_number() over (partition by run.run_id order by baseline.frozen_date desc) = 1
 ),
@@ -42,11 +44,13 @@ restated as (
 
 counted as (
     select
-        run.*, cast(date_trunc('month', run.ended_date) as date) as month_date, coalesce(restated.restated_cost_usd, 0) as restated_cost_usd,
+        run.*, cast(date_trunc('month', run.ended_date) as date) as month_date,
+        coalesce(restated.restated_cost_usd, 0) as restated_cost_usd,
         cast(coalesce(case
             when unit_measure = 'cost_to_target' then case when target_duration_ms is not null then 1 end
             when has_failed then 0
-            when unit_measure = 'cost_per_epoch' then case when epoch_unit = 'dataset_pass' then epoch_completed_count end
+            when unit_measure = 'cost_per_epoch'
+                then case when epoch_unit = 'dataset_pass' then epoch_completed_count end
             else ratio(tokens_seen_count, 1000000) end, 0) as decimal(20, 6)) as unit_count,
         -- Up to its target, as the baseline is; a run that never reached it counts with its whole cost and no unit.
         case when unit_measure = 'cost_to_target' and target_duration_ms is not null then cost_to_target_usd
@@ -60,13 +64,16 @@ counted as (
 )
 
 select
-    run_id, workload_id, month_date, billing_currency, instance_type, baseline_name, baseline_version, baseline_instance_type,
-    baseline_evidence, unit_count, actual_cost_usd, ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_per_unit, 1) as baseline_cost_usd,
+    run_id, workload_id, month_date, billing_currency, instance_type, baseline_name, baseline_version,
+    baseline_instance_type,
+    baseline_evidence, unit_count, actual_cost_usd,
+    ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_per_unit, 1) as baseline_cost_usd,
     ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_low_per_unit, 1) as baseline_low_cost_usd,
     ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_high_per_unit, 1) as baseline_high_cost_usd,
     ratio(unit_count * listed_per_hour * hours_per_unit, 1) as baseline_on_demand_cost_usd,
     ratio(unit_count * listed_per_hour * success_hours_per_unit, 1) as baseline_success_on_demand_cost_usd,
     ratio(listed_usd, 1) as hours_on_demand_cost_usd, restated_cost_usd,
     coalesce(missing_evidence, case when listed_per_hour is null
-        then 'the price book has no price of the baseline for every run, or the bill is not in USD' end) as missing_evidence
+        then 'the price book has no price of the baseline for every run, or the bill is not in USD' end)
+            as missing_evidence
 from counted

@@ -3,7 +3,7 @@
 -- no usage of its own: fees, and lines that repeat hours which stand on others.
 -- What facts leave unverified is outside, unless `[policy] assumed_eligible` (`assumed`) names it.
 -- args: charge_category, effective_rule, line_class, market, service, usage_type, instance_type, assumed
--- What a commitment covers it can cover, whatever the rules say.
+-- What a commitment covers it can cover, whatever the rules are.
 case
     when charge_category <> 'Usage' or effective_rule in ('zero', 'savings_plan_unused', 'reservation_unused')
         or line_class in ('split_child', 'capacity_marker', 'block_fee') then null

@@ -3,7 +3,7 @@
 -- args: line, has_net
 -- unit: the line's currency
 case
-    -- Most lines, so they are asked for first.
+    -- Most lines, so they come first.
     when line.effective_rule = 'as_billed' or line.line_class = 'block_fee'
         then net_or_gross(has_net, line.line_item_net_unblended_cost, line.line_item_unblended_cost)
     when line.effective_rule = 'savings_plan' then net_or_gross(

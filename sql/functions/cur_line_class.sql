@@ -12,7 +12,7 @@ case
     -- Only usage has hours: a negation, a tax or a credit may name the same usage type.
     when rule.charge_category is distinct from 'Usage' or rule.effective_rule = 'zero' or line.kind_class = 'block_fee'
         then 'other'
-    -- What the bill itself says of a reservation's hour counts; Reserved repeats hours that stand on other lines.
+    -- The bill's own label of a reservation's hour counts; Reserved repeats hours that stand on other lines.
     when line.kind_class in ('instance', 'capacity_unused')
         and line.capacity_reservation_capacity_reservation_status is not null
         then case line.capacity_reservation_capacity_reservation_status

@@ -4,7 +4,7 @@
 case
     when list_rule = 'zero' or line_class = 'split_child' then 0
     when list_rule = 'none' or market = 'capacity_block' then null
-    -- Whether the list cost is then in the currency of prices or of the bill, AWS does not say (facts 6, pitfall 18).
+    -- Whether the list cost is then in the currency of prices or of the bill, AWS does not document (facts 6, pitfall 18).
     when pricing_currency <> billing_currency then null
     when market = 'spot' then nullif(public_cost, 0)
     else public_cost

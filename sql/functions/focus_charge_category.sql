@@ -1,5 +1,5 @@
 -- What kind of charge FOCUS calls a bill line. Everything bought is a Purchase, whatever it is for; a discount on a
--- line of its own and money given back are an Adjustment, for the bill does not say what they belong to.
+-- line of its own and money returned are an Adjustment, for the bill does not show what they belong to.
 -- args: charge_type, effective_rule, line_class, effective_cost
 case
     when charge_type = 'Tax' then 'Tax'

@@ -1,4 +1,4 @@
--- What kind of thing a resource id names: what its ARN says, else what ids of its kind begin with.
+-- What kind of thing a resource id names: by its ARN, else by what ids of its kind begin with.
 -- args: resource_id, product_family
 case
     when resource_id like 'arn:%' then coalesce(

@@ -1,4 +1,4 @@
--- A machine as the bill may name it. A SageMaker job may be recorded by its name alone; ARNs may write it in lower case.
+-- A machine as the bill may name it. A SageMaker job may be recorded by its name alone; ARNs may be in lower case.
 -- args: resource_id, instance_type
 case when (resource_id like '%-job/%' and resource_id not like '%:%')
         or (instance_type like 'ml.%' and not regexp_matches(resource_id, ':|^i-'))

@@ -1,4 +1,4 @@
--- Where in its hour the billed time of a machine begins. The bill does not say where the seconds lie: a first hour ends
+-- Where in its hour the billed time of a machine begins. The bill does not show where the seconds lie: a first hour ends
 -- on the hour, a
 -- last hour starts on it (facts training-runs 4); a lone short hour could lie anywhere, so its window is the whole
 -- hour.

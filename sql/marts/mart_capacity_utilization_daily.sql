@@ -74,8 +74,18 @@ select
         when expected.ahead_ms is not null then 'it used the reservation next'
         when expected.run_id is not null then 'it used the reservation last'
         else 'no run is known to have used the reservation'
-    end as owner_guess_basis
+    end as owner_guess_basis,
+    case
+        when day.reservation_kind = 'odcr' then null
+        when declared.reservation_id is not null then 'declared'
+        when inferred.block_id is not null then 'inferred'
+        else 'unknown'
+    end as window_evidence
 from day
+left join (select distinct reservation_id from stg_aws__capacity_reservation
+    where started_at is not null and ended_at is not null) as declared on declared.reservation_id = day.reservation_id
+left join (select distinct block_id from fct_capacity_block_use_hourly where window_ended_at is not null) as inferred
+    on inferred.block_id = day.reservation_id
 left join expected
     on expected.reservation_id = day.reservation_id and cast(expected.day_at as date) = day.usage_date and expected.rank_no = 1
 left join dim_run as run on run.run_id = expected.run_id

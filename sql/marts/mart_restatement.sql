@@ -6,18 +6,31 @@ with counted as (
     group by payer_account_id, billing_month, billing_currency, delivery_no
 ),
 
+-- Runs that a tag alone named, and whose events came later.
+recorded as (
+    select moved.payer_account_id, moved.billing_month, moved.billing_currency, moved.delivery_no,
+        count(distinct moved.run_id) as run_count,
+        sum(moved.before_cost_usd) as run_cost_usd
+    from detail_restated_figure as moved
+    semi join dim_run as run on folded(run.run_id) = folded(moved.run_id)
+    where moved.figure_table = 'detail_provisional_run' and moved.cost_basis = 'effective' and moved.after_cost_usd = 0
+    group by moved.payer_account_id, moved.billing_month, moved.billing_currency, moved.delivery_no
+),
+
 -- Of two that moved alike the first by name.
 most_moved as (
     select payer_account_id, billing_month, billing_currency, delivery_no, run_id, cost_change_usd
     from detail_restated_figure
     where run_id is not null and cost_basis = 'effective'
     qualify row_number() over (
-        partition by payer_account_id, billing_month, billing_currency, delivery_no order by abs(cost_change_usd) desc, run_id
+        partition by payer_account_id, billing_month, billing_currency, delivery_no
+        order by abs(cost_change_usd) desc, run_id, figure_table desc
     ) = 1
 )
 
 select
-    held.payer_account_id, held.billing_month, held.billing_currency, held.delivery_no, source_name, delivery_id, line_count,
+    held.payer_account_id, held.billing_month, held.billing_currency, held.delivery_no, source_name, delivery_id,
+    line_count,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
     refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd,
@@ -32,14 +45,19 @@ select
     refund_billed_cost_usd - lag(refund_billed_cost_usd) over delivered as refund_billed_change_usd,
     discount_billed_cost_usd - lag(discount_billed_cost_usd) over delivered as discount_billed_change_usd,
     support_billed_cost_usd - lag(support_billed_cost_usd) over delivered as support_billed_change_usd,
-    case when held.delivery_no > 1 then coalesce(counted.run_count, 0) end as moved_run_count,
-    case when held.delivery_no > 1 then coalesce(counted.day_count, 0) end as moved_day_count,
+    case when held.delivery_no > 1 or counted.run_count > 0 then coalesce(counted.run_count, 0) end as moved_run_count,
+    case when held.delivery_no > 1 or counted.run_count > 0 then coalesce(counted.day_count, 0) end as moved_day_count,
     most_moved.run_id as most_moved_run_id,
-    most_moved.cost_change_usd as most_moved_run_change_usd
+    most_moved.cost_change_usd as most_moved_run_change_usd,
+    coalesce(recorded.run_count, 0) as recorded_run_count,
+    coalesce(recorded.run_cost_usd, 0) as recorded_run_cost_usd
 from fct_restatement as held
 left join counted
     on counted.payer_account_id = held.payer_account_id and counted.billing_month = held.billing_month
     and counted.billing_currency = held.billing_currency and counted.delivery_no = held.delivery_no
+left join recorded
+    on recorded.payer_account_id = held.payer_account_id and recorded.billing_month = held.billing_month
+    and recorded.billing_currency = held.billing_currency and recorded.delivery_no = held.delivery_no
 left join most_moved
     on most_moved.payer_account_id = held.payer_account_id and most_moved.billing_month = held.billing_month
     and most_moved.billing_currency = held.billing_currency and most_moved.delivery_no = held.delivery_no

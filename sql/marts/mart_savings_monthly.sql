@@ -1,7 +1,7 @@
 -- One row per workload × month × currency × baseline: what its Trainium runs avoided, at the list prices of the month.
 -- What was avoided is economic; cash takes off GPU commitments still paid for.
--- The difference is split by log shares: the chip (hours of runs that did the work, at on-demand prices), the rate (what was paid of
--- these prices) and operations (failed runs); the parts sum to it exactly.
+-- The difference is split by log shares: the chip (hours of runs that did the work, at on-demand prices), the rate
+-- (what was paid of these prices) and operations (failed runs); the parts sum to it exactly.
 with proven as (
     select distinct workload_id, billing_currency, baseline_instance_type, candidate_instance_type as instance_type
     from mart_silicon_comparison
@@ -41,8 +41,8 @@ monthly as (
     union all
 
     -- A month may be adjusted in which nothing ran.
-    select workload_id, month_date, billing_currency, baseline_name, baseline_version, null, false, null, 0, 0, 0, 0, 0, 0,
-        null, null, null, null, 0
+    select workload_id, month_date, billing_currency, baseline_name, baseline_version,
+        null, false, null, 0, 0, 0, 0, 0, 0, null, null, null, null, 0
     from adjusted
     anti join ran using (baseline_name, month_date, billing_currency)
 ),
@@ -88,13 +88,16 @@ scaled as (
 shared as (
     select
         *, cast(log_usd * (baseline_success_log - success_log) as decimal(20, 6)) as chip_avoided_cost_usd,
-        cast(log_usd * (baseline_log - baseline_listed_log - actual_log + listed_log) as decimal(20, 6)) as rate_avoided_cost_usd
+        cast(log_usd * (baseline_log - baseline_listed_log - actual_log + listed_log) as decimal(20, 6))
+            as rate_avoided_cost_usd
     from scaled
 )
 
 select
-    shared.workload_id, month_date, billing_currency, shared.baseline_name, shared.baseline_version, frozen.baseline_sha256,
-    shared.baseline_evidence, coalesce(is_proven and shared.baseline_evidence = 'measured' and baseline_cost_usd is not null, false)
+    shared.workload_id, month_date, billing_currency, shared.baseline_name, shared.baseline_version,
+    frozen.baseline_sha256,
+    shared.baseline_evidence,
+    coalesce(is_proven and shared.baseline_evidence = 'measured' and baseline_cost_usd is not null, false)
         as is_headline,
     shared.run_count, unit_count, adjustment_count, ratio(baseline_cost_usd, unit_count) as baseline_unit_cost_usd,
     ratio(actual_cost_usd, unit_count) as actual_unit_cost_usd, baseline_cost_usd, actual_cost_usd, adjustment_usd,

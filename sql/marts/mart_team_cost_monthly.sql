@@ -5,7 +5,7 @@
 -- a month and currency sums to its shared cost.
 with entry as (
     select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, bucket, coalesce(team, 'no team') as team,
-        run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
+        case when evidence is distinct from 'tag_only' then run_id end as run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_ledger
 ),
 

@@ -43,13 +43,13 @@ seen as (
         order by is_same_day desc, is_same_month desc, stay_ms desc, run.team, run.owner) = 1
 ),
 
--- The run of the tag, or the one most like it: up to a third of it typed otherwise.
+-- The recorded run that the tag names, or why none is.
 named as (
-    select tagged_run_id, run_id, run.owner, run.team, folded(run_id) = folded(tagged_run_id) as is_known
-    from (select distinct tagged_run_id from line) as tag
-    join dim_run as run on levenshtein(folded(run.run_id), folded(tag.tagged_run_id)) * 3 <= length(tag.tagged_run_id)
-    qualify row_number() over (partition by tag.tagged_run_id order by run.run_id <> tag.tagged_run_id,
-        levenshtein(folded(run.run_id), folded(tag.tagged_run_id)), run.run_id) = 1
+    select tag.tagged_run_id, run.run_id, run.owner, run.team, provisional.missing_evidence
+    from (select distinct tagged_run_id from line where tagged_run_id is not null) as tag
+    left join dim_provisional_run as provisional on provisional.run_key = folded(tag.tagged_run_id)
+    left join dim_run as run on folded(run.run_id) = folded(tag.tagged_run_id)
+    qualify row_number() over (partition by tag.tagged_run_id order by run.run_id <> tag.tagged_run_id, run.run_id) = 1
 ),
 
 -- Runs that describe such a machine and name none, where more than they fit the description.
@@ -69,13 +69,13 @@ fitting_run as (
 
 guessed as (
     select
-        line.*, named.is_known, named.run_id as nearest_run_id, named.owner as named_owner, named.team as named_team,
+        line.*, named.run_id as named_run_id, named.missing_evidence as tag_evidence, named.owner as named_owner, named.team as named_team,
         seen.is_same_month, seen.is_same_day, seen.owner as seen_owner, seen.team as seen_team,
         fitting.run_id as fitting_run_id, fitting.owner as fitting_owner, fitting.team as fitting_team,
         match_kind, machine_count, fit_count, usual.owner as usual_owner, usual.team as usual_team,
         case
             when coalesce(line.tagged_owner, line.tagged_team) is not null then 'tag'
-            when named.is_known and coalesce(named.owner, named.team) is not null then 'run of the tag'
+            when coalesce(named.owner, named.team) is not null then 'run of the tag'
             when seen.is_same_month and coalesce(seen.owner, seen.team) is not null then 'run seen'
             when coalesce(fitting.owner, fitting.team) is not null then 'run that fits'
             when coalesce(usual.owner, usual.team) is not null then 'usual user'
@@ -105,9 +105,8 @@ select
     end as owner_guess_basis,
     case
         when resource_id is null then 'the bill names no resource: switch on resource ids in the export'
-        when is_known then 'the tag names a run that was not alive then: the clocks do not overlap'
-        when tagged_run_id is not null then 'the tag names a run nobody recorded: '
-            || coalesce('is it ' || nearest_run_id || '? Else ', '') || 'record its run events'
+        when named_run_id is not null then 'the tag names a run that was not alive then: the clocks do not overlap'
+        when tag_evidence is not null then tag_evidence
         when match_kind = 'rivals'
             then 'run ' || fitting_run_id || ' and others describe such a machine, and none names it: record its id'
         when match_kind = 'too_many' then 'run ' || fitting_run_id || ' describes ' || cast(machine_count as varchar)

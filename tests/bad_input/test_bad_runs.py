@@ -118,6 +118,7 @@ def test_more_accelerators_than_there_are(ledger: Ledger, other: list[dict[str, 
     said = ledger.refused(1)
     assert "stg_tracker__resource: runs hold more accelerators than the resource has" in said
     assert f"used {used}, available 8" in said and "other attempt 1" in said
+    assert "Record `accelerators_used` of runs that share the machine, or when each of them left it." in said
 
 
 def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
@@ -136,6 +137,7 @@ def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
     assert "resource i-2, hour started at 2026-07-01T01:00:00" in said
     # Half an hour of it was billed, at 55.04 an hour.
     assert "claimed by a, b" in said and "cost at stake $27.52" in said
+    assert "Correct when each of these runs joined and left the machine" in said
 
 
 def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:

@@ -108,11 +108,9 @@ def test_every_run_has_its_name_and_its_cost(ledger: Ledger) -> None:
 
 
 def test_tags_are_what_they_are(ledger: Ledger) -> None:
-    sql = "select tagged_run_id, tagged_owner, effective_cost_usd from mart_unattributed_cost_daily"
+    sql = "select run_id, owner, effective_cost_usd from detail_provisional_run"
     rows = json.loads(ledger.say("query", sql, "--json").out)
-    assert {row["tagged_run_id"]: row["tagged_owner"] for row in rows} == {
-        f"{name} nobody recorded": name for name in HOSTILE
-    }
+    assert {row["run_id"]: row["owner"] for row in rows} == {f"{name} nobody recorded": name for name in HOSTILE}
     assert {Decimal(row["effective_cost_usd"]) for row in rows} == {Decimal(3)}
 
 

@@ -26,14 +26,16 @@ def test_a_cost_that_is_the_word_null(tmp_path: Any, word: str) -> None:
     """Of three hours at 55.04 the last two bill nothing: 110.08."""
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": word}] * 2]
     assert warnings(tmp_path, lines) == [
-        "2 lines have no line_item_unblended_cost and count as 0; at public prices they are 110.08; the first is row 3."
+        "2 lines have no line_item_unblended_cost and count as 0; at public prices they "
+        "are 110.08; the first is row 3. Have the file delivered again."
     ]
 
 
 def test_a_cost_that_is_null_in_parquet(tmp_path: Any) -> None:
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": None}] * 2]
     assert warnings(tmp_path, lines, "a-1.parquet") == [
-        "2 lines have no line_item_unblended_cost and count as 0; at public prices they are 110.08."
+        "2 lines have no line_item_unblended_cost and count as 0; at public prices they are "
+        "110.08. Have the file delivered again."
     ]
 
 
@@ -52,7 +54,8 @@ def test_a_tag_twice_in_one_object(tmp_path: Any) -> None:
     tags = ['{"user_run_id": "a", "user_run_id": "b"}', '{"user_run_id": "a", "user_run_id": "a"}']
     lines = [HOUR | {"resource_tags": text} for text in (tags[0], tags[1], tags[0])]
     assert warnings(tmp_path, lines) == [
-        "2 lines bill 110.08 and have a key twice in resource_tags, of which the last counts; the first is row 2."
+        "2 lines bill 110.08 and have a key twice in resource_tags, of which the last counts; "
+        "the first is row 2. Have the file delivered again."
     ]
 
 

@@ -292,6 +292,26 @@ def test_an_exclusion_of_before_the_first_result_counts() -> None:
     assert (row["verdict"], row["excluded_run_count"]) == ("proven", 1)
 
 
+def excluded(*numbers: int) -> list[dict[str, Any]]:
+    return [
+        {"run_id": f"trainium-{number}", "reason": "its node was slow", "excluded_on": date(2026, 7, 10)}
+        for number in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected", "reason"),
+    [
+        ((3,), "indicative", "3 runs on GPU and 2 runs on Trainium, where 3 a side are needed"),
+        ((1, 2, 3), "not comparable", "all completed runs of a side are excluded; register other runs"),
+    ],
+)
+def test_registered_runs_that_are_excluded_are_missing(numbers: tuple[int, ...], expected: str, reason: str) -> None:
+    row = verdict(sound(), True, excluded(*numbers))
+    assert (row["verdict"], row["excluded_run_count"]) == (expected, len(numbers))
+    assert reason in row["verdict_reason"]
+
+
 def test_a_side_that_began_before_the_registration_must_be_listed() -> None:
     after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
     row = verdict(sound(), True, **after)

@@ -37,7 +37,7 @@ UNBROKEN = {
     "stg_aws__invoice_total": {"bill_of_a_payer_without_any_cost"},
     "fct_invoice_monthly": {"bill_and_charges_differ"},
     "fct_resource_hourly": {"an_open_bill_has_more_than_an_hour_of_an_instance"},
-    "fct_resource_share_hourly": {"machine_is_of_another_type_on_the_bill_than_its_run_says"},
+    "fct_resource_share_hourly": {"machine_of_another_type_on_the_bill_than_in_its_run"},
     "dim_run": {"tokens_far_from_steps_times_batch_times_length"},
     "fct_run": {"accelerator_type_missing_from_ref_instance_type", "run_whose_evaluation_is_no_number"},
     "fct_capacity_block_use_hourly": {"capacity_block_window_is_unknown"},

@@ -293,7 +293,9 @@ def test_a_header_without_lines_is_a_bill_of_nothing(billing: Path, tmp_path: Pa
     content = (billing / "cur_legacy/koku_empty_frame.csv").read_bytes()
     (raw,) = stored(legacy_export(tmp_path, {"empty.csv": content}), tmp_path / "raw")
     assert (raw.line_count, raw.billed_total) == (0, 0)
-    assert raw.warnings == ["20260701-20260801/ml-cur-Manifest.json contains no line; the month is empty."]
+    assert raw.warnings == [
+        "20260701-20260801/ml-cur-Manifest.json contains no line; the month is empty. Check the export if it was used."
+    ]
 
 
 @pytest.mark.parametrize(

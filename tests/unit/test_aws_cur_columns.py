@@ -67,4 +67,7 @@ def test_a_column_of_the_wrong_type_is_refused_by_name() -> None:
 def test_a_list_price_of_the_wrong_type_is_only_missing() -> None:
     found = CUR.layout([*delivered(*REQUIRED), Delivered("pricing_public_on_demand_cost", "text", "string")], "a")
     assert found.sources["pricing_public_on_demand_cost"] == ()
-    assert found.warnings == ("column pricing_public_on_demand_cost is string, not a number; it is read as missing.",)
+    assert found.warnings == (
+        "column pricing_public_on_demand_cost is string, not a number; it is read as missing. "
+        "Have it delivered with the type AWS gives it.",
+    )

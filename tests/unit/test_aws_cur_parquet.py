@@ -76,7 +76,10 @@ def test_tags_that_are_no_map_of_texts_are_told(tmp_path: Path, kind: pa.DataTyp
     )
     (raw,) = stored(cur2_export(tmp_path, {"a.parquet": target.getvalue()}), tmp_path / "raw")
     (told,) = raw.warnings
-    assert re.search(r": column resource_tags is \S.*, not a map of texts; it is read as missing\.$", told)
+    assert re.search(
+        r": column resource_tags is \S.*, not a map of texts; it is read as missing\. Have it delivered as a map\.$",
+        told,
+    )
     assert bill([raw], "select tag_run_id from aws_cur_line_item") == [(None,)]
 
 

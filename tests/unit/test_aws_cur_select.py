@@ -46,7 +46,7 @@ def test_each_column_of_the_list_is_there_once_and_filled_in() -> None:
         rows = list(csv.DictReader(lines))
     assert len({(row["raw_table"], row["column_name"]) for row in rows}) == len(rows)
     assert {row["raw_table"] for row in rows} == {"aws_cur_line_item", "aws_focus_line_item"}
-    assert {row["required"] for row in rows} == {"yes", "no"}
+    assert {row["required"] for row in rows} == {"yes", "no", "each line"}
     assert {row["on_bad_value"] for row in rows} == {"refuse", "null"}
     assert [row for row in rows if "" in (row["type"], row["source"], row["as_of"])] == []
 
@@ -127,7 +127,7 @@ def test_twins_by_case_are_both_tried_and_told(tmp_path: Path) -> None:
     ]
     assert raw_select([raw], TAGS).warnings == (
         "20260701-20260801/asm-1/a.csv.gz: the tags user:Run_ID and user:run_id are one key for run_id; "
-        "each line takes the first that is filled.",
+        "each line takes the first that is filled. Use one spelling.",
     )
 
 
@@ -136,7 +136,7 @@ def test_a_parquet_column_that_sql_cannot_tell_apart_is_named(tmp_path: Path) ->
     raw = cur2(tmp_path, twins)
     assert bill([raw], "select tag_run_id from aws_cur_line_item", TAGS) == [("r-1",)]
     assert [warning.partition(": ")[2] for warning in raw.warnings] == [
-        "column resource_tags_user_run_id differs only by case from an earlier one and is not read."
+        "column resource_tags_user_run_id differs only by case from an earlier one and is not read. Export one of them."
     ]
 
 

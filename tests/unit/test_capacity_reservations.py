@@ -235,7 +235,8 @@ def test_what_the_api_lacks_is_said(answers: Answers) -> None:
     told = read_reservations([aws(answers)], accelerator_families())
     assert told.table.height == 3
     assert told.warnings == [
-        "[[reservations]] live, us-west-2: ec2:DescribeCapacityBlocks is not supported here; such capacity is not read."
+        "[[reservations]] live, us-west-2: ec2:DescribeCapacityBlocks is not supported here; "
+        "such capacity is not read. Name it in a file if you hold it."
     ]
 
 

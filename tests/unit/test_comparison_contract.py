@@ -23,7 +23,7 @@ FORGED = {
     "too few runs": ({"baseline_run_count": 2}, "verdict_rests_on_too_few_runs_or_no_interval"),
     "no interval": ({"saving_low_ratio": None}, "verdict_rests_on_too_few_runs_or_no_interval"),
     "quality missed": ({"quality_status": "missed"}, "verdict_rests_on_too_few_runs_or_no_interval"),
-    "verdict against its interval": ({"saving_low_ratio": -0.1}, "verdict_is_not_what_its_interval_says"),
+    "verdict against its interval": ({"saving_low_ratio": -0.1}, "verdict_that_contradicts_its_interval"),
     "costs of another basis": ({"candidate_unit_cost_usd": 2.0}, "unit_cost_is_not_of_its_runs"),
     "nobody registered it": ({"registration": None}, "verdict_is_registered_or_not"),
     "open month": (

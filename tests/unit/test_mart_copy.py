@@ -12,10 +12,12 @@ from support.lake_builds import open_lake
 from support.ledgers import build_warehouse
 from support.small_company import AUGUST, JULY, Company
 
+from pipelines.base.console import Console
 from pipelines.base.errors import CheckError
 from pipelines.config.settings import load_settings
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.marts import mart_files, show_copy, stage_copy, view_published
+from pipelines.models.command import build_marts
+from pipelines.models.marts import mart_files, stage_copy, view_published
 from pipelines.models.warehouse import Warehouse
 
 
@@ -60,10 +62,7 @@ def test_the_copy_follows_the_publications(company: Company) -> None:
 def test_a_copy_that_somebody_changed_is_replaced(company: Company) -> None:
     with duckdb.connect(company.warehouse / "marts.duckdb") as copy:
         copy.execute("delete from mart.mart_price_book")
-    warehouse = Warehouse(load_settings(company.config))
-    publication = warehouse.lake.current()
-    assert publication is not None
-    show_copy(warehouse, stage_copy(warehouse, publication.tables), publication)
+    assert build_marts(load_settings(company.config), Console()) is False
     assert held(company) == published(company)
 
 

@@ -174,14 +174,29 @@ def provisional(*spends: str, known: str = "select 'recorded' as run_id", is_on:
         for tag, first, days in (spend.split("|") for spend in spends)
     )
     engine.view_sql(
-        "fct_ledger",
+        "fct_ledger_piece",
         "select *, 'USD' as billing_currency, 'unattributed' as bucket, cast(hour_started_at as date) as usage_date, "
-        "'p5.48xlarge' as instance_type, 'gpu' as accelerator_family, cast(null as varchar) as tag_team, "
+        "'p5.48xlarge' as instance_type, 'gpu' as accelerator_family, cast(null as varchar) as tag_owner, "
+        "cast(null as varchar) as tag_team, "
         f"cast(8 as {USD}) as accelerator_hours, cast(12 as {USD}) as list_cost_usd, cast(10 as {USD}) as "
         f"effective_cost_usd, cast(10 as {USD}) as billed_cost_usd from ({rows}) as spend",
     )
+    engine.view_sql(
+        "fct_charge",
+        "select *, '' as line_class, 1 as usage_quantity, 8 as accelerator_count, hour_started_at as usage_started_at "
+        "from fct_ledger_piece",
+    )
+    engine.view_sql("fct_resource_share_hourly", "select * from fct_ledger_piece where 1 = 0")
     engine.view_sql("dim_run", known)
     engine.view_sql("policy", f"select {is_on} as has_provisional_runs")
+    engine.view_sql("dim_provisional_run", load_catalog()["dim_provisional_run"].text)
+    # As fct_ledger has it.
+    engine.view_sql(
+        "fct_ledger",
+        "select piece.* exclude (bucket), if(is_provisional, 'run', 'unattributed') as bucket, "
+        "if(is_provisional, 'tag_only', null) as evidence "
+        "from fct_ledger_piece as piece left join dim_provisional_run as named on run_key = lower(trim(tag_run_id))",
+    )
     engine.view_sql("made", load_catalog()["detail_provisional_run"].text)
     with engine:
         return engine.query(

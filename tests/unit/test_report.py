@@ -32,6 +32,18 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return rendered(tmp_path_factory.mktemp("marts"), example())
 
 
+def test_a_basis_that_is_not_measurable_changes_no_verdict(render: Render) -> None:
+    """Effective and list agree; a side was billed nothing, so billed compares nothing."""
+    marts = example()
+    nothing = {"saving_ratio": None, "verdict": "not comparable", "candidate_unit_cost_usd": None}
+    marts["mart_silicon_comparison"] = [
+        row | (nothing if row["cost_basis"] == "billed" else {}) for row in marts["mart_silicon_comparison"]
+    ]
+    page = words(render(marts))
+    assert "Trainium cost 27.7% less; at list price 30.0% less" in page
+    assert "changes with the cost basis" not in page
+
+
 def test_first_screen_answers_the_three_questions(page: str) -> None:
     page = words(page)
     # Run bucket: 1600 + 560 + 1440 = 3600; list is twice, billed half of it.

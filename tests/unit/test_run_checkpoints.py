@@ -172,9 +172,10 @@ def test_whose_saves_they_are_is_told_by_a_pattern(tmp_path: Path) -> None:
 
 def test_an_empty_place_is_told(tmp_path: Path) -> None:
     told = read_runs(source(tmp_path))
-    assert [warning.endswith("holds no checkpoint: no run is recorded there yet.") for warning in told.warnings] == [
-        True
-    ]
+    assert [
+        warning.endswith("holds no checkpoint: no run is recorded there yet; check `location` if training has run.")
+        for warning in told.warnings
+    ] == [True]
 
 
 def test_a_save_rotated_away_keeps_its_record(tmp_path: Path) -> None:

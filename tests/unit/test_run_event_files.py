@@ -27,9 +27,9 @@ def test_unknown_events_and_fields_are_counted_and_passed_over(tmp_path: Path) -
     )
     place = tmp_path / "runs"
     assert records.warnings == [
-        f"{place}: 1 line of unknown kind 'gpu_hiccup' skipped.",
-        f"{place}: unknown field 'colour' of heartbeat skipped in 2 lines.",
-        f"{place}: unknown field 'colour' of run_started skipped in 1 line.",
+        f"{place}: 1 line of unknown kind 'gpu_hiccup' skipped; correct the kind.",
+        f"{place}: unknown field 'colour' of heartbeat skipped in 2 lines; correct its name.",
+        f"{place}: unknown field 'colour' of run_started skipped in 1 line; correct its name.",
     ]
     # Whatever it was, the run was alive.
     assert rows(records, "attempt", "attempt_no", "last_seen_at") == [(1, at("10:03:00"))]
@@ -41,7 +41,9 @@ def test_a_last_line_cut_by_a_crash_is_passed_over(tmp_path: Path) -> None:
     records = read(tmp_path, whole + cut)
     assert rows(records, "run", "last_seen_at") == [(at("10:00:00"),)]
     file = tmp_path / "runs" / "deep-0" / "rank.jsonl"
-    assert records.warnings == [f"{file} ends in the middle of line 2; that event is skipped."]
+    assert records.warnings == [
+        f"{file} ends in the middle of line 2; that event is skipped. Write it again if it is lost."
+    ]
 
 
 def test_blank_lines_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:

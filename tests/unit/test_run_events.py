@@ -95,7 +95,9 @@ def test_tables_keep_their_types_when_there_is_nothing(tmp_path: Path) -> None:
         for table, schema in SCHEMAS.items()
     }
     assert all(frame.is_empty() for frame in records.tables.values())
-    assert records.warnings == [f"{tmp_path / 'runs'} is empty: no run is recorded there yet."]
+    assert records.warnings == [
+        f"{tmp_path / 'runs'} is empty: no run is recorded there yet; check `location` if training has run."
+    ]
 
 
 def test_an_end_nobody_told_stays_open_and_the_last_sign_of_life_is_kept(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_a_run_without_its_start_is_kept_with_a_warning(tmp_path: Path) -> None:
     assert rows(records, "run", "run_id", "model", "started_at") == [("r", None, None)]
     # No attempt told: its number is 1, and it began with the first thing seen of it.
     assert rows(records, "attempt", "attempt_no", "started_at") == [(1, at("10:00:00"))]
-    assert records.warnings == ["Run 'r' has no run_started event: its model and dataset are unknown."]
+    assert records.warnings == ["Run 'r' has no run_started event: its model and dataset are unknown; write one."]
 
 
 def test_a_run_that_tells_of_no_attempt_had_one(tmp_path: Path) -> None:
@@ -244,7 +246,8 @@ def test_an_id_used_for_several_steps_is_warned_of(tmp_path: Path) -> None:
     records = read(tmp_path, text(event("run_started", "09:00:00"), *saves))
     assert rows(records, "checkpoint", "checkpoint_id", "step", "durable_at") == [("last", 2, at("12:00:00"))]
     assert records.warnings == [
-        "Run 'r' gives checkpoint_id 'last' to saves of several steps; they count as one checkpoint."
+        "Run 'r' has checkpoint_id 'last' for saves of several steps; they count as one checkpoint. "
+        "Give each save its own."
     ]
 
 

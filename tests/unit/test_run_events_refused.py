@@ -62,6 +62,21 @@ def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, said: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (b'{"event": "heartbeat", "run_id": "r", "at": "2026-07-01T10:00:00Z", "at": "2026-07-02T10:00:00Z"}', "at"),
+        (b'{"event":"heartbeat","run_id":"r","at":"2026-07-01T10:00:00Z","tags":{"a":1,"a":2}}', "a"),
+        (b'{"event": "heartbeat", "run_id": "q", "run_id": "r", "at": "2026-07-01T10:00:00Z"}', "run_id"),
+    ],
+)
+def test_a_key_that_a_line_has_twice(tmp_path: Path, line: bytes, key: str) -> None:
+    """JSON leaves open which of two values counts, so none does; a colon in a text is no key."""
+    assert refusal(tmp_path, START, line) == f"line 2 has `{key}` twice; keep the right one."
+    (tmp_path / "rank.jsonl").write_bytes(json.dumps(START | {"model": '"a": "a":'}).encode())
+    assert read_runs(RunSource(name="jobs", location=str(tmp_path))).warnings == []
+
+
+@pytest.mark.parametrize(
     ("event", "fields", "said"),
     [
         (None, {}, f"has no `event`; every event needs one: {TEXT}"),
@@ -180,7 +195,7 @@ def test_a_resource_that_only_leaves_is_passed_over(tmp_path: Path) -> None:
     records = read_runs(RunSource(name="jobs", location=str(tmp_path)))
     assert records.tables["tracker_resource"].is_empty()
     (warning,) = records.warnings
-    assert warning == "Run 'r' attempt 1 has resource_left of 'i-1' without its start; it is skipped."
+    assert warning == "Run 'r' attempt 1 has resource_left of 'i-1' without its start; it is skipped. Write both."
 
 
 @pytest.mark.parametrize("content", [b"\x1f\x8b\x08\x00broken", b"not gzip at all"])

@@ -111,7 +111,10 @@ def test_a_claim_leads_to_what_is_billed_for_as_long_as_a_pod_has_it(tmp_path: P
         ("fs-0abc", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), "api"),
         ("vol-0abc", at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00"), "api"),
     ]
-    assert told.warnings == ["Run ft-1: claim lost and its volume are in no snapshot; its cost is not found."]
+    assert told.warnings == [
+        "Run ft-1: claim lost and its volume are in no snapshot; its cost is not found. Take "
+        "snapshots of claims and volumes too."
+    ]
 
 
 def test_a_running_pod_is_open_and_a_lost_node_is_told(tmp_path: Path) -> None:
@@ -119,4 +122,7 @@ def test_a_running_pod_is_open_and_a_lost_node_is_told(tmp_path: Path) -> None:
     (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "PodList", "items": items}))
     told = read_runs(source("kubernetes", tmp_path))
     assert rows(told, "resource", "resource_id", "left_at", "accelerators_used") == [("gone", None, None)]
-    assert told.warnings == ["Run ft-1: node gone is in no snapshot with a providerID; its cost is not found."]
+    assert told.warnings == [
+        "Run ft-1: node gone is in no snapshot with a providerID; its cost is not found. Take "
+        "snapshots of nodes while they run."
+    ]

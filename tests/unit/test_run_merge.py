@@ -33,7 +33,10 @@ def test_a_declared_run_is_one_and_its_node_is_charged_once(tmp_path: Path) -> N
     ]
     # The score of 12:30 was made in the second attempt, which W&B knows nothing of.
     assert rows(told, "evaluation", "attempt_no", "metric", "value") == [(2, "val_loss", 2.0)]
-    assert told.warnings == ["Run 'r1' held i-01 for 7200 s by jobs and 10920 s by wandb; jobs counts."]
+    assert told.warnings == [
+        "Run 'r1' held i-01 for 7200 s by jobs and 10920 s by wandb; jobs counts. Correct the "
+        "other, or remove the node from it."
+    ]
 
 
 def test_a_machine_of_a_kind_is_the_one_that_another_source_names(tmp_path: Path) -> None:

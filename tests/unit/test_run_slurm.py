@@ -65,7 +65,9 @@ def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -
         (2, "i-03", at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), 16),
         (2, "i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), 16),
     ]
-    assert told.warnings == ["Run lab-79: no nodes.csv maps node gpu-1 to an instance; its cost is not found."]
+    assert told.warnings == [
+        "Run lab-79: no nodes.csv maps node gpu-1 to an instance; its cost is not found. Add the node."
+    ]
 
 
 def test_a_prologs_log_says_which_instance_a_name_was(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_a_job_has_no_more_nodes_than_its_record_counts(tmp_path: Path) -> None:
     assert rows(told, "resource", "run_id", "attempt_no") == [("lab-77", 1), ("lab-77", 1), ("lab-79", 1)]
     assert told.warnings[0] == (
         "Run lab-77: NodeList 'q1-dy-trn1-[1-3]' names 3 nodes where the job has at most 2; its nodes are unknown and "
-        "its cost is not found."
+        "its cost is not found. Export the job with sacct again."
     )
 
 

@@ -54,7 +54,8 @@ def test_a_resumed_wandb_run_is_two_attempts_with_a_gap(tmp_path: Path) -> None:
     assert sorted(set(rows(told, "resource", "resource_id", "evidence"))) == [("i-01", "imds"), ("i-02", "imds")]
     assert rows(told, "evaluation", "attempt_no", "metric", "value") == [(2, "val_loss", 2.2)]
     assert told.warnings == [
-        "Run w1: a target needs target_metric, target_value, target_direction together; it is ignored."
+        "Run w1: a target needs target_metric, target_value, target_direction together; it is "
+        "ignored. Log the missing ones."
     ]
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from support.commands import run_command
 
+from pipelines.base.console import Console
+
 WIDTH = 80
 ASKED = [
     ["compare"],
@@ -55,3 +57,31 @@ def test_programs_get_json_and_csv(config: str, words: list[str], capsys: Captur
     assert len(rows) > 1
     assert {len(row) for row in rows} == {len(rows[0])}
     assert "not both" in run_command(capsys, *words, "--csv", "--json", "--config", config).error
+
+
+def test_progress_off_a_terminal_is_a_line_for_each_quarter(capsys: Captured) -> None:
+    """Of six steps the second, third, fifth and sixth pass 1.5, 3, 4.5 and 6."""
+    with Console().steps(6) as steps:
+        for name in "abcdef":
+            steps.step(name)
+    assert capsys.readouterr().err.splitlines() == ["[2/6] b", "[3/6] c", "[5/6] e", "[6/6] f"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "page"),
+    [
+        ([], "report.html"),
+        (["--kind", "savings"], "savings.html"),
+        (["--pdf", "out/july.pdf"], "out/july.html"),
+        (["--pdf", "out/july.pdf", "--out", "page.html"], "page.html"),
+    ],
+)
+def test_the_page_of_a_pdf_lies_next_to_it(
+    arguments: list[str], page: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr("pipelines.report.command.write_report", lambda settings, out, *rest: written.append(out))
+    config = tmp_path / "trainledger.toml"
+    config.write_text('[warehouse]\nlocation = "warehouse"\n', encoding="utf-8")
+    assert run_command(capsys, "report", *arguments, "--config", str(config)).code == 0
+    assert written == [Path(page)]

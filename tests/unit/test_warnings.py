@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.models.warnings import example, sentence, warnings
+from pipelines.models.warnings import example, failed_checks, sentence, sentences, warnings
 
 OWNER = " Owner: ml-finops."
 RUN = {
@@ -72,3 +72,24 @@ def test_a_build_prints_five_and_counts_the_others() -> None:
     assert len(printed) == 6
     assert printed[0].startswith("Warning: a run costs")
     assert printed[-1] == "And 2 more warnings; `trainledger check` lists every one."
+
+
+def test_a_check_that_failed_in_two_months_is_one_warning_with_the_dollars_of_both() -> None:
+    """Build, report and check count these; 7.50 and 0.25 dollars are 7.75."""
+    shared = {"check": "run_below_zero", "severity": "warn", "passed": False, "sample": []}
+    june = check(**shared, period="2026-06", totals={"USD": "7.50"}, unexpected_count=2)
+    july = check(**shared, period="2026-07", totals={"USD": "0.25"})
+    passed = check(**shared | {"passed": True})
+    (warning,) = failed_checks([june, july, passed], "warn")
+    assert sentence(warning).startswith(
+        "a run costs less than nothing: 3 rows of mart_run_cost 2026-06, 2026-07, $7.75 in all."
+    )
+    assert failed_checks([june, july, passed], "error") == []
+
+
+def test_check_lists_every_sentence_of_a_reader() -> None:
+    read = {"table": "raw/tracker_run", "check": "source_without_warnings", "severity": "warn", "passed": False}
+    (warning,) = failed_checks(
+        [check(**read, unexpected_count=3, sample=[{"warning": "a is empty."}, {"warning": "b is cut."}])], "warn"
+    )
+    assert sentences(warning) == ["tracker_run: a is empty.", "tracker_run: b is cut.", "tracker_run: and 1 more."]

@@ -172,7 +172,10 @@ class ColumnList:
                 positions.setdefault(name, []).append(position)
             tags += self._tags_of(column, name, position)
             if name in self.map_names and column.form not in ("map", "any", "null"):
-                warnings.append(f"column {column.name} is {column.type}, not a map of texts; it is read as missing.")
+                warnings.append(
+                    f"column {column.name} is {column.type}, not a map of texts; it is read as missing. Have it "
+                    "delivered as a map."
+                )
         sources: dict[str, tuple[Source, ...]] = {}
         for wanted in self.columns:
             found, warning = _sources_of(wanted, columns, positions, where)
@@ -192,10 +195,8 @@ class ColumnList:
         for other in LISTS:
             if other is not self and other.billed.replace("_", "") in names:
                 kind = "focus" if other is FOCUS else "auto"
-                raise SourceError(
-                    f"{where} has the columns of another kind of bill ({other.export}); write "
-                    f'kind = "{kind}" in its [[billing]] entry.'
-                )
+                fix = f'write kind = "{kind}" in its [[billing]] entry'
+                raise SourceError(f"{where} has the columns of another kind of bill ({other.export}); {fix}.")
 
     def _tags_of(self, column: Delivered, name: str, position: int) -> list[Tag]:
         for container, aliases in self.containers.items():
@@ -215,7 +216,7 @@ LISTS = (CUR, FOCUS)
 
 
 def tag_keys_of(tags: Iterable[tuple[Tag, str]], map_keys: Callable[[str], Iterable[str]]) -> tuple[TagKey, ...]:
-    """Every tag in these tag columns, each given with its name in Parquet; `map_keys` gives the keys of one."""
+    """Every tag in these tag columns, each with its name in Parquet; `map_keys` gives the keys of one."""
     return tuple(
         TagKey(key, tag.container, column, in_map=tag.key is None)
         for tag, column in tags
@@ -251,7 +252,7 @@ def _sources_of(
             if len(same) > 1:
                 names = " and ".join(columns[position].name for position in same)
                 warnings.append(
-                    f"the columns {names} are one column, {alias}; each line takes the first that is filled."
+                    f"the columns {names} are one column, {alias}; each line takes the first that is filled. Keep one."
                 )
         else:
             held = positions.get(value["column"], [])
@@ -264,6 +265,9 @@ def _sources_of(
         if wanted.refuses:
             raise SourceError(f"{where}: {fault}; deliver it again with the type AWS gives it.")
         plain = [source for source in plain if source not in misfits]
-        return tuple(plain), [*warnings, f"{fault}; it is read as missing."]
+        return tuple(plain), [
+            *warnings,
+            f"{fault}; it is read as missing. Have it delivered with the type AWS gives it.",
+        ]
     # Reading a map costs as much as many columns, so it only stands in for a column that is absent.
     return tuple(plain or in_map), warnings

@@ -77,7 +77,8 @@ class RawDelivery:
     @property
     def warnings(self) -> list[str]:
         """What was read as missing, one sentence each."""
-        empty = [] if self.line_count else [f"{self.delivery.manifest_key} contains no line; the month is empty."]
+        nothing = f"{self.delivery.manifest_key} contains no line; the month is empty. Check the export if it was used."
+        empty = [] if self.line_count else [nothing]
         return [*empty, *(warning for file in self.files for warning in file.warnings)]
 
 

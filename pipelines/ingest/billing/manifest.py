@@ -84,21 +84,16 @@ def exports_in(listing: Sequence[Object]) -> list[Export]:
 
 
 def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[ManifestPath]:
-    """The current manifest of each billing month in a listing of the export's root, of `export` if given.
+    """The current manifest of each billing month in a listing of the export's root, of `export` if set.
 
     Raises SourceError when there is none, when the folder holds more than one export, or two for one month.
     """
-    paths: dict[str, ManifestPath] = {}
-    exports: set[str] = set()
-    twice: tuple[ManifestPath, ManifestPath] | None = None
+    paths: list[ManifestPath] = []
     for item in listing:
         found = _CURRENT.fullmatch(item.key)
-        if not found or export not in (None, found["export"]):
-            continue
-        path = ManifestPath(item, found["base"], found["export"], _month(found, item, store))
-        exports.add(f"{path.base}{path.export}")
-        other = paths.setdefault(path.period, path)
-        twice = twice or ((other, path) if other is not path else None)
+        if found and export in (None, found["export"]):
+            paths.append(ManifestPath(item, found["base"], found["export"], _month(found, item, store)))
+    exports = {f"{path.base}{path.export}" for path in paths}
     if not exports and export is not None:
         raise SourceError(f"{store.location} holds no manifest of an export {export!r}; check `export` in its entry.")
     if not exports:
@@ -112,12 +107,13 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
     if len(exports) > 1:
         fix = "give each its own [[billing]] entry with its own location, or with its `export` by name"
         raise SourceError(f"{store.location} holds {len(exports)} exports ({', '.join(sorted(exports))}); {fix}.")
-    if twice:
+    first = {path.period: path for path in reversed(paths)}
+    if twice := next(((first[path.period], path) for path in paths if first[path.period] is not path), None):
         # Each delivers its whole month: one is stale or would count double, and it is unknown which.
         names = " and ".join(sorted(store.uri(path.object.key) for path in twice))
         fix = "keep the one of the export as it is now and move the other one out"
         raise SourceError(f"{names} both deliver {twice[0].period}; {fix}.")
-    return list(paths.values())
+    return paths
 
 
 def read_manifests(
@@ -234,10 +230,8 @@ def _below_folder(name: str, steps: list[str], path: ManifestPath, present: set[
 
 
 def _outside(name: str, path: ManifestPath, store: Store, why: str) -> SourceError:
-    return SourceError(
-        f"{store.uri(path.object.key)} names {name[:300]}, {why}; nothing outside {store.location} is read, "
-        "so point location at the export's own root."
-    )
+    fix = f"nothing outside {store.location} is read, so point location at the export's own root"
+    return SourceError(f"{store.uri(path.object.key)} names {name[:300]}, {why}; {fix}.")
 
 
 def _parse(path: ManifestPath, text: str, present: set[str], store: Store) -> Manifest:

@@ -76,9 +76,8 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
             f"filter (where line_item_usage_start_date <= {upto}) as newest_usage_at from used"
         ).to_dicts()
         net = engine.query("select count(line_item_net_unblended_cost) from line").item()
-        money = engine.query(
-            f"select line_item_currency_code, sum(line_item_unblended_cost), {tagged} from used group by 1 order by 1"
-        ).rows()
+        sums = f"sum(line_item_unblended_cost), {tagged}"
+        money = engine.query(f"select line_item_currency_code, {sums} from used group by 1 order by 1").rows()
     names = {snake(column.name) for file in raw.files for column in file.columns if column.form != "null"}
     keys = {
         name: dict.fromkeys(

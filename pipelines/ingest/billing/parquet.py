@@ -18,6 +18,7 @@ from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps, pc
 
 _BATCH_ROWS = 1 << 18
 _TOO_MUCH = 1e10
+_AGAIN = "have the file delivered again"
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
 _KINDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "a time of the years 1 to 9999"}
 
@@ -37,29 +38,26 @@ def read_amounts(
                 continue
             if not column.is_filled and _null_count(file, name) == file.metadata.num_rows:
                 continue
-            unread, first, row = 0, "", 1
+            kind, unread, first, row = _KINDS[column.type], 0, "", 1
             for values in _batches(file, name):
                 if column.is_filled and values.null_count:
                     at = row + pc.index(values.is_null(), True).as_py()
-                    raise SourceError(
-                        f"{where}, row {at}, column {name}: the amount is missing; have it delivered again."
-                    )
+                    raise SourceError(f"{where}, row {at}, column {name}: the amount is missing; {_AGAIN}.")
                 bad = _no_amounts(values) if column.type == MONEY else _no_times(values)
                 if bad is not None and bad.true_count:
                     at = pc.index(bad, True).as_py()
+                    value, at = _shown(values[at]), row + at
                     if column.refuses or column.type != MONEY:
-                        raise SourceError(
-                            f"{where}, row {row + at}, column {name}: {_shown(values[at])} is not "
-                            f"{_KINDS[column.type]}; have the file delivered again."
-                        )
-                    first = first or f"first {_shown(values[at])} in row {row + at}"
+                        raise SourceError(f"{where}, row {at}, column {name}: {value} is not {kind}; {_AGAIN}.")
+                    first = first or f"first {value} in row {at}"
                     unread += bad.true_count
                 if column.name == listed.billed:
                     total += _total(values)
                 row += len(values)
             if unread:
                 warnings.append(
-                    f"{unread} values of {name} are not {_KINDS[column.type]} ({first}) and are read as missing."
+                    f"{unread} values of {name} are not {_KINDS[column.type]} ({first}) and are read as missing. "
+                    "Have the file delivered again."
                 )
     return total, warnings
 
@@ -76,7 +74,10 @@ def silent_amounts(
     if billed and _null_count(file, billed) != 0:
         count, amount = _where(file, billed, None, price)
         if count:
-            warnings.append(f"{count} lines have no {billed} and count as 0; at public prices they are {amount:,.2f}.")
+            warnings.append(
+                f"{count} lines have no {billed} and count as 0; at public prices they are {amount:,.2f}. Have the "
+                "file delivered again."
+            )
     read = {columns[source.position].name for sources in found.sources.values() for source in sources}
     twins = {name.lower(): name for name in read}
     for column in columns:
@@ -86,7 +87,7 @@ def silent_amounts(
             if count:
                 warnings.append(
                     f"{count} lines bill {amount:,.2f} and have another value in {column.name}, which is not read, "
-                    f"than in {twin}."
+                    f"than in {twin}. Keep one of the columns in the export."
                 )
     return warnings
 
@@ -176,7 +177,8 @@ class ListedValues:
         """A sentence for each column, with its most frequent unknown value."""
         return [
             f"{unknown.total()} values of {name} are not among {', '.join(filter(None, self._allowed[name]))} (most "
-            f"often {unknown.most_common(1)[0][0][:80]!r}); these lines are classified by their other columns."
+            f"often {unknown.most_common(1)[0][0][:80]!r}); these lines are classified by their other columns. "
+            "Check them, and report a new value of AWS as an issue."
             for name, unknown in self._unknown.items()
         ]
 
@@ -243,7 +245,10 @@ def _read_maps(stored: Path, listed: ColumnList) -> list[str]:
                 writer.write_batch(pa.RecordBatch.from_arrays([*arrays.values()], schema=schema))
     made.replace(stored)
     found = ((name, count) for name, count in unread.items() if count)
-    return [f"{count} values of {name} are no JSON objects and count as missing." for name, count in found]
+    return [
+        f"{count} values of {name} are no JSON objects and count as missing. Have the file delivered again."
+        for name, count in found
+    ]
 
 
 def delivered_columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[str]]:
@@ -255,7 +260,9 @@ def delivered_columns(schema: pa.Schema) -> tuple[tuple[Delivered, ...], list[st
         is_repeated = field.name.lower() in taken
         taken.add(field.name.lower())
         if is_repeated:
-            warnings.append(f"column {field.name} differs only by case from an earlier one and is not read.")
+            warnings.append(
+                f"column {field.name} differs only by case from an earlier one and is not read. Export one of them."
+            )
         columns.append(Delivered(field.name, "null" if is_repeated else _form(field.type), str(field.type)))
     return tuple(columns), warnings
 

@@ -149,7 +149,6 @@ class PublishedBill(RawBill):
         if not current:
             raise SourceError(f"{lost} and {source.location} delivers the month no more; have it delivered again.")
         if current[0].fingerprint != named["fingerprint"]:
-            raise SourceError(
-                f"{lost}, and {current[0].delivery_id} has replaced it; run `trainledger build` and try again."
-            )
+            newer = current[0].delivery_id
+            raise SourceError(f"{lost}, and {newer} has replaced it; run `trainledger build` and try again.")
         return ingest(current[0], source, self._raw_root, progress, stores)

@@ -63,7 +63,8 @@ def spellings(file: RawFile, name: str, tried: Sequence[TagKey]) -> list[str]:
     for tag in tried:
         found.setdefault((origin(tag), bare(tag.key)), []).append(tag.key)
     return [
-        f"{file.key}: the tags {' and '.join(keys)} are one key for {name}; each line takes the first that is filled."
+        f"{file.key}: the tags {' and '.join(keys)} are one key for {name}; each line takes the first that is filled. "
+        "Use one spelling."
         for keys in found.values()
         if len(keys) > 1
     ]

@@ -41,7 +41,7 @@ def convert(
     bill = _Bill(names, key, allowed.where, listed)
     blocks = _blocks(delivered, bill, allowed, on_bytes) if has_rows else iter(())
     # Costs hardly repeat: neither a dictionary nor their bounds would help.
-    # (The writer takes lists of columns though its annotations say bool.)
+    # (The writer takes lists of columns though its annotations are bool.)
     repeating: Any = [field.name for field in bill.schema if field.type != values.NUMBER]
     with pq.ParquetWriter(
         out, bill.schema, compression="zstd", store_schema=False, use_dictionary=repeating, write_statistics=repeating
@@ -161,11 +161,11 @@ class _Bill:
         """Values that could not be read and count as missing."""
         counted = [
             f"{self.key}: {count} values of {self.names[position]} cannot be read ({self._first_unread[position]}) and "
-            "count as missing."
+            "count as missing. Have the file delivered again if they matter."
             for position, count in self._unread.items()
         ]
         silent = [
-            f"{count} lines {before}{amount:,.2f}{after}; the first is row {row}."
+            f"{count} lines {before}{amount:,.2f}{after}; the first is row {row}. Have the file delivered again."
             for (before, after), (count, amount, row) in self._silent.items()
         ]
         others = (*self._layout.warnings, *self._listed_values.warnings(), *silent)

@@ -30,10 +30,8 @@ class Allowance:
     def check(self, unpacked_bytes: int) -> None:
         """Refuse, by a SourceError, what unpacks to more."""
         if unpacked_bytes > most_bytes(self.size, self.ratio):
-            raise SourceError(
-                f"{self.where} unpacks to more than {self.ratio:g} times its {self.size:,} bytes; have it delivered "
-                "again, or raise unpack_ratio of its [[billing]] entry if the bill really is that large."
-            )
+            fix = "have it delivered again, or raise unpack_ratio of its [[billing]] entry if the bill is that large"
+            raise SourceError(f"{self.where} unpacks to more than {self.ratio:g} times its {self.size:,} bytes; {fix}.")
 
 
 class Tap(io.RawIOBase):
@@ -132,10 +130,8 @@ def _only_member(archive: ZipFile, allowed: Allowance) -> ZipInfo:
     members = [member for member in archive.infolist() if not member.is_dir()]
     shown = ", ".join(member.filename[:80] for member in members[:3])
     if len(members) != 1:
-        names = f" ({shown})" if members else ""
-        raise SourceError(
-            f"{allowed.where} holds {len(members)} files{names} where a bill holds one; have it delivered again."
-        )
+        held = f"{len(members)} files{f' ({shown})' if members else ''}"
+        raise SourceError(f"{allowed.where} holds {held} where a bill holds one; have it delivered again.")
     (member,) = members
     # Packers on Windows separate folders their own way.
     if unsafe(member.filename.replace("\\", "/")):

@@ -34,7 +34,7 @@ class Inventory:
 class Answers:
     """How the sources of a section of the configuration are read: `queried` yields each answer of AWS and its address.
 
-    It appends warnings to the list it is given.
+    It appends warnings to `warnings`.
     """
 
     section: str
@@ -49,7 +49,9 @@ class Answers:
         store, files, others = self.files(source)
         if others:
             suffixes = ", ".join(self.suffixes)
-            warnings.append(f"{source.location}: {len(others)} files like {others[0]} are skipped; use {suffixes}.")
+            warnings.append(
+                f"{source.location}: {len(others)} files like {others[0]} are skipped; name answers {suffixes}."
+            )
         for item in files:
             where = store.uri(item.key)
             if item.size > _LARGEST_BYTES:

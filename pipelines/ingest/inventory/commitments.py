@@ -44,15 +44,15 @@ def read_commitments(sources: Sequence[CommitmentSource]) -> Inventory:
             for place, row in _commitments_in(answer, where):
                 seen += 1
                 row["source_name"] = source.name
-                known = found.get(row["commitment_discount_id"])
+                name = row["commitment_discount_id"]
+                known = found.get(name)
                 if known and known[1] | {"source_name": source.name} != row:
-                    raise SourceError(
-                        f"{row['commitment_discount_id']} has other values in {known[0]} than in {place}; "
-                        "keep the newer answer."
-                    )
-                found[row["commitment_discount_id"]] = place, row
+                    raise SourceError(f"{name} has other values in {known[0]} than in {place}; keep the newer answer.")
+                found[name] = place, row
         if not seen:
-            warnings.append(f"[[commitments]] {source.name} contains no commitment.")
+            warnings.append(
+                f"[[commitments]] {source.name} contains no commitment; check its location, or remove the source."
+            )
     rows = [row for _, row in found.values()]
     return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort("commitment_discount_id"), sorted(warnings))
 

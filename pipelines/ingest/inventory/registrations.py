@@ -90,9 +90,8 @@ def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict
     for where, file in _files(source):
         for entry in file.registration:
             if entry.name in registered:
-                raise SourceError(
-                    f"{where}: registration {entry.name} is also in {registered[entry.name][0]}; give it another name."
-                )
+                other = registered[entry.name][0]
+                raise SourceError(f"{where}: registration {entry.name} is also in {other}; give it another name.")
             registered[entry.name] = (where, entry)
         exclusions += [(where, entry) for entry in file.exclusion]
     _refuse_edited(source, registered, recorded)
@@ -168,10 +167,8 @@ def _refuse_edited(
             raise SourceError(f"Registration {name} was recorded and is missing from {folder}; {fix}.")
         where, entry = registered[name]
         if entry.seal != seal:
-            raise SourceError(
-                f"{where}: registration {name} was changed after it was recorded (sha256 {seal[:12]} then, "
-                f"{entry.seal[:12]} now); {fix}."
-            )
+            seals = f"sha256 {seal[:12]} then, {entry.seal[:12]} now"
+            raise SourceError(f"{where}: registration {name} was changed after it was recorded ({seals}); {fix}.")
 
 
 def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str, str]:
@@ -187,19 +184,16 @@ def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str,
             raise SourceError(f"{where}: registration {name} supersedes {entry.supersedes}, which no file holds.")
         older = registered[entry.supersedes][1]
         if older.workload_id != entry.workload_id or older.registered_on >= entry.registered_on:
-            raise SourceError(
-                f"{where}: registration {name} supersedes {older.name} ({older.workload_id}, {older.registered_on}); "
-                "it must be of the same workload_id and of a later registered_on."
-            )
+            of_older = f"{older.name} ({older.workload_id}, {older.registered_on})"
+            fix = "it must be of the same workload_id and of a later registered_on"
+            raise SourceError(f"{where}: registration {name} supersedes {of_older}; {fix}.")
         if (other := superseded.setdefault(older.name, name)) != name:
             raise SourceError(f"{where}: registration {name} and {other} both supersede {older.name}.")
     in_force: dict[str, str] = {}
     for name, (where, entry) in registered.items():
         if name not in superseded and (other := in_force.setdefault(entry.workload_id, name)) != name:
-            raise SourceError(
-                f"{where}: registrations {other} and {name} are both of the workload {entry.workload_id} and "
-                "contradict each other; name the superseded one in the later."
-            )
+            reason = f"{other} and {name} are both of the workload {entry.workload_id} and contradict each other"
+            raise SourceError(f"{where}: registrations {reason}; name the superseded one in the later.")
     return superseded
 
 

@@ -1,7 +1,7 @@
 """Reserved capacity: On-Demand Capacity Reservations, Capacity Blocks and SageMaker training plans.
 
 The bill charges a block's fee on the day of purchase and never shows when the block runs; its window comes from here:
-from answers of AWS, asked for or saved as JSON, or from a csv with our own columns. boto3 gives times as datetimes,
+from answers of AWS, queried or saved as JSON, or from a csv with our own columns. boto3 gives times as datetimes,
 saved JSON as text, or as seconds since 1970 where an older command line wrote it. Records of one reservation from
 several sources are joined.
 """
@@ -68,7 +68,7 @@ def read_reservations(sources: Sequence[ReservationSource], families: Mapping[st
             for row in (_rows(answer, where) if isinstance(answer, str) else _reservations_in(answer, where))
         ]
         if source.kind == "file" and not own:
-            warnings.append(f"{source.location} contains no reservation.")
+            warnings.append(f"{source.location} contains no reservation; check the location, or remove the source.")
         found += own
     joined = _joined(found)
     warnings += [warning for row in joined for warning in _warnings(row, families)]
@@ -93,7 +93,10 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
                 except ClientError as error:
                     if code_of(error) not in _UNSUPPORTED:
                         raise
-                    warnings.append(f"{place}: {permission} is not supported here; such capacity is not read.")
+                    warnings.append(
+                        f"{place}: {permission} is not supported here; such capacity is not read. Name it in a file "
+                        "if you hold it."
+                    )
                     continue
             for page in pages:
                 yield f"{place} {permission}", answers.content(page)
@@ -226,18 +229,13 @@ def _check_window(row: Row) -> None:
 
 def _same(first: Row, later: Row) -> Row:
     one, other = (" to ".join(str(row[at] or "open") for at in ("started_at", "ended_at")) for row in (first, later))
-    if one != other:
-        raise SourceError(
-            f"{first['reservation_id']} runs {one} in {first['where']} and {other} in {later['where']}; keep the right "
-            "one."
-        )
+    values = {"runs": (one, other)}
     for name in ("reservation_kind", "instance_type"):
-        one, other = first[name], later[name]
+        values[f"has the {name}"] = first[name], later[name]
+    for what, (one, other) in values.items():
         if None not in (one, other) and one != other:
-            raise SourceError(
-                f"{first['reservation_id']} has the {name} {one} in {first['where']} and {other} in {later['where']}; "
-                "keep the right one."
-            )
+            both = f"{one} in {first['where']} and {other} in {later['where']}"
+            raise SourceError(f"{first['reservation_id']} {what} {both}; keep the right one.")
     return _filled(later, first)
 
 
@@ -250,16 +248,14 @@ def _warnings(row: Row, families: Mapping[str, str]) -> Iterator[str]:
     """One sentence for each unexpected value."""
     name, state, machine = f"{row['where']}: {row['reservation_id']}", row["state"], row["instance_type"]
     if state is not None and state.lower() not in _STATES:
-        yield f"{name} has the unknown state {state[:80]!r}; it counts as any other."
+        yield f"{name} has the unknown state {state[:80]!r}; it counts as any other. Check its spelling."
     if row["instance_count"] == 0:
-        yield f"{name} has 0 instances; their number is read as unknown."
+        yield f"{name} has 0 instances; their number is read as unknown. Correct it."
     if machine is not None and not _is_known(machine, row["reservation_kind"], families):
-        yield (
-            f"{name} has the instance type {machine[:80]!r}, which is not in ref_instance_type.csv; check its "
-            "spelling, or add it under [[machines]]."
-        )
+        fix = "check its spelling, or add it under [[machines]]"
+        yield f"{name} has the instance type {machine[:80]!r}, which is not in ref_instance_type.csv; {fix}."
     if row["reservation_kind"] != _ODCR and None in (row["started_at"], row["ended_at"]):
-        yield f"{name} has no window; its fee is spread over the hours on the bill."
+        yield f"{name} has no window; its fee is spread over the hours on the bill. Add its start and end."
 
 
 def _is_known(instance_type: str, kind: str, families: Mapping[str, str]) -> bool:

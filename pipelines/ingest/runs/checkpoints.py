@@ -41,7 +41,10 @@ def read(source: RunSource) -> RunRecords:
     for save in _saves(store.list()):
         run_id = naming(save.run_folder)
         if run_id is None:
-            rows.warnings.append(f"{store.uri(save.key)} does not match run_id {source.run_id!r} and is skipped.")
+            rows.warnings.append(
+                f"{store.uri(save.key)} does not match run_id {source.run_id!r} and is skipped; "
+                "change run_id if it is a save of a run."
+            )
         else:
             runs.setdefault(run_id, []).append(save)
     for run_id, saves in sorted(runs.items()):
@@ -99,7 +102,10 @@ def _run(saves: list[Folder], store: Store, warnings: list[str]) -> Tables:
     found = []
     for save, verdict, following in zip(saves, verdicts, [*verdicts[1:], None], strict=True):
         if verdict.is_dummy(furthest):
-            warnings.append(f"{store.uri(save.key)} is a dummy of a Neuron precompile; it is not counted as a save.")
+            warnings.append(
+                f"{store.uri(save.key)} is a dummy of a Neuron precompile; it is not counted as a save. Delete it if "
+                "nothing needs it."
+            )
             continue
         if verdict.warning:
             warnings.append(f"{store.uri(save.key)} {verdict.warning}")
@@ -118,7 +124,7 @@ def _checkpoint(save: Folder, verdict: Verdict, following: Verdict | None, store
         late = round((verdict.marked_at - durable_at).total_seconds())
         warnings.append(
             f"{store.uri(save.key)} was saved asynchronously: `done` came {late} s after its last shard, "
-            "with the next save; its last shard dates it."
+            "with the next save. Its last shard dates it; check that its files are complete."
         )
     return {
         "checkpoint_id": save.key,
@@ -210,7 +216,7 @@ def _by_file(folder: Folder, marker: str) -> Verdict:
         shards_at=shards_at,
         marked_at=max(mark.modified_at, shards_at) if mark else None,
         saving_at=begun.modified_at if begun else None,
-        warning=None if mark else f"has no `{marker}`: the save is incomplete and protects nothing.",
+        warning=None if mark else f"has no `{marker}`: the save is incomplete and protects nothing; delete it.",
         byte_count=sum(item.size for item in shards),
     )
 
@@ -238,7 +244,9 @@ def _by_tracker(folder: Folder, tracker: Object, read: Read) -> Verdict:
         is_complete=is_complete,
         shards_at=folder.newest_at,
         marked_at=max(tracker.modified_at, folder.newest_at) if is_latest else None,
-        warning=None if is_complete else f"is later than `{name}` ({latest[:40]!r}): the save is incomplete.",
+        warning=None
+        if is_complete
+        else f"is later than `{name}` ({latest[:40]!r}): the save is incomplete; delete it.",
         byte_count=folder.size,
     )
 
@@ -250,7 +258,10 @@ def _by_absence(folder: Folder) -> Verdict:
     is_complete = not any(key in marks or key.startswith(below) for key in folder.listing)
     warning = None
     if not is_complete:
-        warning = "has an `-unfinished` marker next to it: the save is incomplete."
+        warning = "has an `-unfinished` marker next to it: the save is incomplete; delete it if its run has ended."
     elif any(_MULTIPART.fullmatch(item.etag) for item in folder.objects):
-        warning = "was uploaded in parts and has no marker: its time is when the upload began, so it is too early."
+        warning = (
+            "was uploaded in parts and has no marker: its time is when the upload began, so it is too early; write a "
+            "marker after each upload."
+        )
     return Verdict(is_complete, folder.newest_at, warning=warning, byte_count=folder.size)

@@ -176,9 +176,9 @@ _SPELLINGS = {
 _UNUSED = (
     "event run_id at attempt attempt_no rank local_rank run_name platform model_family planned_tokens seed "
     "target_split tags orchestrator orchestrator_job_id orchestrator_attempt requested_at resumed_from_checkpoint_id "
-    "first_step last_step world_size clock_offset_ms resource_kind az accel_kind accel_total instance_launched_at source "
-    "epoch_pos loss start_step end_step is_recomputed durable_evidence is_async object_count samples_seen direction "
-    "in_loop"
+    "first_step last_step world_size clock_offset_ms resource_kind az accel_kind accel_total instance_launched_at "
+    "source epoch_pos loss start_step end_step is_recomputed durable_evidence is_async object_count samples_seen "
+    "direction in_loop"
 )
 _SKIPPED = frozenset(_UNUSED.split())
 
@@ -188,9 +188,10 @@ class Wrong(ValueError):
 
 
 def run_of(line: bytes) -> str | None:
-    """The run that a line names; None where it names none, or cannot be read."""
+    """The run that a line names; None where it names none, or several, or cannot be read."""
     try:
-        return _needed(_object(line), "run_id", _TEXT)
+        run = _needed(_object(line), "run_id", _TEXT)
+        return None if line.count(b'"run_id"') > 1 and _repeated(line) == "run_id" else run
     except Wrong:
         return None
 
@@ -210,6 +211,9 @@ def parse_event(line: bytes) -> Event:
     """The event of a line; Wrong, with the key at fault and the fix, for anything else."""
     # Millions of lines pass here: the most frequent case is tried first, and nothing is read twice.
     body = _object(line)
+    # Most lines have as many colons after a quote as keys.
+    if line.count(b'":') + line.count(b'" :') != len(body) and (twice := _repeated(line)):
+        raise Wrong(f"has `{twice}` twice; keep the right one.")
     kind, run_id, at = _needed(body, "event", _TEXT), _needed(body, "run_id", _TEXT), _needed(body, "at", _MOMENT)
     attempt = body.pop("attempt") if "attempt" in body else body.pop("attempt_no", None)
     if attempt is not None and not (type(attempt) is int and 0 < attempt < 1 << 63):
@@ -271,6 +275,21 @@ def _object(line: bytes) -> dict[str, Any]:
     if type(body) is not dict:
         raise Wrong("is not a JSON object; write one event a line.")
     return body
+
+
+def _repeated(text: bytes) -> str | None:
+    """The first key that an object of a JSON text has twice."""
+    found: list[str] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        body = dict(pairs)
+        if len(body) < len(pairs):
+            names = [name for name, _ in pairs]
+            found.append(next(name for name in names if names.count(name) > 1))
+        return body
+
+    parse_json(text, object_pairs_hook=collect)
+    return found[0] if found else None
 
 
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:

@@ -86,11 +86,11 @@ class EventLog:
     def warnings(self) -> list[str]:
         """One sentence for each thing that was skipped."""
         unknown = (
-            f"{self._store.location}: {_lines(count)} of unknown kind {kind!r} skipped."
+            f"{self._store.location}: {_lines(count)} of unknown kind {kind!r} skipped; correct the kind."
             for kind, count in self._unknown.items()
         )
         strange = (
-            f"{self._store.location}: unknown field {field!r} of {kind} skipped in {_lines(count)}."
+            f"{self._store.location}: unknown field {field!r} of {kind} skipped in {_lines(count)}; correct its name."
             for (kind, field), count in self._strange.items()
         )
         aside = (
@@ -113,7 +113,9 @@ class EventLog:
                         raise SourceError(f"{where} line {number} {wrong}") from None
                     self.aside.setdefault(run, f"{where} line {number} {wrong}")
                     continue
-                self._cut.append(f"{where} ends in the middle of line {number}; that event is skipped.")
+                self._cut.append(
+                    f"{where} ends in the middle of line {number}; that event is skipped. Write it again if it is lost."
+                )
                 continue
             self._take(event, file_no, number)
 

@@ -35,9 +35,13 @@ def read(source: RunSource) -> RunRecords:
         tables = _tables(log, warnings)
     warnings += log.warnings()
     if not objects:
-        warnings.append(f"{store.location} is empty: no run is recorded there yet.")
+        warnings.append(
+            f"{store.location} is empty: no run is recorded there yet; check `location` if training has run."
+        )
     if others:
-        warnings.append(f"{store.location}: {len(others)} files like {others[0]} are skipped; events are {suffixes}.")
+        warnings.append(
+            f"{store.location}: {len(others)} files like {others[0]} are skipped; name event files {suffixes}."
+        )
     typed = {
         table: frame.with_columns(source_name=pl.lit(source.name))
         .select(pl.col(name).cast(dtype) for name, dtype in SCHEMAS[table].items())
@@ -77,7 +81,9 @@ def _runs(log: EventLog, attempts: pl.DataFrame, warnings: list[str]) -> pl.Data
     )
     _set_aside_early_end(log, run, "run {run_id!r}")
     unknown = run.filter(pl.col("started_at").is_null())["run_id"].sort()
-    warnings += [f"Run {name!r} has no run_started event: its model and dataset are unknown." for name in unknown]
+    warnings += [
+        f"Run {name!r} has no run_started event: its model and dataset are unknown; write one." for name in unknown
+    ]
     # A run that continues after its recorded end is open again.
     return _reopened(run, pl.col("begun_at"), "status")
 
@@ -194,7 +200,7 @@ def _check_closings(
             f"{clock(row['opened_at'])}; fix the times.",
         )
     warnings += [
-        f"Run {run!r} attempt {attempt} has {closing} of {name!r} without its start; it is skipped."
+        f"Run {run!r} attempt {attempt} has {closing} of {name!r} without its start; it is skipped. Write both."
         for run, attempt, name in loose.select(thing).unique().iter_rows()
     ]
 
@@ -205,9 +211,8 @@ def epochs(log: EventLog) -> pl.DataFrame:
     progress = ("step", "tokens_seen", "samples_seen", "fraction")
     started = log.frame("epoch_started").group_by(epoch).agg(started_at=pl.col("at").min())
     # An epoch is complete with its last rank.
-    completed = (
-        log.frame("epoch_completed").group_by(epoch).agg(pl.col(*progress).max(), completed_at=pl.col("at").max())
-    )
+    ended = log.frame("epoch_completed").group_by(epoch)
+    completed = ended.agg(pl.col(*progress).max(), completed_at=pl.col("at").max())
     return completed.join(started, on=epoch, how="full", coalesce=True).rename({"epoch": "epoch_index"})
 
 
@@ -245,7 +250,8 @@ def checkpoints(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     )
     mixed = merged.filter(pl.col("step_count") > 1).sort("run_id", "name")
     warnings += [
-        f"Run {run!r} gives checkpoint_id {name!r} to saves of several steps; they count as one checkpoint."
+        f"Run {run!r} has checkpoint_id {name!r} for saves of several steps; they count as one checkpoint. "
+        "Give each save its own."
         for run, name in mixed.select("run_id", "name").unique(maintain_order=True).iter_rows()
     ]
     # A later attempt saves again what was lost: the last save of a checkpoint counts.
@@ -281,6 +287,5 @@ def evaluations(log: EventLog) -> pl.DataFrame:
         ]
     )
     # One metric has one value at a time; the furthest step is the one it was measured at.
-    return once.sort("step", "value", nulls_last=False).unique(
-        [*_ATTEMPT, "metric", "split", "evaluated_at"], keep="last"
-    )
+    key = [*_ATTEMPT, "metric", "split", "evaluated_at"]
+    return once.sort("step", "value", nulls_last=False).unique(key, keep="last")

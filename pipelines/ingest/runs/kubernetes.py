@@ -17,12 +17,9 @@ from pipelines.ingest.runs.metrics import described
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, reading, utc
 
 _JOB_LABELS = (
-    "trainledger/run-id",
-    "jobset.sigs.k8s.io/jobset-name",
-    "training.kubeflow.org/job-name",
-    "batch.kubernetes.io/job-name",
-    "job-name",
-)
+    "trainledger/run-id", "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name",
+    "batch.kubernetes.io/job-name", "job-name",
+)  # fmt: skip
 # What a container requests, and NeuronCores of one accelerator by instance family (facts training-runs 3).
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
 _CORES = "aws.amazon.com/neuroncore"
@@ -126,11 +123,8 @@ def _run(
         stay = {"attempt_no": number, "joined_at": begin, "left_at": end}
         resources.append(stay | _node(run_id, pod, nodes, warnings))
     span = {"started_at": started_at, "ended_at": ended_at if status else None, "last_seen_at": last_at}
-    return {
-        "run": [facts | span | {"source_system": "kubernetes", "status": status}],
-        "attempt": attempts,
-        "resource": _side_by_side(resources),
-    }
+    run = facts | span | {"source_system": "kubernetes", "status": status}
+    return {"run": [run], "attempt": attempts, "resource": _side_by_side(resources)}
 
 
 def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[str]) -> Row:
@@ -141,7 +135,10 @@ def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[
     provider = ((node or {}).get("spec") or {}).get("providerID") or ""
     is_known = provider.startswith("aws:///")
     if not is_known:
-        warnings.append(f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found.")
+        warnings.append(
+            f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found. Take snapshots of "
+            "nodes while they run."
+        )
     return {
         "resource_id": provider.rpartition("/")[2] if is_known else name,
         "instance_type": instance_type,
@@ -202,7 +199,10 @@ def _storage(
             claim = claims.get((pod["metadata"].get("namespace", ""), name)) or {}
             volume = volumes.get((claim.get("spec") or {}).get("volumeName") or "")
             if volume is None:
-                warnings.append(f"Run {run_id}: claim {name} and its volume are in no snapshot; its cost is not found.")
+                warnings.append(
+                    f"Run {run_id}: claim {name} and its volume are in no snapshot; its cost is not found. Take "
+                    "snapshots of claims and volumes too."
+                )
             elif billed := _billed(volume):
                 fresh = {"attempt_no": number, "resource_id": billed, "evidence": "api"}
                 stay = held.setdefault((number, billed), fresh | {"joined_at": begin, "left_at": end})

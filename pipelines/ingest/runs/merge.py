@@ -95,9 +95,8 @@ def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str])
     """The rows of one run from its sources, nearest first."""
     rows = {table: [own[table] for own in found] for table in SCHEMAS}
     runs = [row for own in rows["tracker_run"] for row in own]
-    run = _coalesced(runs) | {
-        "last_seen_at": max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
-    }
+    last_at = max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
+    run = _coalesced(runs) | {"last_seen_at": last_at}
     attempts = next((own for own in rows["tracker_attempt"] if own), [])
     base = attempts[0]["source_name"] if attempts else None
     kept = {"tracker_run": [run], "tracker_attempt": attempts}
@@ -184,7 +183,7 @@ def _warn_of_differences(run_id: str, sources: Sequence[_Rows], warnings: list[s
             if abs(counted - sum(seconds)) > 60:
                 warnings.append(
                     f"Run {run_id!r} held {resource_id} for {counted:.0f} s by {name} and {sum(seconds):.0f} s by "
-                    f"{own[0]['source_name']}; {name} counts."
+                    f"{own[0]['source_name']}; {name} counts. Correct the other, or remove the node from it."
                 )
 
 

@@ -56,7 +56,9 @@ def described(parameters: Mapping[str, Any], run_id: str, warnings: list[str]) -
         facts[field] = _number(first(keys), field, run_id, warnings, whole=field in _WHOLE)
     if any(facts[part] is None for part in TARGET):
         if any(facts[part] is not None for part in TARGET):
-            warnings.append(f"Run {run_id}: a target needs {', '.join(TARGET)} together; it is ignored.")
+            warnings.append(
+                f"Run {run_id}: a target needs {', '.join(TARGET)} together; it is ignored. Log the missing ones."
+            )
         facts |= dict.fromkeys(TARGET)
     ids = [name.strip() for name in str(parameters.get("aws.resource_ids") or "").split(",") if name.strip()]
     place = {
@@ -70,7 +72,10 @@ def described(parameters: Mapping[str, Any], run_id: str, warnings: list[str]) -
         text = parameters.get("aws.instance_count") or None
         count = _number(text, "aws.instance_count", run_id, warnings, whole=True) or 1
         if not 0 < count <= _MOST_MACHINES:
-            warnings.append(f"Run {run_id}: aws.instance_count is {count}, which no run has; it is read as 1.")
+            warnings.append(
+                f"Run {run_id}: aws.instance_count is {count}, which no run has; it is read as 1. Log the number of "
+                "machines."
+            )
             count = 1
         ids = [any_machine(str(place["instance_type"]), rank) for rank in range(int(count))]
         place["evidence"] = "type_match"
@@ -85,7 +90,9 @@ def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: b
         if not math.isfinite(number) or (whole and number != int(number)):
             raise ValueError
     except (TypeError, ValueError):
-        warnings.append(f"Run {run_id}: {field} is {str(text)[:40]!r}, not a number; it is read as unknown.")
+        warnings.append(
+            f"Run {run_id}: {field} is {str(text)[:40]!r}, not a number; it is read as unknown. Correct it."
+        )
         return None
     return int(number) if whole else number
 

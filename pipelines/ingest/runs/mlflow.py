@@ -116,7 +116,7 @@ class _Server:
             except requests.HTTPError as error:
                 status = error.response.status_code if error.response is not None else "nothing"
                 raise SourceError(f"{where} answers {status}; check the address.") from None
-            # An answer that breaks off is asked for again, which the adapter does not do.
+            # An answer that breaks off is requested again, which the adapter does not do.
             except ParseError:
                 if not remaining:
                     raise SourceError(f"{where} answers no JSON; is it an MLflow tracking server?") from None
@@ -157,11 +157,11 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
     history = History(list(_points(run, server)))
     status = str(info.get("status"))
     if started_at is None:
-        warnings.append(f"MLflow run {run_id} has no start_time and is left out.")
+        warnings.append(f"MLflow run {run_id} has no start_time and is left out; set it in MLflow, or delete the run.")
         return {}
     if ended_at is None and status == "RUNNING":
         open_ended = "never ended: it is running or was killed; its end is inferred from its metrics"
-        warnings.append(f"MLflow run {run_id} {open_ended}.")
+        warnings.append(f"MLflow run {run_id} {open_ended}. End it in MLflow if it no longer runs.")
     facts, resources = described(parameters, run_id, warnings)
     tables = history.tables(started_at, ended_at, resources)
     tables["attempt"][-1]["end_reason"] = _REASON.get(status)

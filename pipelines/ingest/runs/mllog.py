@@ -35,7 +35,9 @@ def read(source: RunSource) -> RunRecords:
         if lines:
             rows.add(key.rpartition(".")[0], where, lambda lines=lines, where=where: _run(lines, rows.warnings, where))
         else:
-            rows.warnings.append(f"{where} has no line that starts with {_MARK.strip()}; it is skipped.")
+            rows.warnings.append(
+                f"{where} has no line that starts with {_MARK.strip()}; it is skipped. Keep other files elsewhere."
+            )
     return rows.records("" if files else f"{store.location} holds no log file ({', '.join(_SUFFIXES)})")
 
 
@@ -57,11 +59,12 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[Row]:
             entry["key"].lower()
         except MALFORMED:
             if number == len(whole):
-                warnings.append(f"{where}: the last line is cut short and left out.")
+                warnings.append(
+                    f"{where}: the last line is cut short and left out; copy the log again once its run has ended."
+                )
                 continue
-            raise SourceError(
-                f"{where}, line {number} is not an MLLOG entry with key and time_ms; fix or remove it."
-            ) from None
+            fix = "fix or remove it"
+            raise SourceError(f"{where}, line {number} is not an MLLOG entry with key and time_ms; {fix}.") from None
         yield entry
 
 
@@ -71,7 +74,9 @@ def _run(lines: list[Row], warnings: list[str], where: str) -> Tables:
     status = _STATUS.get(str(stop["metadata"].get("status"))) if stop else None
     started_at, last_at = min(e["at"] for e in lines), max(e["at"] for e in lines)
     if stop is None:
-        warnings.append(f"{where} has no run_stop: whether the run reached its target is unknown.")
+        warnings.append(
+            f"{where} has no run_stop: whether the run reached its target is unknown; copy the log of the whole run."
+        )
 
     def value(name: str) -> Any:
         return first[name]["value"] if name in first else None
@@ -144,10 +149,8 @@ def _epoch_unit(lines: list[Row], benchmark: Any) -> Row:
         return {}
     sizes = (entry["metadata"].get("epoch_count") for entry in lines if entry["key"] == "block_start")
     if benchmark in _COUNTS_TOKENS:
-        return {
-            "epoch_unit": "token_block",
-            "epoch_unit_size": next((size for size in sizes if _is_number(size)), None),
-        }
+        size = next((size for size in sizes if _is_number(size)), None)
+        return {"epoch_unit": "token_block", "epoch_unit_size": size}
     return {"epoch_unit": "sample_block"}
 
 

@@ -23,10 +23,8 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, Arithm
 MOST_EPOCHS = 1_000_000
 _LARGEST = 1 << 63
 # Start and end columns by table.
-_SPANS = {
-    **dict.fromkeys(("run", "attempt", "phase"), ("started_at", "ended_at")),
-    "resource": ("joined_at", "left_at"),
-}
+_SPAN = ("started_at", "ended_at")
+_SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
 Row = dict[str, Any]
@@ -84,7 +82,7 @@ def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnin
         if begun is not None and ended is not None and ended < begun:
             warnings.append(
                 f"Run {kept['run_id']}: {closes} of its {table} is {ended}, before {opens} {begun}; "
-                "it is read as unknown."
+                "it is read as unknown. Correct it in the source."
             )
             kept[closes] = None
         found.append(kept)
@@ -104,7 +102,7 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
         if int(value) == value and abs(value) < _LARGEST:
             return int(value)
     run_id, shown = row.get("run_id"), str(value)[:40]
-    warnings.append(f"Run {run_id}: {name} cannot be {shown!r}; it is read as unknown.")
+    warnings.append(f"Run {run_id}: {name} cannot be {shown!r}; it is read as unknown. Correct it in the source.")
     return None
 
 
@@ -163,14 +161,14 @@ class RunRows:
         """Add the rows of a run, with `run_id` and attempt 1 where a row has none; SourceError if malformed."""
         with reading(where):
             for table, rows in read().items():
-                given = {"run_id": run_id} if table == "run" else {"run_id": run_id, "attempt_no": 1}
-                self.tables.setdefault(table, []).extend(given | dict(row) for row in rows)
+                shared = {"run_id": run_id} if table == "run" else {"run_id": run_id, "attempt_no": 1}
+                self.tables.setdefault(table, []).extend(shared | dict(row) for row in rows)
 
     def records(self, nothing: str = "") -> RunRecords:
         """The typed and sorted tables; `nothing` is the warning where there is no run."""
         warnings, tables = [*self.warnings], {}
         if nothing and not self.tables.get("run"):
-            warnings.append(f"{nothing}: no run is recorded there yet.")
+            warnings.append(f"{nothing}: no run is recorded there yet; check `location` if training has run.")
         for table, columns in SCHEMAS.items():
             thing = table.removeprefix("tracker_")
             rows = [{"source_name": self.source.name, **row} for row in self.tables.get(thing, ())]

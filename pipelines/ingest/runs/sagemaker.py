@@ -155,7 +155,10 @@ def _resource(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: list
     named = [config.get("SelectedInstanceType") or group.get("InstanceType") for group in groups]
     types = {str(name) for name in named if name}
     if len(types) > 1:
-        warnings.append(f"Job {job['TrainingJobName']} has several instance types ({', '.join(sorted(types))}).")
+        warnings.append(
+            f"Job {job['TrainingJobName']} has several instance types ({', '.join(sorted(types))}). Train on one type "
+            "to compare its cost."
+        )
     region, account = job["TrainingJobArn"].split(":")[3:5]
     return {
         "attempt_no": attempt["attempt_no"],

@@ -114,9 +114,8 @@ def _zone(source: RunSource) -> ZoneInfo:
     try:
         return ZoneInfo(source.timezone)
     except (ZoneInfoNotFoundError, ValueError):
-        raise UsageError(
-            f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; write one like Europe/Oslo or UTC."
-        ) from None
+        fix = "write one like Europe/Oslo or UTC"
+        raise UsageError(f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; {fix}.") from None
 
 
 def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
@@ -124,9 +123,8 @@ def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
     header = lines[0].split("|") if lines else []
     missing = [name for name in _WANTED if name not in header]
     if missing:
-        raise SourceError(
-            f"{where} has no column {missing[0]}; write it with `sacct -P -D -X --format={','.join(_WANTED)},...`."
-        )
+        fix = f"write it with `sacct -P -D -X --format={','.join(_WANTED)},...`"
+        raise SourceError(f"{where} has no column {missing[0]}; {fix}.")
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split("|")
         if len(cells) < len(header):
@@ -177,7 +175,10 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
         names = hostlist(record["NodeList"], int(counted[0]) if counted else _MOST_NODES)
     except ValueError as error:
         listed = shown(record["NodeList"])
-        warnings.append(f"Run {run_id}: NodeList {listed} {error}; its nodes are unknown and its cost is not found.")
+        warnings.append(
+            f"Run {run_id}: NodeList {listed} {error}; its nodes are unknown and its cost is not found. Export the job "
+            "with sacct again."
+        )
         return
     tres = record.get("AllocTRES") or ""
     gpus, nodes = _GPUS.search(tres), _NODES.search(tres)
@@ -191,7 +192,9 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
             and (s["ended_at"] is None or s["ended_at"] > record["Start"])
         ]
         if not held:
-            warnings.append(f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found.")
+            warnings.append(
+                f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found. Add the node."
+            )
             yield stay | {"resource_id": name, "evidence": "nodemap"}
         for instance in held:
             starts = [at for at in (record["Start"], instance["started_at"]) if at]

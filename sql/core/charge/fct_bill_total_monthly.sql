@@ -36,7 +36,7 @@ spread as (
 select
     bill.payer_account_id, bill.billing_month, bill.billing_currency, bill.line_count, bill.is_open, bill.has_net_costs,
     bill.billed_cost_usd, bill.net_billed_cost_usd, bill.savings_plan_offset_usd,
-    -- Which sign the column has AWS does not say: the one that leads from gross to net.
+    -- Which sign the column has AWS does not document: the one that leads from gross to net.
     case when abs(net_billed_cost_usd - billed_cost_usd - in_line_discount_usd)
         <= abs(net_billed_cost_usd - billed_cost_usd + in_line_discount_usd)
         then in_line_discount_usd else - in_line_discount_usd end as in_line_discount_usd,
@@ -48,7 +48,7 @@ select
     bill.covered > bill.plan_fee or bill.reserved > bill.reservation_fee or bill.silent_fee = 1 as lacks_commitment_fee,
     -- A fee for the whole month stands on the bill from its first day on, and a part may be invoiced before the rest.
     coalesce(date_diff('day', cast(bill.billing_month as timestamp), bill.usage_until_at) >= 27, false) as is_over,
-    -- The newest month, where any payer's bill of it is open: it says nothing of a whole month.
+    -- The newest month, where any payer's bill of it is open: it is no whole month.
     max(case when bill.is_open then 1 else 0 end) over (partition by bill.billing_month, bill.billing_currency) = 1
         and bill.billing_month = max(bill.billing_month) over () as is_open_month
 from bill

@@ -18,7 +18,7 @@ with piece as (
         billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
         invoice_issuer, billing_currency, 'block_hour', source_name, source_file, source_row, hour_no, piece_no, bucket,
         charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, evidence, resource_id,
-        instance_type, null, null, null, hour_started_at, started_ms, ended_ms, null, null,
+        instance_type, null, null, tag_run_id, hour_started_at, started_ms, ended_ms, null, null,
         0, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_capacity_block_piece
 )
@@ -26,9 +26,12 @@ with piece as (
 select
     piece.billing_period, piece.billing_month, piece.usage_date, piece.payer_account_id, piece.account_id,
     piece.invoice_id, piece.billing_entity, piece.invoice_issuer, piece.billing_currency, piece.piece_kind,
-    piece.source_name, piece.source_file, piece.source_row, piece.hour_no, piece.piece_no, piece.bucket,
-    piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market, piece.run_id,
-    piece.attempt_no, piece.evidence,
+    piece.source_name, piece.source_file, piece.source_row, piece.hour_no, piece.piece_no,
+    case when provisional.run_id is not null then 'run' else piece.bucket end as bucket,
+    piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market,
+    -- A tag alone names an unrecorded run.
+    coalesce(provisional.run_id, piece.run_id) as run_id, piece.attempt_no,
+    case when provisional.run_id is not null then 'tag_only' else piece.evidence end as evidence,
     -- A run is its declared team's; else the team is the one the line's tag named on its own day.
     coalesce(run.team, piece.tag_team) as team,
     piece.resource_id, piece.instance_type, piece.tag_owner, piece.tag_team, piece.tag_run_id, piece.hour_started_at,
@@ -36,3 +39,5 @@ select
     piece.list_cost_usd, piece.effective_cost_usd, piece.billed_cost_usd
 from piece
 left join dim_run as run on run.run_id = piece.run_id
+left join dim_provisional_run as provisional
+    on piece.bucket = 'unattributed' and provisional.is_provisional and provisional.run_key = folded(piece.tag_run_id)

@@ -43,33 +43,34 @@ hour_user as (
 ),
 
 entry as (
-    select
-        source_name, source_file, source_row, cast(0 as bigint) as hour_no, cast(0 as bigint) as piece_no,
-        'whole' as piece_kind, usage_date, usage_started_at as hour_started_at,
-        payer_account_id, account_id, invoice_id, billing_currency, billing_month, bucket, charge_category, service,
+    select source_name, source_file, source_row, cast(0 as bigint) as hour_no, cast(0 as bigint) as piece_no,
+        'whole' as piece_kind, usage_date, usage_started_at as hour_started_at, payer_account_id, account_id,
+        invoice_id, billing_currency, billing_month,
+        case when provisional.run_id is not null then 'run' else line.bucket end as bucket, charge_category, service,
         region_id, accelerator_family, market, resource_id, instance_type,
-        case when bucket = 'run' then named_run_id end as run_id, cast(null as bigint) as attempt_no,
-        case when bucket = 'run' then case when tag_run_id = named_run_id then 'tag' else 'tag_folded' end end as evidence,
+        coalesce(provisional.run_id, case when line.bucket = 'run' then named_run_id end) as run_id,
+        cast(null as bigint) as attempt_no, case when provisional.run_id is not null then 'tag_only'
+            when line.bucket = 'run' and tag_run_id = named_run_id then 'tag' when line.bucket = 'run'
+            then 'tag_folded' end as evidence,
         cast(null as bigint) as used_units, cast(null as bigint) as billed_units, cast(0 as bigint) as run_count,
-        whole_line_hours(bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
+        whole_line_hours(line.bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
         list_cost_usd, effective_cost_usd, billed_cost_usd
     from line
-    where bucket is not null
+    left join dim_provisional_run as provisional on line.bucket = 'unattributed' and provisional.is_provisional
+        and provisional.run_key = folded(line.tag_run_id)
+    where line.bucket is not null
 
     union all
 
     select
-        piece.source_name, piece.source_file, piece.source_row, piece.hour_no, piece.piece_no,
-        piece.piece_kind, piece.usage_date, piece.hour_started_at,
-        piece.payer_account_id, piece.account_id, piece.invoice_id, piece.billing_currency, piece.billing_month,
-        piece.bucket, piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market,
-        piece.resource_id, piece.instance_type, piece.run_id, piece.attempt_no, piece.evidence, piece.used_units,
-        piece.billed_units,
-        coalesce(hour_user.run_count, 0), piece.accelerator_hours,
-        piece.list_cost_usd, piece.effective_cost_usd, piece.billed_cost_usd
+        piece.source_name, piece.source_file, piece.source_row, piece.hour_no, piece.piece_no, piece.piece_kind,
+        piece.usage_date, piece.hour_started_at, piece.payer_account_id, piece.account_id, piece.invoice_id,
+        piece.billing_currency, piece.billing_month, piece.bucket, piece.charge_category, piece.service,
+        piece.region_id, piece.accelerator_family, piece.market, piece.resource_id, piece.instance_type, piece.run_id,
+        piece.attempt_no, piece.evidence, piece.used_units, piece.billed_units, coalesce(hour_user.run_count, 0),
+        piece.accelerator_hours, piece.list_cost_usd, piece.effective_cost_usd, piece.billed_cost_usd
     from piece
-    left join hour_user
-        on piece.piece_kind = 'instance_hour'
+    left join hour_user on piece.piece_kind = 'instance_hour'
         and hour_user.resource_id = piece.resource_id and hour_user.hour_started_at = piece.hour_started_at
 )
 
@@ -80,7 +81,7 @@ select
     entry.bucket, entry.charge_category, line.charge_type, entry.service, line.usage_type, entry.region_id,
     entry.accelerator_family, entry.market, entry.resource_id, entry.instance_type,
     entry.run_id, entry.attempt_no, entry.evidence,
-    -- A FOCUS line says itself what it costs.
+    -- A FOCUS line has its own effective cost.
     case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed'
         then 'the EffectiveCost of the line' else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
             'as billed: no list of ours names the charge type') end as cost_rule_meaning,
@@ -89,7 +90,8 @@ select
         when entry.piece_kind = 'block_hour'
             then 'the part of the fee that this hour of the block, and this use of it, takes'
         when entry.piece_kind = 'whole' then case entry.bucket
-            when 'run' then 'whole line: a tag names the run, which was alive then'
+            when 'run' then 'whole line: a tag names ' || case when entry.evidence = 'tag_only'
+                then 'an unrecorded run' else 'the run, which was alive then' end
             when 'unattributed' then 'whole line: accelerator hours on no resource that could be shared out'
             when 'commitment_unused'
                 then 'whole line: the fee of a commitment; its effective cost is the part that nothing used'
@@ -100,6 +102,7 @@ select
         end
         else case
             when entry.bucket = 'unattributed' then 'no run names the resource:'
+            when entry.evidence = 'tag_only' then 'its tag names an unrecorded run:'
             when entry.bucket = 'idle' then 'no run used'
             when entry.bucket = 'shared' then 'no run held it:'
             when entry.piece_kind = 'attached' then 'the run held it:'
@@ -114,5 +117,4 @@ select
     line.list_cost_usd as line_list_cost_usd, line.effective_cost_usd as line_effective_cost_usd,
     line.billed_cost_usd as line_billed_cost_usd
 from entry
-join line
-    using (source_name, source_file, source_row)
+join line using (source_name, source_file, source_row)

@@ -1,7 +1,7 @@
 -- One row per piece of a delivered month's charges: a day's sum of whole lines, a run's share of a line, or its rest.
 -- partition: billing_period
 -- The ledger but for the fees of Capacity Blocks: those fall on hours of other months too, and join in fct_ledger. The
--- cost of storage or network that runs had attached flows evenly over the line's time; the time nobody had it stays
+-- cost of storage or network that runs had attached flows evenly over the line's time; the time no run had it stays
 -- shared. Runs that had it together, longer in all than the line is, share the line by their time.
 with attached as (
     select source_name, source_file, source_row, coalesce(storage_id(resource_id), resource_id) as attached_id,

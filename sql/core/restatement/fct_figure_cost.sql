@@ -1,7 +1,7 @@
 -- One row per payer × billing month × currency × published figure: the month's cost of a run, or of a day and bucket.
 with figure as (
     select payer_account_id, billing_month, billing_currency,
-        'mart_run_cost' as figure_table, run_id as figure_key, run_id, cast(null as date) as usage_date,
+        case when evidence = 'tag_only' then 'detail_provisional_run' else 'mart_run_cost' end as figure_table, run_id as figure_key, run_id, cast(null as date) as usage_date,
         cast(null as varchar) as bucket, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_ledger
     where run_id is not null

@@ -9,7 +9,7 @@ with stay as (
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
-    where bucket = 'run' and piece_kind <> 'whole'
+    where bucket = 'run' and evidence <> 'tag_only' and piece_kind <> 'whole'
     group by run_id, attempt_no, resource_id, piece_kind <> 'attached', hour_started_at, started_ms, ended_ms, billing_currency
 ),
 

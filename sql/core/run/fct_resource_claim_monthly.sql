@@ -1,7 +1,7 @@
 -- One row per stay that a run claims on a billed machine: one it recorded, one a tag names, or one found by what the run describes.
 -- partition: billing_period
 -- A run that names no machine describes one (facts training-runs 1.13): type, account, region and time. A machine fits that was billed
--- while the whole gang ran and that nobody else claims then; clocks differ by up to a minute. Rows that are no claim show why (match_kind).
+-- while the whole gang ran and that no other run claims then; clocks differ by up to a minute. Rows that are no claim show why (match_kind).
 with billed as (
     select
         resource_id, unix_ms(usage_started_at) as hour_ms, cast(round(sum(usage_quantity) * 3600000) as bigint) as billed_ms,
@@ -16,7 +16,7 @@ job as (
     from billed
     where job_name(resource_id) is not null
     group by job_name(resource_id)
-    -- Accounts may each have a job of this name: then the name alone says nothing.
+    -- Accounts may each have a job of this name: then the name alone identifies nothing.
     having count(distinct resource_id) = 1
 ),
 
@@ -33,7 +33,7 @@ claim as (
 
     union all
 
-    -- A tag says which run a node served when the run itself did not say.
+    -- A tag shows which run a node served when the run itself did not record it.
     select attempt.billing_period, tagged.resource_id, attempt.run_id, attempt.attempt_no, attempt.started_ms, attempt.ended_ms, null,
         min(case when attempt.run_id = tagged.tag_run_id then 'tag' else 'tag_folded' end)
     from (select distinct resource_id, tag_run_id from billed) as tagged

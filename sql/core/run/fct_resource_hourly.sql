@@ -1,6 +1,6 @@
 -- One row per billed resource and hour that a run could use, and where in the hour its billed seconds lie.
 -- partition: billing_period
--- A resource that a run held, or whose tag named one, keeps its claim across the month's end for as long as it stays up.
+-- A resource that a run held, or whose tag named one, keeps its claim across the month's end as long as it stays up.
 with resource_hour as (
     select
         billing_period,
@@ -29,12 +29,14 @@ earlier as (
 
 select
     billing_period, resource_id, hour_started_at, hour_ms, billed_ms,
-    account_id, region_id, instance_type, other_instance_type, accelerator_family, capacity_count, billed_ms * capacity_count as billed_units,
+    account_id, region_id, instance_type, other_instance_type, accelerator_family, capacity_count,
+    billed_ms * capacity_count as billed_units,
     capacity_reservation_id, tag_run_id, is_job,
     window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_started_ms,
     window_ended_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_ended_ms,
     (held.held_key is not null or named.held_key is not null)
-        and hour_ms - unix_ms(cast(date_trunc('month', hour_started_at) as timestamp)) = (row_number() over neighbor - 1) * 3600000
+        and hour_ms - unix_ms(cast(date_trunc('month', hour_started_at) as timestamp))
+            = (row_number() over neighbor - 1) * 3600000
         as was_held_before
 from resource_hour
 left join earlier as held on held.held_key = resource_id

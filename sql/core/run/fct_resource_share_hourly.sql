@@ -23,7 +23,7 @@ stay as (
         and claim.ended_ms > hour.window_started_ms
 ),
 
--- What a run says of itself beats a tag or a guess for the same time: a node keeps its tag when it is used again.
+-- A run's own record beats a tag or a guess for the same time: a node keeps its tag when it is used again.
 recorded as (
     select * from stay where not is_estimated(evidence)
 ),
@@ -99,7 +99,7 @@ select
     hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, cast(used.share_no as bigint) as share_no,
     'run' as bucket, used.run_id, used.attempt_no, used.evidence, used.started_ms, used.ended_ms,
     cast(used.lower_units as bigint) as lower_units, cast(used.upper_units as bigint) as upper_units, hour.billed_units,
-    used.is_fitted
+    used.is_fitted, cast(null as varchar) as tag_run_id
 from used
 join fct_resource_hourly as hour on hour.resource_id = used.resource_id and hour.hour_ms = used.hour_ms
 
@@ -110,7 +110,8 @@ select
     hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, 1000000 as share_no,
     case when rest.is_known then 'idle' else 'unattributed' end as bucket,
     null as run_id, null as attempt_no, null as evidence, rest.window_started_ms, rest.window_ended_ms,
-    cast(rest.taken_units as bigint) as lower_units, rest.billed_units as upper_units, rest.billed_units, false as is_fitted
+    cast(rest.taken_units as bigint) as lower_units, rest.billed_units as upper_units, rest.billed_units, false as is_fitted,
+    case when not rest.is_known then hour.tag_run_id end
 from rest
 join fct_resource_hourly as hour on hour.resource_id = rest.resource_id and hour.hour_ms = rest.hour_ms
 where rest.taken_units <> rest.billed_units

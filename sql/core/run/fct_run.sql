@@ -27,7 +27,7 @@ phased as (
     select distinct run_id from stg_tracker__phase
 ),
 
--- A single pass can be noise: a held target passes several times in a row, as often as the run or else the policy requires.
+-- A single pass can be noise: a held target passes several times in a row, as the run or the policy requires.
 passes as (
     select run.run_id, cast(coalesce(run.target_passes, policy.target_passes) as varchar) as interval_key
     from dim_run as run
@@ -41,14 +41,15 @@ held as (
     where interval.interval_kind = 'target'
 ),
 
--- An ancestor counts whole, whatever was trained after the checkpoint it was taken from; generation 0 is the run itself.
+-- An ancestor counts whole, whatever was trained after the checkpoint taken from it; generation 0 is the run itself.
 lineage as (
     select
         own.run_id, own.billing_currency, sum(ancestor.effective_cost_usd) as lineage_cost_usd,
         count(*) = count(ancestor.effective_cost_usd) as is_lineage_complete
     from fct_run_cost as own
     join dim_run_ancestor as link on link.run_id = own.run_id
-    left join fct_run_cost as ancestor on ancestor.run_id = link.ancestor_run_id and ancestor.billing_currency = own.billing_currency
+    left join fct_run_cost as ancestor on ancestor.run_id = link.ancestor_run_id
+        and ancestor.billing_currency = own.billing_currency
     group by own.run_id, own.billing_currency
 ),
 
@@ -57,7 +58,8 @@ sweep as (
     select
         trial.parent_run_id as run_id, count(distinct trial.run_id) as trial_count, own.billing_currency,
         sum(cost.effective_cost_usd) filter (where cost.billing_currency = own.billing_currency) as trial_cost_usd,
-        case when min(cost.billing_currency) = max(cost.billing_currency) then sum(cost.effective_cost_usd) end as only_trial_cost_usd
+        case when min(cost.billing_currency) = max(cost.billing_currency) then sum(cost.effective_cost_usd) end
+            as only_trial_cost_usd
     from dim_run as trial
     left join fct_run_cost as cost on cost.run_id = trial.run_id
     left join fct_run_cost as own on own.run_id = trial.parent_run_id
@@ -66,15 +68,20 @@ sweep as (
 )
 
 select
-    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, run.instance_type, run.accelerator_count, run.region_id,
+    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, run.instance_type,
+    run.accelerator_count, run.region_id,
     run.resource_count, run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model, run.target_metric,
     run.started_at, run.ended_at, run.is_end_inferred,
-    run.epoch_completed_count, run.epoch_unit, run.epoch_unit_size, run.checkpoint_durable_count, run.tokens_seen_count, run.tokens_unit,
-    cost.is_billed, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd, cost.estimated_cost_usd,
-    cost.compile_shared_usd, lineage.lineage_cost_usd, coalesce(lineage.is_lineage_complete, false) as is_lineage_complete,
+    run.epoch_completed_count, run.epoch_unit, run.epoch_unit_size, run.checkpoint_durable_count, run.tokens_seen_count,
+    run.tokens_unit,
+    cost.is_billed, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd,
+    cost.estimated_cost_usd,
+    cost.compile_shared_usd, lineage.lineage_cost_usd, coalesce(lineage.is_lineage_complete, false)
+        as is_lineage_complete,
     coalesce(sweep.trial_count, 0) as trial_count,
     case when sweep.run_id is null or cost.is_billed
-        then cost.effective_cost_usd + coalesce(sweep.trial_cost_usd, 0) else sweep.only_trial_cost_usd end as sweep_cost_usd,
+        then cost.effective_cost_usd + coalesce(sweep.trial_cost_usd, 0) else sweep.only_trial_cost_usd end
+            as sweep_cost_usd,
     target.accelerator_hours as target_accelerator_hours,
     target.list_cost_usd as list_cost_to_target_usd,
     target.effective_cost_usd as cost_to_target_usd,

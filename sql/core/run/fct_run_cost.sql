@@ -1,4 +1,4 @@
--- One row per run: what the ledger charges to it, on what evidence and in which months, and its share of precompiled work.
+-- One row per run: what the ledger charges to it, on what evidence and when, and its share of precompiled work.
 with ledger as (
     select
         run_id, billing_currency,
@@ -37,7 +37,8 @@ machine as (
 peak as (
     select
         machine.run_id, machine.billing_currency, sum(machine.accelerator_hours) as machine_accelerator_hours,
-        cast(known_sum(cast(machine.accelerator_hours as decimal(24, 10)) * listed.peak_bf16_tflops) as double) * 3600e12
+        cast(known_sum(cast(machine.accelerator_hours as decimal(24, 10)) * listed.peak_bf16_tflops) as double)
+            * 3600e12
             as peak_flops
     from machine
     left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
@@ -62,7 +63,8 @@ loaded as (
 ),
 
 shared as (
-    select run_id, billing_currency, piece_usd(effective_cost_usd, part_no - 1, part_no, part_count) as compile_shared_usd
+    select run_id, billing_currency, piece_usd(effective_cost_usd, part_no - 1, part_no, part_count)
+        as compile_shared_usd
     from loaded
     union all
     select compile_run_id, billing_currency, - max(effective_cost_usd)
@@ -82,7 +84,8 @@ precompiled as (
 
 select
     run.run_id, run.workload_id, ledger.billing_currency,
-    case when run.accelerator_family in ('none', 'mixed') then coalesce(ledger.accelerator_family, run.accelerator_family)
+    case when run.accelerator_family in ('none', 'mixed')
+        then coalesce(ledger.accelerator_family, run.accelerator_family)
         else run.accelerator_family end as accelerator_family,
     ledger.run_id is not null as is_billed,
     case when ledger.run_id is null then 0 else ledger.accelerator_hours end as accelerator_hours,

@@ -1,4 +1,4 @@
--- One row per set of attributes that tell charges of a delivered month apart, whichever export they came in.
+-- One row per set of attributes that distinguish charges of a delivered month, whichever export they came in.
 -- partition: billing_period
 select distinct
     charge_kind_id, billing_period, billing_month, bill_payer_account_id as payer_account_id, invoice_id,

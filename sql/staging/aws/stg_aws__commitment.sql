@@ -1,4 +1,4 @@
--- One row per Savings Plan or reservation as files or AWS tell it beside the bill.
+-- One row per Savings Plan or reservation as files or AWS report it.
 select
     source_name, commitment_discount_id, commitment_key(commitment_discount_id) as commitment_key, commitment_kind,
     account_id, region_id, instance_family, payment_option, purchase_term, started_at, ended_at,

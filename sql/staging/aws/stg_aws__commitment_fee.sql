@@ -46,7 +46,7 @@ plan as (
     group by billing_period, billing_account_id, billing_currency, commitment_discount_id
 ),
 
-stated as (
+declared as (
     select
         billing_period, billing_month, bill_payer_account_id as payer_account_id,
         line_item_usage_account_id as account_id,
@@ -61,7 +61,8 @@ stated as (
             when shows_use then coalesce(savings_plan_total_commitment_to_date, 0) end as commitment_cost_usd,
         line_item_unblended_cost as billed_cost_usd,
         case when shows_use and not is_reservation then coalesce(savings_plan_used_commitment, 0) end as used_cost_usd,
-        case when not shows_use then null when is_reservation then coalesce(reservation_unused_amortized_upfront_fee_for_billing_period, 0)
+        case when not shows_use then null when is_reservation
+            then coalesce(reservation_unused_amortized_upfront_fee_for_billing_period, 0)
                 + coalesce(reservation_unused_recurring_fee, 0)
             else coalesce(savings_plan_total_commitment_to_date, 0) - coalesce(savings_plan_used_commitment, 0) end
             as unused_cost_usd,
@@ -109,6 +110,6 @@ select
     sum(unused_units) as unused_units,
     max(payment_option) as payment_option, max(purchase_term) as purchase_term, max(region_id) as region_id,
     max(instance_family) as instance_family, max(started_at) as started_at, max(ended_at) as ended_at
-from stated
+from declared
 group by billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
     fee_started_at, fee_ended_at

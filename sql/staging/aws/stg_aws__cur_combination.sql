@@ -1,6 +1,6 @@
 -- One row per combination of what lines of a delivered report bill, without who used when how much: their sums.
 -- partition: billing_period
--- Millions of lines share some thousand combinations. Read off the lines once, they say what each is
+-- Millions of lines share some thousand combinations. Read off the lines once, they show what each is
 -- (stg_aws__cur_line_kind) and what the invoices come to (stg_aws__invoice_total).
 select
     billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity,

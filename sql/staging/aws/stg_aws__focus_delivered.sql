@@ -2,7 +2,7 @@
 -- partition: billing_period
 -- stored: no
 -- Read by the FOCUS export alone. What 1.2 has and 1.0 lacks (facts aws-billing 1.4), or AWS may leave null, is filled
--- as far as the line says it; the rest stands as delivered.
+-- as far as the line shows it; the rest stands as delivered.
 with line as (
     select
         *,

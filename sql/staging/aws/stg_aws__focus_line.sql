@@ -1,4 +1,4 @@
--- One row per line of a delivered cost and usage report, with what FOCUS asks of it and its cost.
+-- One row per line of a delivered cost and usage report, with what FOCUS requires of it and its cost.
 -- partition: billing_period
 -- stored: no
 -- Nothing but the FOCUS export reads this: the ledger needs none of these columns and does not pay for them.

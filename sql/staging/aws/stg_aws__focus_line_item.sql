@@ -5,7 +5,7 @@
 with line as (
     select
         *,
-        -- FOCUS 1.2 has no x_UsageType; there the SKU's meter says it.
+        -- FOCUS 1.2 has no x_UsageType; there the SKU's meter shows it.
         coalesce(x_usage_type, sku_meter) as usage_type,
         coalesce(x_service_code, service_name, '') as service,
         coalesce(x_operation, '') as operation,

@@ -35,14 +35,14 @@ select
     cur_effective_rule(rule.effective_rule, total.charge_type) as effective_rule,
     total.source_name, total.delivery_id, total.line_count, total.charged_line_count, total.line_without_cost_count,
     total.billed_cost_usd, total.net_billed_cost_usd, total.in_line_discount_usd,
-    -- Only the fee lines of commitments say what of an upfront fee falls on the month (facts 2.4, identity 1).
+    -- Only the fee lines of commitments show what of an upfront fee falls on the month (facts 2.4, identity 1).
     case when rule.effective_rule in ('savings_plan_unused', 'reservation_unused')
         then total.amortized_upfront_usd else 0 end as amortized_upfront_usd,
     -- Covered usage and its negation cancel (facts 2.4, identity 3).
     case when rule.effective_rule in ('savings_plan', 'zero') then total.billed_cost_usd else 0 end
         as savings_plan_offset_usd,
     total.line_priced_in_other_currency_count, total.net_value_count, total.commitment_value_count,
-    -- Fees lie in the future too (facts 2.4): only use says how far the bill is.
+    -- Fees lie in the future too (facts 2.4): only use shows how far the bill is.
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.newest_usage_at end
         as newest_usage_at,
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.usage_until_at end

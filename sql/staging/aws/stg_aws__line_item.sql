@@ -16,7 +16,7 @@ classified as (
         kind.is_unused_scaled, kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category,
         kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.is_bedrock, kind.instance_type,
         kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
-        kind.capacity_reservation_id as stated_capacity_reservation_id, kind.commitment_reservation_id,
+        kind.capacity_reservation_id as line_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_id
     from line
     -- All columns that a kind has: nothing less is the same kind.
@@ -56,7 +56,8 @@ costed as (
     select
         *, cur_list_cost(list_rule, line_class, market, pricing_currency, line_item_currency_code,
             pricing_public_on_demand_cost) as list_cost,
-        cur_effective_cost(effective_rule, has_net_costs, amortized_cost, cur_amortized_cost(line, true)) as effective_cost,
+        cur_effective_cost(effective_rule, has_net_costs, amortized_cost, cur_amortized_cost(line, true))
+            as effective_cost,
         cur_billed_cost(is_negation_complete, line_item_line_item_type, line_item_unblended_cost) as billed_cost
     from amortized as line
 )
@@ -74,7 +75,7 @@ select
         then nullif(regexp_extract(line_item_resource_id, '(i-[0-9a-f]+)$', 1), '') end, line_item_resource_id)
         as resource_id,
     instance_type, accelerator_family, accelerator_count, market,
-    coalesce(stated_capacity_reservation_id, case when line_class in ('capacity_unused', 'capacity_marker', 'block_fee')
+    coalesce(line_capacity_reservation_id, case when line_class in ('capacity_unused', 'capacity_marker', 'block_fee')
         then capacity_reservation_id(line_item_resource_id) end) as capacity_reservation_id,
     line_item_usage_start_date as usage_started_at, line_item_usage_end_date as usage_ended_at,
     cast(line_item_usage_start_date as date) as usage_date,
@@ -101,6 +102,7 @@ select
     service, usage_type, region_id, resource_id, instance_type, accelerator_family, accelerator_count, market,
     capacity_reservation_id, usage_started_at, usage_ended_at, usage_date, usage_quantity, normalized_units,
     commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage,
-    focus_charge_kind_id(line) as charge_kind_id, list_cost_usd, amortized_cost_usd, effective_cost_usd, billed_cost_usd,
+    focus_charge_kind_id(line) as charge_kind_id, list_cost_usd, amortized_cost_usd, effective_cost_usd,
+    billed_cost_usd,
     tag_run_id, tag_owner, tag_team
 from stg_aws__focus_line_item as line

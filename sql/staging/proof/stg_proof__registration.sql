@@ -1,8 +1,9 @@
--- One row per pre-registration of a comparison and run that it lists or pairs with another, or that an exclusion citing it leaves out;
--- one without a run where there is none. Superseded ones are kept.
+-- One row per pre-registration of a comparison and run that it lists or pairs with another, or that an exclusion citing
+-- it leaves out; one without a run where there is none. Superseded ones are kept.
 select
     made.registration, made.source_file, made.workload_id, made.registered_on,
-    made.target_metric, made.target_direction, made.target_value, made.quality_margin, made.planned_run_count, made.cost_basis,
+    made.target_metric, made.target_direction, made.target_value, made.quality_margin, made.planned_run_count,
+    made.cost_basis,
     made.evaluation_split, made.failure_rate_from as failure_rate_from_date, made.supersedes,
     later.registration is null as is_in_force,
     made.seal as registration_seal,

@@ -13,7 +13,7 @@ with attempt as (
 ),
 
 open_stay as (
-    select attempt.run_id, attempt.attempt_no, attempt.last_seen_at, resource.resource_id
+    select attempt.run_id, attempt.attempt_no, attempt.last_seen_at, resource.resource_id, resource.accelerators_used
     from attempt
     join tracker_resource as resource on resource.run_id = attempt.run_id and resource.attempt_no = attempt.attempt_no
     where attempt.is_open_run and attempt.ended_at is null and attempt.end_reason is null and attempt.next_started_at is null
@@ -39,13 +39,18 @@ still_up as (
     having min(billed.started_at) <= max(stay.last_seen_at)
 ),
 
--- Another run on the instance shows that this one is over.
+-- Another run on the instance shows that this one is over, unless both are open and share it, each with accelerators
+-- of its own.
 taken as (
     select stay.run_id, stay.attempt_no, min(greatest(stay.last_seen_at, other.joined_at)) as taken_at
     from open_stay as stay
     join tracker_resource as other on other.resource_id = stay.resource_id and other.run_id <> stay.run_id
+    left join open_stay as shared on shared.run_id = other.run_id and shared.resource_id = other.resource_id
+        and shared.accelerators_used is not null and stay.accelerators_used is not null
+        and other.joined_at <= stay.last_seen_at
     left join tracker_attempt as holder on holder.run_id = other.run_id and holder.attempt_no = other.attempt_no
     where greatest(other.joined_at, coalesce(other.left_at, holder.ended_at, holder.last_seen_at, other.joined_at)) > stay.last_seen_at
+        and shared.run_id is null
     group by stay.run_id, stay.attempt_no
 ),
 

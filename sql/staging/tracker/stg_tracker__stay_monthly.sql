@@ -1,4 +1,5 @@
--- One row per stay of a run, clipped to the month: an attempt, and what it held of billed machines and storage, or had held before.
+-- One row per stay of a run, clipped to the month: an attempt, and what it held of billed machines and storage, or had
+-- held before.
 -- partition: billing_period
 -- A run that ends today changes the months it ran in and the next, and no other month is built again.
 with resource as (
@@ -12,7 +13,8 @@ with resource as (
         coalesce(capacity_reservation_id(resource.reservation_id), resource.reservation_id) as capacity_reservation_id,
         resource.evidence
     from tracker_resource as resource
-    left join stg_tracker__attempt as attempt on attempt.run_id = resource.run_id and attempt.attempt_no = resource.attempt_no
+    left join stg_tracker__attempt as attempt on attempt.run_id = resource.run_id
+        and attempt.attempt_no = resource.attempt_no
     left join ref_instance_type as accelerator on accelerator.instance_type = replace(resource.instance_type, 'ml.', '')
 ),
 
@@ -32,7 +34,8 @@ used as (
 
 storage as (
     select
-        storage.run_id, storage.attempt_no, storage.storage_id, greatest(storage.joined_at, used.started_at) as joined_at,
+        storage.run_id, storage.attempt_no, storage.storage_id,
+        greatest(storage.joined_at, used.started_at) as joined_at,
         least(coalesce(storage.recorded_left_at, used.ended_at), used.ended_at) as left_at, storage.evidence
     from resource as storage
     join used on used.run_id = storage.run_id and used.attempt_no = storage.attempt_no
@@ -48,7 +51,8 @@ stay as (
 
     union all
 
-    select 'machine', run_id, attempt_no, machine_id, joined_at, left_at, is_any_machine, instance_type, account_id, region_id,
+    select 'machine', run_id, attempt_no, machine_id, joined_at, left_at, is_any_machine, instance_type, account_id,
+        region_id,
         accelerators_used, capacity_reservation_id, evidence
     from machine
 
@@ -60,13 +64,15 @@ stay as (
 
     union all
 
-    -- For a month after a run left it a machine may still be up, held by nobody else.
-    select 'earlier', run_id, attempt_no, machine_id, left_at, left_at + interval 31 day, false, null, null, null, null, null, evidence
+    -- For a month after a run left it a machine may still be up, held by no other run.
+    select 'earlier', run_id, attempt_no, machine_id, left_at, left_at + interval 31 day, false, null, null, null, null,
+        null, evidence
     from machine
 
     union all
 
-    select 'earlier', run_id, attempt_no, null, ended_at, ended_at + interval 31 day, false, null, null, null, null, null, null
+    select 'earlier', run_id, attempt_no, null, ended_at, ended_at + interval 31 day, false, null, null, null, null,
+        null, null
     from stg_tracker__attempt
 )
 
@@ -74,7 +80,8 @@ select
     month.billing_period, stay.stay_kind, stay.run_id, stay.attempt_no, stay.resource_id,
     unix_ms(greatest(stay.started_at, month.started_at)) as started_ms,
     unix_ms(least(stay.ended_at, month.ended_at)) as ended_ms,
-    stay.is_any_machine, stay.instance_type, stay.account_id, stay.region_id, stay.accelerators_used, stay.capacity_reservation_id,
+    stay.is_any_machine, stay.instance_type, stay.account_id, stay.region_id, stay.accelerators_used,
+    stay.capacity_reservation_id,
     stay.evidence,
     -- A tag in another spelling names the run if no other run has one.
     min(stay.run_id) over (partition by folded(stay.run_id)) = max(stay.run_id) over (partition by folded(stay.run_id))
@@ -82,4 +89,5 @@ select
 from stay
 cross join this_month as month
 where stay.ended_at > month.started_at
-    and case when stay.stay_kind = 'earlier' then stay.started_at <= month.started_at else stay.started_at < month.ended_at end
+    and case when stay.stay_kind = 'earlier' then stay.started_at <= month.started_at
+        else stay.started_at < month.ended_at end

@@ -113,8 +113,8 @@ def test_savings_plan_hours_add_up(bill, month):
     assert len(fees) == (720 if month == "2026-06" else 744)
     for hour, fee in fees.items():
         assert fee["savings_plan_used_commitment"] == pytest.approx(used[hour], abs=1e-9)
-        assert fee["savings_plan_used_commitment"] <= fee["savings_plan_total_commitment_to_date"] == 12.0
-    assert 0 < sum(used.values()) < 12.0 * len(fees)
+        assert fee["savings_plan_used_commitment"] <= fee["savings_plan_total_commitment_to_date"] == 0.75
+    assert 0 < sum(used.values()) < 0.75 * len(fees)
     covered = total(bill[month], "line_item_unblended_cost", "SavingsPlanCoveredUsage")
     negated = total(bill[month], "line_item_unblended_cost", "SavingsPlanNegation")
     assert covered > 0 and covered + negated == pytest.approx(0, abs=1e-6)
