@@ -119,11 +119,10 @@ def compare(
     if taken.sides is None:
         completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         reason = "no unit of work is measured on every run of both sides"
-        shared |= dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True)) | {
-            "verdict_reason": reason
-            if all(completed)
-            else "all completed runs of a side are excluded; register other runs"
-        }
+        if not all(completed):
+            reason = "all completed runs of a side are excluded; register other runs"
+        counts = dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True))
+        shared |= counts | {"verdict_reason": reason}
         return [shared | {"cost_basis": basis} for basis in BASES]
     return _rows(_with_rate(taken, context), context, shared)
 
