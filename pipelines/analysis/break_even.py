@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 
 import numpy as np
 
@@ -40,14 +40,11 @@ class Case:
     @property
     def benefit(self) -> float:
         """What the months bring after upkeep, discounted, if the port succeeds."""
-        return sum(
-            (
-                self.runs_per_month * (self.baseline * (1 - self.baseline_fall) ** (m / 12) - self.candidate)
-                - self.upkeep
-            )
-            * self._discount(m)
-            for m in range(1, self.months + 1)
-        )
+        brought = 0.0
+        for month in range(1, self.months + 1):
+            saving = self.baseline * (1 - self.baseline_fall) ** (month / 12) - self.candidate
+            brought += (self.runs_per_month * saving - self.upkeep) * (1 + self.discount) ** (-month / 12)
+        return brought
 
     @property
     def npv(self) -> float:
@@ -58,9 +55,6 @@ class Case:
     def expected(self) -> float:
         """Net present value by the probability of success: a failed port costs what it costs and brings nothing."""
         return self.success * self.benefit - self.port
-
-    def _discount(self, month: int) -> float:
-        return (1 + self.discount) ** (-month / 12)
 
     def with_saving(self, saving: float) -> Case:
         """The same with another saving a run, the GPU's cost held."""
@@ -142,19 +136,10 @@ def tornado(case: Case, saving_low: float | None = None, saving_high: float | No
         ends["saving_per_run"] = saving_low, saving_high
     ends["success_ratio"] = max(0.0, case.success - 0.1), min(1.0, case.success + 0.1)
     ends["baseline_price_fall_ratio"] = 0.0, min(1.0, 2 * case.baseline_fall)
-    bars = [
-        Bar(
-            name,
-            low,
-            base[name],
-            high,
-            set_(case, low).expected,
-            set_(case, high).expected,
-            break_even_value(case, name),
-        )
-        for name, set_ in _SET.items()
-        for low, high in [ends[name]]
-    ]
+    bars = []
+    for name, (low, high) in ends.items():
+        at_low, at_high = (_SET[name](case, end).expected for end in (low, high))
+        bars.append(Bar(name, low, base[name], high, at_low, at_high, break_even_value(case, name)))
     return sorted(bars, key=lambda bar: (-bar.swing, bar.input))
 
 
@@ -170,9 +155,8 @@ def break_even_value(case: Case, name: str) -> float | None:
     if at_zero == at_one:
         return None
     value = at_zero / (at_zero - at_one)
-    if name == "saving_per_run":
-        return value if isfinite(value) else None
-    return value if 0 <= value <= (1.0 if name == "success_ratio" else float("inf")) and isfinite(value) else None
+    lowest, highest = {"saving_per_run": (-inf, inf), "success_ratio": (0.0, 1.0)}.get(name, (0.0, inf))
+    return value if isfinite(value) and lowest <= value <= highest else None
 
 
 def _fall(case: Case) -> float | None:

@@ -119,17 +119,12 @@ def compare(
     if taken.sides is None:
         completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         reason = "no unit of work is measured on every run of both sides"
-        if not all(completed):
-            reason = "all completed runs of a side are excluded; register other runs"
-        return [
-            shared
-            | dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True))
-            | {
-                "cost_basis": basis,
-                "verdict_reason": reason,
-            }
-            for basis in BASES
-        ]
+        shared |= dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True)) | {
+            "verdict_reason": reason
+            if all(completed)
+            else "all completed runs of a side are excluded; register other runs"
+        }
+        return [shared | {"cost_basis": basis} for basis in BASES]
     return _rows(_with_rate(taken, context), context, shared)
 
 
@@ -150,38 +145,27 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     assert sides is not None
     today = shared["price_date"]
     judged_on = max(run["ended_at"] for side in sides for run in side.runs).date() if registration else today
-    found: dict[str, Estimate | None] = {}
-    for basis in BASES:
-        found[basis] = _estimated(sides, basis, registration)
-    at_list = {
-        day: _estimated(
-            (_at_prices(sides[0], day, context), _at_prices(sides[1], day, context)), "repriced", registration
-        )
-        for day in {judged_on, today}
-    }
+    found = {basis: _estimated(sides, basis, registration) for basis in BASES}
+    at_list = {day: _estimated(_at_prices(sides, day, context), "repriced", registration) for day in {judged_on, today}}
     quality = _quality(sides, registration, context.equal_quality)
-    faults, warnings, support = (
-        _faults(sides, registration, quality),
-        _warnings(taken, context, quality),
-        _support(taken, quality),
+    shared_evidence = Evidence(
+        baseline_runs=len(sides[0].jobs),
+        candidate_runs=len(sides[1].jobs),
+        faults=_faults(sides, registration, quality),
+        warnings=_warnings(taken, context, quality),
+        support=_support(taken, quality),
+        is_registered=registration is not None,
+        ending=" on these machines" if any(side.clusters[1] for side in sides) else "",
     )
+    # AWS gives no list price of a Capacity Block; that of the day then stands alone.
+    others = {other: found[other] for other in ("effective", "list") if found[other]}
     evidence = {
-        basis: Evidence(
-            baseline_runs=len(sides[0].jobs),
-            candidate_runs=len(sides[1].jobs),
+        basis: replace(
+            shared_evidence,
             estimate=found[basis],
             others={f"at list prices of {judged_on}": at_list[judged_on]}
-            # AWS gives no list price of a Capacity Block; that of the day then stands alone.
-            | {
-                f"on the {other} basis": found[other]
-                for other in ("effective", "list")
-                if found[other] and other != basis
-            },
-            faults=[*faults, *_costless(sides, basis)],
-            warnings=warnings,
-            support=support,
-            is_registered=registration is not None,
-            ending=" on these machines" if any(side.clusters[1] for side in sides) else "",
+            | {f"on the {other} basis": held for other, held in others.items() if other != basis},
+            faults=[*shared_evidence.faults, *_costless(sides, basis)],
         )
         for basis in BASES
     }
@@ -189,10 +173,8 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     for basis, (verdict, reason) in verdicts.items():
         now, then = at_list[today], found[basis]
         if verdict in DECIDED and then and (now is None or now.conclusion != then.conclusion):
-            verdicts[basis] = (
-                "indicative",
-                f"{verdict} at list prices of {judged_on}, but not at those of {today}; then {reason}",
-            )
+            words = f"{verdict} at list prices of {judged_on}, but not at those of {today}; then {reason}"
+            verdicts[basis] = "indicative", words
     rows = []
     for basis, (verdict, reason) in verdicts.items():
         unexplained = [_unexplained(side, context, basis) for side in sides]
@@ -214,8 +196,8 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
         if verdict != "not comparable":
             # What is not comparable claims nothing, not even a figure.
             row |= claimed(evidence[basis], verdict, sides, basis, unexplained)
-            others = [f"{words} on the {other} basis" for other, (words, _) in verdicts.items() if words != verdict]
-            row["verdict_sensitivity"] = "; ".join([*others, *filter(None, [row["verdict_sensitivity"]])]) or None
+            unlike = [f"{words} on the {other} basis" for other, (words, _) in verdicts.items() if words != verdict]
+            row["verdict_sensitivity"] = "; ".join([*unlike, *filter(None, [row["verdict_sensitivity"]])]) or None
         rows.append(row)
     return rows
 
@@ -243,9 +225,8 @@ def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, 
     if verdict != "not comparable" and (used := side.sample("hours")) is not None:
         row[f"{name}_hours_per_unit"] = float(used.unit_cost)
     if all(seen is not None for seen, _ in tokens):
-        seconds = fsum(
-            (run["ended_at"] - run["started_at"]).total_seconds() for job in side.succeeded for run in job.runs
-        )
+        lasted = [run["ended_at"] - run["started_at"] for job in side.succeeded for run in job.runs]
+        seconds = fsum(time.total_seconds() for time in lasted)
         row[f"{name}_tokens_per_second"] = fsum(float(seen) for seen, _ in tokens) / seconds if seconds else None
     return row
 
@@ -270,8 +251,8 @@ def _positions(sides: tuple[Side, Side], registration: Registration | None) -> l
     return found if is_whole and len(found) == len(sides[0].jobs) == len(sides[1].jobs) else []
 
 
-def _at_prices(side: Side, day: date, context: Context) -> Side:
-    """The side with the cost `repriced`: accelerator hours at the list price of a day, storage and network at list."""
+def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[Side, Side]:
+    """The sides with the cost `repriced`: accelerator hours at the list price of a day, storage and network at list."""
 
     def priced(run: Run) -> Run:
         usd, whole, attached = context.price(run, day), run["accelerator_hours"], run["attached_list_cost_usd"]
@@ -282,7 +263,11 @@ def _at_prices(side: Side, day: date, context: Context) -> Side:
             costs = cost, None if part is None else cost * float(part) / float(whole)
         return {**run, "costs": {**run["costs"], "repriced": costs}}
 
-    return replace(side, jobs=tuple(replace(job, runs=tuple(map(priced, job.runs))) for job in side.jobs))
+    one, other = (
+        replace(side, jobs=tuple(replace(job, runs=tuple(map(priced, job.runs))) for job in side.jobs))
+        for side in sides
+    )
+    return one, other
 
 
 def _quality(sides: tuple[Side, Side], registration: Registration | None, tolerance: float) -> Quality:
@@ -294,16 +279,12 @@ def _quality(sides: tuple[Side, Side], registration: Registration | None, tolera
     if registration is not None:
         values = [{run["run_id"]: run["final"].get((metric, split)) for run in side} for side in runs]
         return judge_quality(values[0], values[1], registration.margin)
-    final = (
-        [[run["final"].get(split) for run in side] for side in runs]
-        if metric is None
-        else [[run["final"].get((metric, split)) for run in side] for side in runs]
-    )
+    of = split if metric is None else (metric, split)
+    final = [[run["final"].get(of) for run in side] for side in runs]
     known = [[value for value in side if value is not None] for side in final]
     if not all(known) or any(None in side for side in final):
-        return Quality(
-            "not shown", "no final metric is recorded on the same split of all runs, so equal quality is not shown"
-        )
+        reason = "no final metric is recorded on the same split of all runs, so equal quality is not shown"
+        return Quality("not shown", reason)
     means = fmean(known[0]), fmean(known[1])
     name = metric or split[0]
     words = f"final {name} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
@@ -316,9 +297,8 @@ def _split(runs: Sequence[Run], metric: str | None, registration: Registration |
     """The registered split, else the one that most runs record, first by name; of no metric, a metric and split."""
     if registration is not None and registration.split is not None:
         return registration.split
-    counts = Counter(
-        split if metric else (name, split) for run in runs for name, split in run["final"] if metric in (None, name)
-    )
+    recorded = [of for run in runs for of in run["final"] if metric in (None, of[0])]
+    counts = Counter(split if metric else (name, split) for name, split in recorded)
     return min(counts, key=lambda split: (-counts[split], split), default="")
 
 
@@ -341,13 +321,12 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
             f"an epoch of run {odd[0]['run_id']} has {odd[0]['tokens_per_dataset']:.1%} of the dataset's tokens: "
             "it is no pass over it"
         )
-    if sides[0].measure == "cost_per_million_tokens":
-        faults += [
-            f"run {run['run_id']} records more tokens than the peak of its chips allows: "
+    impossible = [run["run_id"] for run in runs if run["is_impossible"]]
+    if sides[0].measure == "cost_per_million_tokens" and impossible:
+        faults.append(
+            f"run {impossible[0]} records more tokens than the peak of its chips allows: "
             "they are counted of a core or device, or twice"
-            for run in runs
-            if run["is_impossible"]
-        ][:1]
+        )
     if registration is not None:
         margin = registration.margin
         declared = sorted({run["target_words"] for run in runs})
@@ -360,9 +339,8 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
 
 def _costless(sides: tuple[Side, Side], basis: str) -> list[str]:
     """Runs whose cost is unknown, or no cost at all."""
-    costs = [
-        (job.runs[0]["run_id"], job.cost(basis, side.measure), bool(job.units)) for side in sides for job in side.jobs
-    ]
+    jobs = [(job, job.cost(basis, side.measure)) for side in sides for job in side.jobs]
+    costs = [(job.runs[0]["run_id"], cost, bool(job.units)) for job, cost in jobs]
     unknown = [f"the {basis} cost of run {run_id} is not known" for run_id, cost, _ in costs if cost is None][:1]
     return unknown or [
         f"run {run_id} has a {sides[0].measure.replace('_', ' ')} of {minus(f'{cost:.2f}')} on the {basis} basis, "

@@ -71,16 +71,10 @@ def _of_nothing(
     side = 1 if difference > 0 else 0
     zero = [name for name, values in factors.items() if values[side] == 0] if difference else []
     share = (difference / len(zero)).quantize(PLACES) if zero else Decimal(0)
-    parts = [
-        Part(
-            name,
-            baseline,
-            candidate,
-            None,
-            None if baseline is None or candidate is None else share if name in zero else Decimal(0),
-        )
-        for name, (baseline, candidate) in factors.items()
-    ]
+    parts = []
+    for name, values in factors.items():
+        usd = None if None in values else share if name in zero else Decimal(0)
+        parts.append(Part(name, *values, None, usd))
     measured_usd = sum((part.usd for part in parts if part.usd is not None), Decimal(0))
     return [*parts, Part(remaining, None, None, None, difference - measured_usd)]
 

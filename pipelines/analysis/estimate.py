@@ -96,9 +96,9 @@ def interval(
 
     with np.errstate(all="ignore"):
         if pairs:
-            variance, freedom = _variance(
-                _paired(baseline, candidate, pairs), _pair_clusters(baseline, candidate, pairs)
-            )
+            ours, theirs = (list(positions) for positions in zip(*pairs, strict=True))
+            residuals = candidate.residuals[..., theirs] - baseline.residuals[..., ours]
+            variance, freedom = _variance(residuals, _pair_clusters(baseline, candidate, pairs))
         else:
             (one, own), (other, others) = (_variance(side.residuals, side.clusters) for side in (baseline, candidate))
             variance = one + other
@@ -121,11 +121,8 @@ def estimate(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int
     method: Method = "registered pairs" if pairs else "ratio of sums"
     ratio, low, high = (float(value) for value in interval(baseline, candidate, pairs))
     saving = 1 - float(np.exp(ratio))
-    counted = (
-        [len(set(_pair_clusters(baseline, candidate, pairs)))]
-        if pairs
-        else [len(set(side.clusters)) for side in (baseline, candidate)]
-    )
+    clusters = [_pair_clusters(baseline, candidate, pairs)] if pairs else [baseline.clusters, candidate.clusters]
+    counted = [len(set(numbers)) for numbers in clusters]
     if min(counted) < FEWEST_CLUSTERS:
         words = " and ".join(map(str, counted))
         what = "pairs" if pairs else "runs a side"
@@ -256,11 +253,6 @@ def _variance(residuals: Floats, clusters: Sequence[int]) -> tuple[Floats, int]:
     return (count - 1) / count * (by_cluster**2).sum(-1), count - 1
 
 
-def _paired(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int]]) -> Floats:
-    one, other = zip(*pairs, strict=True)
-    return candidate.residuals[..., list(other)] - baseline.residuals[..., list(one)]
-
-
 def _pair_clusters(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """The cluster of each pair: pairs of which either run shares a cluster are one."""
     return joined([(("b", baseline.clusters[one]), ("c", candidate.clusters[other])) for one, other in pairs])
@@ -294,9 +286,8 @@ def _unfavorable(side: Sample, mean_failed_cost: Floats) -> Floats:
 
     failed = side.failed.sum(-1)
     successes = side.costs.shape[-1] - failed
-    p = special.betaincinv(
-        failed + side.rate_failed_runs + 1, successes + side.rate_runs - side.rate_failed_runs, LEVEL
-    )
+    all_failed, all_succeeded = failed + side.rate_failed_runs, successes + side.rate_runs - side.rate_failed_runs
+    p = special.betaincinv(all_failed + 1, all_succeeded, LEVEL)
     spent = (side.costs * ~side.failed).sum(-1)
     mean_failed = np.where(np.isnan(mean_failed_cost), 0.5 * spent / successes, mean_failed_cost)
     with_rate = (spent + successes * p / (1 - p) * mean_failed) / side.units.sum(-1)

@@ -70,10 +70,8 @@ class Side:
 
         Where all jobs share machines, a cluster is a day of start.
         """
-        machines = [
-            [name for run in job.runs for name in run["machines"]] or [job.runs[0]["run_id"]] for job in self.jobs
-        ]
-        numbers = joined(machines)
+        machines = [[name for run in job.runs for name in run["machines"]] for job in self.jobs]
+        numbers = joined([own or [job.runs[0]["run_id"]] for own, job in zip(machines, self.jobs, strict=True)])
         if len(numbers) < 2 or len(set(numbers)) > 1:
             return numbers, False
         return joined([[job.runs[0]["started_at"].date()] for job in self.jobs]), True

@@ -1,17 +1,7 @@
 """What a pilot must do before a workload can be decided: how many runs a side, at which cost, and what then decides."""
 
-from dataclasses import dataclass
-
 from pipelines.analysis.estimate import Sample, runs_needed
 from pipelines.analysis.verdict import RUN_FLOOR
-
-
-@dataclass(frozen=True)
-class SideCost:
-    """Cost of a run on one side: as measured, or the most one may cost, which is what the other side's costs."""
-
-    usd: float | None
-    evidence: str
 
 
 def runs_to_do(
@@ -28,24 +18,19 @@ def runs_to_do(
 
 def _wanted(baseline: Sample | None, candidate: Sample | None, deciding: float) -> tuple[int, str]:
     if baseline and candidate and (found := runs_needed(baseline, candidate, deciding)) is not None:
-        return (
-            found,
-            "enough to decide four times in five, or for ±5 points if those are fewer, costs going on as measured",
-        )
+        words = "enough to decide four times in five, or for ±5 points if those are fewer, costs going on as measured"
+        return found, words
     for name, side in (("GPU", baseline), ("Trainium", candidate)):
         if side and (found := runs_needed(side, side)) is not None:
             return found, f"for an interval of ±5 points, both sides varying as the {name} runs do"
     return RUN_FLOOR, f"{RUN_FLOOR} a side are the minimum; they then show how many more are needed"
 
 
-def costs_of_a_run(baseline: float | None, candidate: float | None) -> tuple[SideCost, SideCost]:
-    """The cost of a run on either side; without a run, at most the other side's cost, since more has lost."""
-    sides = [SideCost(usd, "measured") for usd in (baseline, candidate)]
-    for own, other in ((0, 1), (1, 0)):
-        if sides[own].usd is None:
-            usd = (baseline, candidate)[other]
-            sides[own] = SideCost(usd, "unknown" if usd is None else "at most what the other side costs")
-    return sides[0], sides[1]
+def cost_of_a_run(own: float | None, other: float | None) -> tuple[float | None, str]:
+    """USD of a run on one side, and its evidence; without a run, at most the other side's cost, since more has lost."""
+    if own is not None:
+        return own, "measured"
+    return other, "unknown" if other is None else "at most what the other side costs"
 
 
 def deciding_saving(port_cost: float | None, runs: float | None, baseline_cost: float | None) -> float | None:

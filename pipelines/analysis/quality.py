@@ -39,23 +39,17 @@ def judge_quality(
     missing = sorted(run for side in (baseline, candidate) for run, value in side.items() if value is None)
     if missing:
         more = f" and {len(missing) - 1} more runs" if len(missing) > 1 else ""
-        return Quality(
-            "missing", f"the final {margin.metric} of run {missing[0]}{more} is not recorded", metric=margin.metric
-        )
+        reason = f"the final {margin.metric} of run {missing[0]}{more} is not recorded"
+        return Quality("missing", reason, metric=margin.metric)
     x, y = ([value for value in side.values() if value is not None] for side in (baseline, candidate))
     means = fmean(x), fmean(y)
     found = not_inferior(x, y, margin.margin, margin.direction)
     if found is None:
-        return Quality(
-            "not shown",
-            f"one run a side does not show that {margin.metric} is equally good",
-            *means,
-            metric=margin.metric,
-        )
+        reason = f"one run a side does not show that {margin.metric} is equally good"
+        return Quality("not shown", reason, *means, metric=margin.metric)
     worst, is_within = found
-    rule = f"more than the registered margin of {margin.margin:g}" if not is_within else "within the registered margin"
-    means_text = (
-        f"final {margin.metric} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium, at worst {worst:.3g} worse"
+    words = (
+        f"final {margin.metric} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium, at worst {worst:.3g} worse, "
+        f"{'within' if is_within else 'more than'} the registered margin of {margin.margin:g}"
     )
-    words = f"{means_text}, {rule}" + (f" of {margin.margin:g}" if is_within else "")
     return Quality("met" if is_within else "missed", words, *means, worst, margin.metric)

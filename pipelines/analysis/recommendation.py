@@ -120,19 +120,15 @@ def rules_of(conditions: Iterable[Mapping[str, Any]]) -> list[Rule]:
         conditions,
         key=lambda row: (row["rule_kind"] != "hard_stop", row["rule_no"], row["alternative_no"], row["condition_no"]),
     )
-    return [
-        Rule(
-            first["rule"],
-            first["rule_kind"],
-            first["recommendation"],
-            first["situation"],
-            [
-                [Condition(one["condition_input"], one["comparison"], one["compared_value"]) for one in alternative]
-                for _, alternative in groupby([first, *others], key=itemgetter("alternative_no"))
-            ],
-        )
-        for _, (first, *others) in groupby(rows, key=itemgetter("rule"))
-    ]
+    rules = []
+    for name, own in groupby(rows, key=itemgetter("rule")):
+        first, *others = own
+        alternatives = [
+            [Condition(one["condition_input"], one["comparison"], one["compared_value"]) for one in alternative]
+            for _, alternative in groupby([first, *others], key=itemgetter("alternative_no"))
+        ]
+        rules.append(Rule(name, first["rule_kind"], first["recommendation"], first["situation"], alternatives))
+    return rules
 
 
 def weigh(rule: Rule, inputs: Inputs) -> Finding:
@@ -140,19 +136,11 @@ def weigh(rule: Rule, inputs: Inputs) -> Finding:
     met = [[condition.holds(inputs) for condition in conditions] for conditions in rule.alternatives]
     each = [False if False in values else None if None in values else True for values in met]
     holds = True if True in each else None if None in each else False
-    missing_names = [
-        name
-        for conditions, value in zip(rule.alternatives, each, strict=True)
-        if holds is None and value is None
-        for condition in conditions
-        for name in condition.missing(inputs)
-    ]
-    explanation = "; or ".join(
-        " and ".join(condition.explanation(inputs) for condition in conditions)
-        for conditions, value in zip(rule.alternatives, each, strict=True)
-        if value is holds
-    )
-    return Finding(rule.name, rule.kind, rule.recommendation, holds, explanation, tuple(dict.fromkeys(missing_names)))
+    # The alternatives that made it so.
+    own = [conditions for conditions, value in zip(rule.alternatives, each, strict=True) if value is holds]
+    explanation = "; or ".join(" and ".join(one.explanation(inputs) for one in conditions) for conditions in own)
+    missing = [name for conditions in own for one in conditions for name in one.missing(inputs) if holds is None]
+    return Finding(rule.name, rule.kind, rule.recommendation, holds, explanation, tuple(dict.fromkeys(missing)))
 
 
 _finding = partial(Finding, ARITHMETIC, ARITHMETIC)
@@ -185,10 +173,8 @@ def arithmetic(measured: Measured | None, inputs: Inputs) -> Finding:
         explanation += f", Trainium saves {percent(measured.saving)}"
     if measured.low is not None and measured.high is not None:
         explanation += f" ({percent(measured.low)} to {percent(measured.high)})"
-    if measured.verdict == "indicative":
-        return _finding(PILOT, False, f"{explanation}: {measured.reason}")
-    if measured.verdict == "not comparable":
-        return _finding(PILOT, True, f"{explanation}: {measured.reason}")
+    if measured.verdict in ("indicative", "not comparable"):
+        return _finding(PILOT, measured.verdict == "not comparable", f"{explanation}: {measured.reason}")
     if measured.verdict == "supported":
         return _finding(PILOT, True, f"{explanation}: register a pilot before anything moves")
     if measured.verdict in ("disproven", "contradicted"):
@@ -201,10 +187,8 @@ def arithmetic(measured: Measured | None, inputs: Inputs) -> Finding:
     if leads[0] == leads[1] or None in leads:
         return _finding("either", True, f"{explanation}: a tie, and neither can be had sooner")
     sooner = "gpu" if float(leads[0] or 0) < float(leads[1] or 0) else "trainium"
-    words = (
-        f"{explanation}: a tie, and {sooner} can be had in {min(map(float, filter(None, leads)), default=0):.0f} days"
-    )
-    return _finding(sooner, True, words)
+    days = min(map(float, filter(None, leads)), default=0)
+    return _finding(sooner, True, f"{explanation}: a tie, and {sooner} can be had in {days:.0f} days")
 
 
 def repayment(inputs: Inputs) -> Finding | None:
@@ -241,17 +225,15 @@ def decide(findings: Sequence[Finding], situations: Mapping[str, str]) -> Decisi
             against = [one for one in unknown if found.recommendation not in (one.recommendation, PILOT)]
             if against and found.rule != REPAYMENT:
                 return _unknown(against, f"{_name(found, situations)} recommends {found.recommendation}, but ")
-            return Decision(
-                found.recommendation, found.rule, f"{_name(found, situations)}: {found.explanation}", found.missing
-            )
+            reason = f"{_name(found, situations)}: {found.explanation}"
+            return Decision(found.recommendation, found.rule, reason, found.missing)
     return _unknown(unknown, "") if unknown else Decision(PILOT, "nothing", "no rule applies to the known inputs")
 
 
 def _unknown(rules: Sequence[Finding], but: str) -> Decision:
     missing = tuple(dict.fromkeys(name for found in rules for name in found.missing))
-    return Decision(
-        PILOT, "missing inputs", f"{but}insufficient evidence: {', '.join(map(_words, missing))} not known", missing
-    )
+    reason = f"{but}insufficient evidence: {', '.join(map(_words, missing))} not known"
+    return Decision(PILOT, "missing inputs", reason, missing)
 
 
 def _name(found: Finding, situations: Mapping[str, str]) -> str:

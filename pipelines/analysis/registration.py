@@ -38,28 +38,25 @@ class Registration:
     def fault(self, runs: Sequence[Run], excluded: Mapping[str, str]) -> str | None:
         """Why it does not cover this side: it lists no closed range of runs, or came after they began."""
         listed = self.listed.get(runs[0]["accelerator_family"])
+        side = runs[0]["instance_type"]
         if listed is None:
-            early = [run["run_id"] for run in runs if run["started_at"].date() <= self.registered_on]
-            if not early:
-                return None
-            return (
-                f"registration {self.name} of {self.registered_on} came after run {early[0]} on "
-                f"{runs[0]['instance_type']} began, does not list the runs of that side, and counts for nothing"
-            )
-        own = [run for run in runs if run["run_id"] in listed]
-        if not own:
-            return f"registration {self.name} lists no run on {runs[0]['instance_type']} and counts for nothing"
-        first, last = min(run["started_at"] for run in own), max(run["started_at"] for run in own)
-        left_out = [
-            run["run_id"]
-            for run in runs
-            if run["run_id"] not in listed and first <= run["started_at"] <= last and run["run_id"] not in excluded
-        ]
-        if left_out:
-            return (
-                f"registration {self.name} lists runs of {first:%Y-%m-%d} to {last:%Y-%m-%d} without run {left_out[0]} "
-                "of those days and counts for nothing"
-            )
+            for run in runs:
+                if run["started_at"].date() <= self.registered_on:
+                    return (
+                        f"registration {self.name} of {self.registered_on} came after run {run['run_id']} on {side} "
+                        "began, does not list the runs of that side, and counts for nothing"
+                    )
+            return None
+        starts = [run["started_at"] for run in runs if run["run_id"] in listed]
+        if not starts:
+            return f"registration {self.name} lists no run on {side} and counts for nothing"
+        for run in runs:
+            is_left_out = run["run_id"] not in listed and run["run_id"] not in excluded
+            if is_left_out and min(starts) <= run["started_at"] <= max(starts):
+                return (
+                    f"registration {self.name} lists runs of {min(starts):%Y-%m-%d} to {max(starts):%Y-%m-%d} without "
+                    f"run {run['run_id']} of those days and counts for nothing"
+                )
         return None
 
     def planned(self, runs: Sequence[Run]) -> list[Run]:
@@ -72,36 +69,33 @@ def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Re
     """The Registration in force of each workload, from the rows of stg_proof__registration."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        by_name.setdefault(row["registration"], []).append(row)
+        if row["is_in_force"]:
+            by_name.setdefault(row["registration"], []).append(row)
     found = {}
     for own in by_name.values():
         row, named = own[0], [run for run in own if run["run_id"] is not None]
         listed: dict[str, set[str]] = {}
+        excluded: dict[str, tuple[date, str]] = {}
+        pairs: dict[int, dict[str, str]] = {}
         for run in named:
             if run["is_listed"]:
                 listed.setdefault(run["accelerator_family"], set()).add(run["run_id"])
-        if row["is_in_force"]:
-            found[row["workload_id"]] = Registration(
-                name=row["registration"],
-                registered_on=row["registered_on"],
-                seal=row["registration_seal"],
-                target_value=row["target_value"],
-                planned_runs=row["planned_run_count"],
-                cost_basis=row["cost_basis"],
-                margin=Margin(row["target_metric"], row["target_direction"], row["quality_margin"]),
-                split=row["evaluation_split"],
-                failure_rate_from=row["failure_rate_from_date"],
-                excluded={
-                    run["run_id"]: (run["excluded_on"], run["exclusion_reason"]) for run in named if run["excluded_on"]
-                },
-                pairs=_pairs([run for run in named if run["pair_no"] is not None]),
-                listed={family: frozenset(run_ids) for family, run_ids in listed.items()},
-            )
+            if run["excluded_on"]:
+                excluded[run["run_id"]] = run["excluded_on"], run["exclusion_reason"]
+            if run["pair_no"] is not None:
+                pairs.setdefault(run["pair_no"], {})[run["accelerator_family"]] = run["run_id"]
+        found[row["workload_id"]] = Registration(
+            name=row["registration"],
+            registered_on=row["registered_on"],
+            seal=row["registration_seal"],
+            target_value=row["target_value"],
+            planned_runs=row["planned_run_count"],
+            cost_basis=row["cost_basis"],
+            margin=Margin(row["target_metric"], row["target_direction"], row["quality_margin"]),
+            split=row["evaluation_split"],
+            failure_rate_from=row["failure_rate_from_date"],
+            excluded=excluded,
+            pairs=[(pair["gpu"], pair["trainium"]) for _, pair in sorted(pairs.items())],
+            listed={family: frozenset(run_ids) for family, run_ids in listed.items()},
+        )
     return found
-
-
-def _pairs(runs: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    sides: dict[int, dict[str, str]] = {}
-    for run in runs:
-        sides.setdefault(run["pair_no"], {})[run["accelerator_family"]] = run["run_id"]
-    return [(pair["gpu"], pair["trainium"]) for _, pair in sorted(sides.items())]

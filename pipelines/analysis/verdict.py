@@ -56,9 +56,9 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
         return "not comparable", "; ".join(evidence.faults)
     warnings = [*evidence.warnings, *([found.missing] if found.missing else [])]
     if found.conclusion not in (None, "undecided"):
-        warnings += [
-            _differs(name, other) for name, other in evidence.others.items() if _conclusion(other) != found.conclusion
-        ]
+        for name, other in evidence.others.items():
+            if other is None or other.conclusion != found.conclusion:
+                warnings.append(_differs(name, other))
     if warnings:
         return "indicative", "; ".join([*dict.fromkeys(warnings), "the figures stand side by side and prove nothing"])
     assert found.low is not None and found.high is not None and found.conclusion is not None
@@ -70,10 +70,6 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
     if found.conclusion == "undecided":
         return "inconclusive", "; ".join([f"{clauses[0]}, which includes zero", *clauses[1:]])
     return _DECIDED[evidence.is_registered, found.conclusion], "; ".join(clauses)
-
-
-def _conclusion(found: Estimate | None) -> str | None:
-    return None if found is None else found.conclusion
 
 
 def _differs(name: str, found: Estimate | None) -> str:

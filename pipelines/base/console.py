@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 # Every command has a console; what it prints with is imported when it prints.
 if TYPE_CHECKING:
     import polars as pl
-    from rich.console import Console as RichConsole
     from rich.progress import Progress
     from rich.table import Table
     from rich.text import Text
@@ -28,40 +27,19 @@ _LINES = 4
 class Steps:
     """Progress over a known number of steps: one bar on a terminal, a line for each quarter of them elsewhere."""
 
-    def __init__(self, console: RichConsole, total: int):
-        self._console = console
-        self._total = total
-        self._done = 0
-        self._bar: Progress | None = None
-        if console.is_terminal:
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                console=console,
-                transient=True,
-            )
-            self._task = self._bar.add_task("starting", total=total)
-            self._bar.start()
+    def __init__(self, bar: Progress, total: int):
+        self._bar, self._total, self._done = bar, total, 0
+        self._task = bar.add_task("starting", total=total)
 
     def step(self, what: str, outcome: str = "") -> None:
         """One step is done."""
+        from rich.markup import escape
+
         self._done += 1
-        if self._bar:
-            from rich.markup import escape
-
-            self._bar.update(self._task, advance=1, description=escape(what))
-        elif self._done * _LINES // self._total > (self._done - 1) * _LINES // self._total:
+        self._bar.update(self._task, advance=1, description=escape(what))
+        if self._bar.disable and self._done * _LINES // self._total > (self._done - 1) * _LINES // self._total:
             line = f"[{self._done}/{self._total}] {what}{': ' + outcome if outcome else ''}"
-            self._console.print(_text(line), soft_wrap=True)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar:
-            self._bar.stop()
+            self._bar.console.print(_text(line), soft_wrap=True)
 
 
 class Console:
@@ -101,11 +79,12 @@ class Console:
     @contextmanager
     def steps(self, total: int) -> Iterator[Steps]:
         """Progress over `total` steps."""
-        steps = Steps(self._err, total)
-        try:
-            yield steps
-        finally:
-            steps.close()
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        is_hidden = not self._err.is_terminal
+        with Progress(*columns, console=self._err, transient=True, disable=is_hidden) as bar:
+            yield Steps(bar, total)
 
     def table(self, frame: pl.DataFrame, title: str = "", *, keep: Sequence[str] | None = None) -> None:
         """Print rows as a table; where they are too wide for the terminal, one block per row.

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.analysis.comparison import BASES, SIDES
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.engine import Engine
@@ -18,9 +19,7 @@ MEASURES = {
     "none": "no common unit of work",
 }
 RECOMMENDATIONS = {"gpu": "GPU", "trainium": "Trainium"}
-SIDES = ("baseline", "candidate")
 _PAIR = ("workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type")
-BASES = ("effective", "list", "billed")
 # Two machines for an hour are two instance-hours and one on the clock.
 _MEASURED = {
     "hours_per_unit": "instance-hours per unit of work",
@@ -166,15 +165,15 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
         raise UsageError(f"--basis {basis} is not a basis; choose one of {', '.join(BASES)}.")
     rows = marts.query("select * from mart_silicon_comparison")
     if workload is not None:
-        rows = rows.filter(pl.col("workload_id") == _named(marts, rows, workload))
+        rows = rows.filter(workload_id=_named(marts, rows, workload))
     if not rows.height:
         raise UsageError(
             "No workload has a completed run on both GPU and Trainium; `trainledger report` lists all workloads."
         )
     if basis is not None:
-        rows = rows.filter(pl.col("cost_basis") == basis)
+        rows = rows.filter(cost_basis=basis)
     order = pl.col("cost_basis").replace_strict(BASES, range(len(BASES)), return_dtype=pl.Int64)
-    return rows.sort("workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type", order)
+    return rows.sort(*_PAIR, order)
 
 
 def recommendation_of(marts: Engine, workload_id: str, currency: str) -> dict[str, Any] | None:
@@ -185,8 +184,7 @@ def recommendation_of(marts: Engine, workload_id: str, currency: str) -> dict[st
 
 def _named(marts: Engine, rows: pl.DataFrame, name: str) -> str:
     compared = rows["workload_id"].unique().sort().to_list()
-    found = [known for known in compared if known == name]
-    found = found or [known for known in compared if name.lower() in known.lower()]
+    found = [name] if name in compared else [known for known in compared if name.lower() in known.lower()]
     if len(found) == 1:
         return found[0]
     if found:
@@ -200,11 +198,8 @@ def _named(marts: Engine, rows: pl.DataFrame, name: str) -> str:
     if not runs.height:
         raise UsageError(f"Workload {name!r} not found; `trainledger compare` lists the compared workloads.")
     workload = runs["workload_id"].min()
-    runs_of_workload = runs.filter(pl.col("workload_id") == workload)
-    gpu, trainium = (
-        runs_of_workload.filter((pl.col("accelerator_family") == family) & (pl.col("status") == "completed")).height
-        for family in ("gpu", "trainium")
-    )
+    completed = runs.filter(workload_id=workload, status="completed")
+    gpu, trainium = (completed.filter(accelerator_family=family).height for family in ("gpu", "trainium"))
     raise UsageError(
         f"{workload} is not compared: it has {gpu} completed runs on GPU and {trainium} on Trainium, and needs one "
         "on each, on one instance type and in one currency; detail_comparison_near_miss lists runs that almost match."

@@ -40,9 +40,8 @@ def explain_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _explained(volume: Volume, kind: str, word: str, month: str, options: Mapping[str, str]) -> tuple[Any, str, str]:
-    question = _found(
-        lambda: _question(volume, kind, word, month, {name: value or None for name, value in options.items()})
-    )
+    filters = {name: value or None for name, value in options.items()}
+    question = _found(lambda: _question(volume, kind, word, month, filters))
     with _TURN, behind(volume.warehouse, volume.published, question) as explanation:
         return list(parts(explanation, _ROWS)), agreed(explanation), explanation.difference()
 

@@ -22,7 +22,8 @@ def export_pages(volume: Volume, folder: Path, run_pages: int, console: Console,
     )
     runs = [row["run_id"] for row in most_expensive]
     count = volume.rows("select count(*) as run_count from mart_run_cost")[0]["run_count"]
-    links = FileLinks(months=_newest(volume), runs=frozenset(runs))
+    newest = {kind: months[0] for kind, months in _months(volume).items() if months}
+    links = FileLinks(months=newest, runs=frozenset(runs))
     written = 0
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +58,3 @@ def _files(volume: Volume, links: FileLinks, runs: list[str], count: int) -> Ite
 
 def _months(volume: Volume) -> dict[str, list[str]]:
     return {kind: KNOWN[kind](volume, {})["months"] for kind in ("ledger", "commitments")}
-
-
-def _newest(volume: Volume) -> dict[str, str]:
-    return {kind: months[0] for kind, months in _months(volume).items() if months}

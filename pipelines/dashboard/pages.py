@@ -61,14 +61,10 @@ def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:
     return volume.keep((kind, repr(rows)), lambda: drawing(*rows))
 
 
-def _overview(volume: Volume, request: Request) -> Context:
-    return {**volume.page("overview"), "volume": volume, **_checked(volume)}
-
-
 def _checked(volume: Volume) -> Context:
     checks = volume.published.checks
     passed, every = check_counts(checks)
-    counts = {"passed_check_count": passed, "check_count": every}
+    counts = {"passed_check_count": passed, "check_count": every, "deliveries": volume.published.inputs["deliveries"]}
     return counts | {"warnings": failed_checks(checks, "warn"), "errors": failed_checks(checks, "error")}
 
 
@@ -96,26 +92,13 @@ def _ledger(volume: Volume, request: Request) -> Context:
     return {**context, "month": month, "months": months, "bucket": bucket}
 
 
-def _bill(volume: Volume, request: Request) -> Context:
-    deliveries = volume.published.inputs["deliveries"]
-    return {**volume.page("bill"), **_checked(volume), "deliveries": deliveries}
-
-
 def _dictionary(volume: Volume, request: Request) -> Context:
     wanted = parameters.text(request, "q").lower()
-    marts = [
-        {**mart, "columns": [column for column in mart["columns"] if _has(wanted, mart["name"], *column)]}
-        for mart in mart_pages()
-    ]
-    return {"marts": [mart for mart in marts if mart["columns"]], "wanted": wanted}
-
-
-def _has(wanted: str, *parts: str) -> bool:
-    return not wanted or any(wanted in part.lower() for part in parts)
-
-
-def _lineage(volume: Volume, request: Request) -> Context:
-    return {"layers": lineage_layers()}
+    marts = []
+    for mart in mart_pages():
+        columns = [c for c in mart["columns"] if any(wanted in part.lower() for part in (mart["name"], *c))]
+        marts += [{**mart, "columns": columns}] if columns else []
+    return {"marts": marts, "wanted": wanted}
 
 
 def _month(volume: Volume, request: Request, mart: str, column: str = "billing_month") -> tuple[str, list[str]]:
@@ -128,14 +111,14 @@ def _month(volume: Volume, request: Request, mart: str, column: str = "billing_m
 
 
 KNOWN: dict[str, Callable[[Volume, Request], Context]] = {
-    "overview": _overview,
+    "overview": lambda volume, request: {**volume.page("overview"), "volume": volume, **_checked(volume)},
     "runs": runs_page,
     "run": run_page,
     "sides": _sides,
     "commitments": _commitments,
     "ledger": _ledger,
-    "bill": _bill,
+    "bill": lambda volume, request: {**volume.page("bill"), **_checked(volume)},
     "dictionary": _dictionary,
-    "lineage": _lineage,
+    "lineage": lambda volume, request: {"layers": lineage_layers()},
     "explain": explain_page,
 }

@@ -105,12 +105,9 @@ async def _nothing(request: Request) -> Response:
 def _answered(reader: Reader, name: str, request: dict[str, str]) -> Response:
     try:
         return HTMLResponse(render(reader, name, request), headers=_HEADERS)
-    except NotFoundError as error:
-        return _mistaken(reader, str(error), 404, request)
-    except UsageError as error:
-        return _mistaken(reader, str(error), 400, request)
     except TrainledgerError as error:
-        return _mistaken(reader, str(error), 500, request)
+        code = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 500
+        return _mistaken(reader, str(error), code, request)
     except Exception as error:
         _LOG.error("/%s: %s: %s", name, type(error).__name__, error)
         sentence = f"The page could not be made ({type(error).__name__}); the terminal of the server shows the error."

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,20 +175,16 @@ def recorded_runs(settings: Settings, publication: Publication, logs: Logs) -> l
     """Every source of runs; of logs each file, null where they are no logs or have changed since they were read."""
     recorded = []
     for source in settings.runs:
-        files = None
-        if source.name in logs:
-            uri = open_run_store(source).uri
-            files = [
-                {
-                    "key": key,
-                    "uri": redacted(uri(key)),
-                    "bytes": len(content),
-                    "sha256": hashlib.sha256(content).hexdigest(),
-                }
-                for key, content in logs[source.name].items()
-            ]
+        held = logs.get(source.name)
+        files = None if held is None else [*_log_files(open_run_store(source), held)]
         recorded.append({**_fields(source), "state": publication.inputs["runs"].get(source.name), "files": files})
     return recorded
+
+
+def _log_files(store: Store, contents: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+    for key, content in contents.items():
+        seal = hashlib.sha256(content).hexdigest()
+        yield {"key": key, "uri": redacted(store.uri(key)), "bytes": len(content), "sha256": seal}
 
 
 def log_members(logs: Logs) -> dict[str, bytes]:

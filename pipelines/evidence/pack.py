@@ -1,6 +1,6 @@
 """Writes the evidence pack of a publication: its inputs, models, results and checks."""
 
-import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
 from io import BytesIO
@@ -13,11 +13,14 @@ from pipelines.base import resources
 from pipelines.base.code import modules_reached
 from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
+from pipelines.base.parse_cache import digest_of
 from pipelines.config.settings import Settings
-from pipelines.evidence.archive import as_json, write_archive
-from pipelines.evidence.inputs import INPUTS, bundled, log_members, recorded_inputs, recorded_runs, run_logs
-from pipelines.evidence.reports import report_members
+from pipelines.evidence import inputs as sources
+from pipelines.evidence.archive import Pack, as_json, write_archive
+from pipelines.evidence.inputs import INPUTS, bill_folder, log_member
+from pipelines.evidence.reports import REPORTS, report_members
 from pipelines.ingest.billing.columns import REVIEWED
+from pipelines.ingest.billing.delivery import RECORD
 from pipelines.models.catalog import PUBLISHED, PUBLISHED_KEYS, load_catalog, module_of
 from pipelines.models.contract import contract_paths
 from pipelines.models.marts import mart_files, open_marts
@@ -31,26 +34,6 @@ PUBLICATION, CHECKS = "publication.json", "checks.csv"
 RECORDS, BEFORE = "records", "before"
 README, LOCK = "README.txt", "requirements.lock"
 _SUFFIX = {"sql": "sql", "reference": "csv", "transform": "py"}
-_README = """trainledger evidence pack
-
-    trainledger verify THIS.zip
-
-checks the sha256 of every file here, builds every table again from the inputs and compares every figure.
-
-manifest.json       sha256 and size of every other file; whether the delivered bills are in here
-reports/            every report, as HTML and as PDF; expectations.html has the results of Great Expectations for every
-                    published table
-marts/, detail/     every published table, as Parquet and as CSV
-inputs.json         every delivered file of the bill: where it lay, version, size, sha256; every source and log of runs
-bills/, runs/       only in a pack with the inputs: the bill lines as they were read, the logs of the runs
-records/            training runs, reservations and the like, as they were read; not where account ids are pseudonyms
-models/             every model as it ran; models/reference/ are the maintained lists, models/code/ other Python
-expectations/       the contract of every table
-publication.json    the record of the publication: inputs, policy, tables, results of all checks
-checks.csv          the results of all checks
-before/             the earlier publication that restatements are compared with
-requirements.lock   the libraries
-"""
 
 
 def write_pack(
@@ -72,10 +55,11 @@ def write_pack(
     before, lost = _before(warehouse, published)
     with open_marts(warehouse, published) as engine:
         reports = report_members(engine, published, month)
-    logs = run_logs(settings, published)
-    inputs = {**recorded_inputs(warehouse, published), "runs": recorded_runs(settings, published, logs)}
+    logs = sources.run_logs(settings, published)
+    runs = sources.recorded_runs(settings, published, logs)
+    inputs = {**sources.recorded_inputs(warehouse, published), "runs": runs}
     members: dict[str, bytes | Path] = {
-        README: _README.encode(),
+        README: (resources.DASHBOARDS / "pack.txt").read_bytes(),
         PUBLICATION: as_json(pseudonyms.value("", asdict(published))),
         INPUTS: as_json(pseudonyms.value("", inputs)),
         CHECKS: _checks(published).encode(),
@@ -84,7 +68,7 @@ def write_pack(
         **({} if pseudonyms else {**_records(warehouse, published), **before}),
         **model_members(),
         **({LOCK: lock.read_bytes()} if (lock := resources.ROOT / LOCK).is_file() else {}),
-        **({**bundled(warehouse, published), **log_members(logs)} if bundle else {}),
+        **({**sources.bundled(warehouse, published), **sources.log_members(logs)} if bundle else {}),
     }
     about = {
         "publication": published.number,
@@ -100,9 +84,8 @@ def write_pack(
         seal = write_archive(out, about, members)
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --pack.") from None
-    console.say(
-        f"Wrote {out} ({out.stat().st_size // 1024:,} KiB, {len(members)} files), its manifest is sha256 {seal}."
-    )
+    size = f"{out.stat().st_size // 1024:,} KiB, {len(members)} files"
+    console.say(f"Wrote {out} ({size}), its manifest is sha256 {seal}.")
 
 
 def _refuse_other_code(published: Publication) -> None:
@@ -145,18 +128,18 @@ def record_member(key: str, file: str) -> str:
 
 def _before(warehouse: Warehouse, published: Publication) -> tuple[dict[str, Path], list[str]]:
     """What the publication before showed, by member; and the marts that cannot be made again where it is gone."""
-    known = {publication.number: publication for publication in warehouse.lake.publications()}
-    earlier = known.get(published.number - 1)
-    if earlier is None and published.number == 1:
+    if published.number == 1:
         return {}, []
+    known = {publication.number: publication for publication in warehouse.lake.publications()}
     try:
+        tables = known[published.number - 1].tables
         return {
             f"{BEFORE}/{key}/{file.name}": file
-            for key in (PUBLISHED_KEYS if earlier else ())
-            if earlier and key in earlier.tables
-            for file in warehouse.lake.named_files(key, earlier.tables[key]["files"])
-        }, [] if earlier else restated_marts()
-    except SourceError:
+            for key in PUBLISHED_KEYS
+            if key in tables
+            for file in warehouse.lake.named_files(key, tables[key]["files"])
+        }, []
+    except (KeyError, SourceError):
         return {}, restated_marts()
 
 
@@ -170,6 +153,27 @@ def _checks(published: Publication) -> str:
     columns = ("table", "period", "check", "severity", "passed", "unexpected_count", "observed", "title", "expectation")
     rows: list[dict[str, Any]] = [{name: check.get(name) for name in columns} for check in published.checks]
     return csv_text(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), strict=False))
+
+
+def members_of(pack: Pack, published: Publication) -> Iterator[str]:
+    """The members that the records of a pack name, but for those of the publication before."""
+    yield from (README, PUBLICATION, INPUTS, CHECKS, LOCK, *model_members())
+    for kind in resources.known_reports():
+        yield from (f"{REPORTS}/{kind}.html", f"{REPORTS}/{kind}.pdf")
+    for model in load_catalog().public:
+        if model.key in published.tables:
+            yield from (f"{model.key}.parquet", f"{model.key}.csv")
+    if not pack.about.get("has_pseudonyms"):
+        for key, named in published.raw.items():
+            yield from (record_member(key, file) for file in named["files"])
+    if pack.about["has_bills"]:
+        inputs = pack.json(INPUTS)
+        folders = {bill_folder(delivery) for delivery in published.inputs["deliveries"]}
+        for delivery in inputs["deliveries"]:
+            if (folder := bill_folder(delivery)) in folders:
+                yield from (f"{folder}/{name}" for name in (RECORD, *(file["kept_as"] for file in delivery["files"])))
+        for source in inputs["runs"]:
+            yield from (log_member(source["name"], file["key"]) for file in source["files"] or ())
 
 
 @cache
@@ -188,11 +192,6 @@ def model_members() -> dict[str, bytes]:
     return models | contracts | columns | {"models/bill_columns.csv": REVIEWED.read_bytes()}
 
 
-@cache
 def code_digest() -> str:
     """The sha256 of all Python that runs."""
-    package = resources.PACKAGE
-    seal = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        seal.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
-    return seal.hexdigest()
+    return digest_of(resources.PACKAGE, "*.py")

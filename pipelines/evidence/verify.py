@@ -10,27 +10,14 @@ import polars as pl
 
 from pipelines.base.console import Console, counted
 from pipelines.base.errors import CheckError, UsageError, shown
-from pipelines.base.resources import known_reports
 from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
-from pipelines.evidence.inputs import INPUTS, bill_folder, log_member, read_again
-from pipelines.evidence.pack import (
-    BEFORE,
-    CHECKS,
-    LOCK,
-    PUBLICATION,
-    README,
-    RECORDS,
-    code_digest,
-    model_members,
-    record_member,
-    restated_marts,
-)
+from pipelines.evidence.inputs import INPUTS, bill_folder, read_again
+from pipelines.evidence.pack import BEFORE, PUBLICATION, RECORDS, code_digest, members_of, model_members, restated_marts
 from pipelines.evidence.rebuild import published_in, rebuild
-from pipelines.evidence.reports import REPORTS, other_reports
-from pipelines.ingest.billing.delivery import RECORD
+from pipelines.evidence.reports import other_reports
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
 from pipelines.models.catalog import PUBLISHED_KEYS, Model, load_catalog
@@ -69,17 +56,17 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         pack.close()
     lost = pack.about["not_recomputed"]
     if found:
-        _print_differences(found, console)
+        console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
+        if len(found) > SHOWN:
+            console.say(f"and {len(found) - SHOWN:,} more")
         raise CheckError(f"{path} differs from what its inputs give: {counted(len(found), 'difference')}.")
     console.say(
         f"VERIFIED: publication {pack.about['publication']}, {figures:,} figures in {len(_marts(pack))} tables are "
         f"what its inputs give; the manifest of the pack is sha256 {pack.seal}."
     )
     if lost:
-        console.say(
-            "The pack lacks the publication before, so its reports and these tables were not compared: "
-            f"{', '.join(lost)}."
-        )
+        not_compared = "its reports and these tables were not compared"
+        console.say(f"The pack lacks the publication before, so {not_compared}: {', '.join(lost)}.")
 
 
 def _refuse_tampered(pack: Pack, console: Console) -> None:
@@ -96,7 +83,7 @@ def _refuse_misread(pack: Pack) -> None:
     months = [str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]]
     about = pack.about
     lost = about.get("not_recomputed")
-    right = {
+    is_right = {
         "publication": type(about.get("publication")) is int,
         "has_bills": isinstance(about.get("has_bills"), bool),
         "has_pseudonyms": isinstance(about.get("has_pseudonyms", False), bool),
@@ -105,16 +92,21 @@ def _refuse_misread(pack: Pack) -> None:
         "not_recomputed": lost == [] or (lost == restated_marts() and published.number > 1 and not pack.below(BEFORE)),
         "month": about.get("month") in [None, *months],
     }
-    for key, is_right in right.items():
-        if not is_right:
-            raise _misread(pack, key)
+    if wrong := next((key for key, right in is_right.items() if not right), None):
+        raise _misread(pack, wrong)
 
 
 def _refuse_unnamed(pack: Pack) -> None:
-    """CheckError for a member that nothing would read or compare: a reader would take it for verified."""
-    if names := _unnamed(pack, published_in(pack)):
-        more = f" and {counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
-        raise pack.error(f"no record of the pack names {shown(names[0])}{more}")
+    """CheckError for a member that nothing would read or compare, which a reader would take for verified."""
+    published = published_in(pack)
+    try:
+        named = {*members_of(pack, published)}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise pack.malformed(f"{INPUTS} or {PUBLICATION}") from None
+    has_before = published.number != 1 and not pack.about.get("has_pseudonyms")
+    before = {name for name in pack.below(BEFORE) if has_before and _BEFORE.fullmatch(name)}
+    if names := sorted({*pack.members} - named - before):
+        raise pack.error(f"no record of the pack names {shown(names[0])}{_and_more(names)}")
 
 
 def _misread(pack: Pack, key: str) -> CheckError:
@@ -135,8 +127,7 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
     theirs = {name for folder in ("models", "expectations") for name in pack.below(folder)}
     wrong = sorted(name for name in theirs | set(ours) if name not in theirs or ours.get(name) != pack.read(name))
     if wrong:
-        more = f" and {counted(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
-        raise pack.error(f"{wrong[0]}{more} is not what revision {made} runs")
+        raise pack.error(f"{wrong[0]}{_and_more(wrong)} is not what revision {made} runs")
     if pack.about.get("code_sha256") != code_digest():
         console.note(
             "The models are the same, but other code changed since the pack was made; every figure is still compared."
@@ -164,7 +155,7 @@ def _other_records(pack: Pack, place: Path) -> Iterator[Difference]:
 
 def _all_differences(pack: Pack, builder: Builder, built: Sequence[Built]) -> Iterator[Difference]:
     for mart in _marts(pack):
-        packed = _packed(pack, mart)
+        packed = pl.read_parquet(BytesIO(pack.read(f"{mart.key}.parquet")))
         yield from differences(mart.name, load_contract(mart.key).key, packed, _rebuilt(builder, mart))
         member = f"{mart.key}.csv"
         if pack.read(member) != csv_text(packed).encode():
@@ -202,53 +193,9 @@ def _marts(pack: Pack) -> list[Model]:
     return [model for model in load_catalog().public if model.name not in lost]
 
 
-def _packed(pack: Pack, mart: Model) -> pl.DataFrame:
-    return pl.read_parquet(BytesIO(pack.read(f"{mart.key}.parquet")))
-
-
 def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:
     return pl.read_parquet(builder.lake.files(mart.key))
 
 
-def _print_differences(found: Sequence[Difference], console: Console) -> None:
-    console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
-    if len(found) > SHOWN:
-        console.say(f"and {len(found) - SHOWN:,} more")
-
-
-def _unnamed(pack: Pack, published: Publication) -> list[str]:
-    """The members that no record of the pack names. CheckError for records of another form."""
-    try:
-        named = {*_always(published), *_records(pack, published), *_delivered(pack, published)}
-    except (LookupError, TypeError, ValueError, AttributeError):
-        raise pack.malformed(f"{INPUTS} or {PUBLICATION}") from None
-    has_before = published.number != 1 and not pack.about.get("has_pseudonyms")
-    before = {name for name in pack.below(BEFORE) if has_before and _BEFORE.fullmatch(name)}
-    return sorted({*pack.members} - named - before)
-
-
-def _always(published: Publication) -> Iterator[str]:
-    yield from (README, PUBLICATION, INPUTS, CHECKS, LOCK, *model_members())
-    for kind in known_reports():
-        yield from (f"{REPORTS}/{kind}.html", f"{REPORTS}/{kind}.pdf")
-    for model in load_catalog().public:
-        if model.key in published.tables:
-            yield from (f"{model.key}.parquet", f"{model.key}.csv")
-
-
-def _records(pack: Pack, published: Publication) -> Iterator[str]:
-    if not pack.about.get("has_pseudonyms"):
-        for key, named in published.raw.items():
-            yield from (record_member(key, file) for file in named["files"])
-
-
-def _delivered(pack: Pack, published: Publication) -> Iterator[str]:
-    if not pack.about["has_bills"]:
-        return
-    inputs = pack.json(INPUTS)
-    folders = {bill_folder(delivery) for delivery in published.inputs["deliveries"]}
-    for delivery in inputs["deliveries"]:
-        if (folder := bill_folder(delivery)) in folders:
-            yield from (f"{folder}/{name}" for name in (RECORD, *(file["kept_as"] for file in delivery["files"])))
-    for source in inputs["runs"]:
-        yield from (log_member(source["name"], file["key"]) for file in source["files"] or ())
+def _and_more(names: Sequence[str]) -> str:
+    return f" and {counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""

@@ -1,6 +1,8 @@
 """The `trainledger explain` commands."""
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -111,12 +113,12 @@ def name(
     # Definitions do not depend on the warehouse; the option is accepted as every command accepts it.
     del config
     form = form_of(as_json, as_csv)
-    from pipelines.explain.names import as_frame, look_up, show_name, to_json
+    from pipelines.explain.names import as_frame, look_up, show_name
     from pipelines.present.csv_text import print_csv
 
     found = look_up(name)
     if form == "json":
-        sys.stdout.write(to_json(found))
+        sys.stdout.write(json.dumps(asdict(found), indent=1) + "\n")
     elif form == "csv":
         print_csv(as_frame(found))
     else:

@@ -151,13 +151,11 @@ class Explanation:
                 lines = {tuple(row[: len(level.by)]): row[-len(BASES) :] for row in self.level(level).rows()}
                 for row in summed.rows():
                     key = tuple(row[: len(level.by)])
-                    for basis, ours, theirs in zip(
-                        BASES, row[len(level.by) :], lines.pop(key, (None,) * 3), strict=True
-                    ):
+                    sums = lines.pop(key, (None,) * len(BASES))
+                    for basis, ours, theirs in zip(BASES, row[len(level.by) :], sums, strict=True):
                         yield from _unlike(f"{LEDGER}.{basis} of {', '.join(map(str, key))}", ours, theirs)
-                yield from (
-                    f"{LEDGER} has no row of {', '.join(map(str, key))}, which bill lines have" for key in lines
-                )
+                for key in lines:
+                    yield f"{LEDGER} has no row of {', '.join(map(str, key))}, which bill lines have"
 
     def _largest_first(self, then: str) -> str:
         return f"abs({self.question.largest}) desc nulls last, {then}"
@@ -182,9 +180,8 @@ def known_sum(amounts: pl.Series) -> Decimal | None:
 def as_json(explanation: Explanation) -> str:
     """Everything, every line, amounts as exact text."""
     question, published = explanation.question, explanation.publication
-    levels = [
-        {"title": level.title, "rows": explanation.level(level).to_dicts()} for level in question.levels if level.title
-    ]
+    shown = [level for level in question.levels if level.title]
+    levels = [{"title": level.title, "rows": explanation.level(level).to_dicts()} for level in shown]
     if question.mart == RECONCILIATION:
         types = explanation.by_charge_type().to_dicts()
         levels.insert(0, {"title": "Invoiced and in the ledger, by charge type", "rows": types})

@@ -1,8 +1,6 @@
 """What a name stands for: a metric, a function, a column or a table, read from the files that make it."""
 
-import json
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,7 +15,7 @@ from pipelines.base.console import Console
 from pipelines.base.errors import UsageError, shown
 from pipelines.explain.query import near
 from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
-from pipelines.models.contract import Column, load_columns, load_contract
+from pipelines.models.contract import load_columns, load_contract
 from pipelines.models.expressions import Expression, load_expressions
 from pipelines.present.buckets import BUCKETS
 
@@ -51,10 +49,12 @@ def look_up(name: str) -> Named:
     if word in BUCKETS:
         return Named(word, is_a="a bucket of the ledger", meaning=f"It holds {BUCKETS[word]}.")
     # The columns of a FOCUS dataset are in capitals.
+    columns = {column.name: column for model in catalog.ordered for column in load_contract(model.key).columns}
     for spelling in (name.strip().rpartition(".")[2], word):
-        if columns := dict(_columns(spelling)):
-            return _column(spelling, columns)
-    known = [*load_expressions(), *(model.name for model in catalog.ordered), *_every_column(), *BUCKETS]
+        if spelling in columns:
+            column = load_columns().get(spelling) or columns[spelling]
+            return Named(spelling, f"a column, {column.type}", column.meaning, unit=column.unit, made=_made(spelling))
+    known = [*load_expressions(), *(model.name for model in catalog.ordered), *columns, *BUCKETS]
     hint = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
     raise UsageError(f"No metric, column or table is called {shown(name)}; {hint}")
 
@@ -89,22 +89,17 @@ def show_name(named: Named, console: Console) -> None:
     if named.made:
         console.say("")
         console.say("Tables with this column, and its expression")
-        for table, how in named.made.items():
-            console.paragraph(f"{table}: {how}", indent="  ")
+    for table, how in named.made.items():
+        console.paragraph(f"{table}: {how}", indent="  ")
     if named.columns:
         console.say("")
-        for column in named.columns:
-            head = " ".join(filter(None, (column["name"], column["type"], column["unit"] and f"in {column['unit']}")))
-            console.paragraph(f"{head}: {column['meaning']}", indent="  ")
-
-
-def to_json(named: Named) -> str:
-    """The same as JSON."""
-    return json.dumps(asdict(named), indent=1) + "\n"
+    for column in named.columns:
+        head = " ".join(filter(None, (column["name"], column["type"], column["unit"] and f"in {column['unit']}")))
+        console.paragraph(f"{head}: {column['meaning']}", indent="  ")
 
 
 def as_frame(named: Named) -> pl.DataFrame:
-    """The same as a table of facts, one row each; a table has one more for each column."""
+    """A definition as a table of facts, one row each; a table has one more for each column."""
     facts: dict[str, str] = {}
     for key, value in asdict(named).items():
         if isinstance(value, dict):
@@ -118,20 +113,21 @@ def as_frame(named: Named) -> pl.DataFrame:
 
 def _expression(name: str, expression: Expression) -> Named:
     text = expression.path.read_text(encoding="utf-8")
-    notes = [note for note in _NOTE.findall(text)]
+    notes = _NOTE.findall(text)
     header = " ".join(note for note in notes if _HEADER.match(note))
     found = dict(re.findall(r"(unit|over|args):\s*(.+?)(?=\s+(?:unit|over|args):|$)", header))
     is_metric = expression.path.parent.name == "metrics"
     inputs = sorted({column.name for column in expression.tree.find_all(exp.Column)} - set(expression.args))
     users = [model.key for model in _marts_first() if model.kind == "sql" and _calls(model.path, name)]
     users += [other.name for other in load_expressions().values() if _calls(other.path, name)]
+    changed = [note for note in notes if note.startswith("changed:")]
     facts = {
         "made from": ", ".join((*expression.args, *inputs)),
         "read over": found.get("over", ""),
         "used by": ", ".join(users),
     }
-    changed = [note for note in notes if note.startswith("changed:")]
-    facts |= {"changed": "; ".join(note.removeprefix("changed:").strip() for note in changed)} if changed else {}
+    if changed:
+        facts["changed"] = "; ".join(note.removeprefix("changed:").strip() for note in changed)
     return Named(
         name,
         is_a="a metric" if is_metric else "a function",
@@ -142,11 +138,6 @@ def _expression(name: str, expression: Expression) -> Named:
         facts=facts,
         made=_made(name),
     )
-
-
-def _column(name: str, tables: dict[str, Column]) -> Named:
-    shared = load_columns().get(name) or next(iter(tables.values()))
-    return Named(name, f"a column, {shared.type}", shared.meaning, unit=shared.unit, made=_made(name))
 
 
 def _table(model: Model) -> Named:
@@ -163,15 +154,6 @@ def _table(model: Model) -> Named:
     columns = [{"name": c.name, "type": c.type, "unit": c.unit, "meaning": c.meaning} for c in contract.columns]
     file = str(model.path.relative_to(resources.ROOT)) if model.path.is_relative_to(resources.ROOT) else model.path.name
     return Named(model.key, "a table", contract.description, file=file, facts=facts, columns=columns)
-
-
-def _columns(name: str) -> Iterator[tuple[str, Column]]:
-    for model in load_catalog().ordered:
-        yield from ((model.key, column) for column in load_contract(model.key).columns if column.name == name)
-
-
-def _every_column() -> set[str]:
-    return {column.name for model in load_catalog().ordered for column in load_contract(model.key).columns}
 
 
 def _made(name: str) -> dict[str, str]:

@@ -92,9 +92,8 @@ def for_day(engine: Engine, day: str, filters: Mapping[str, str | None]) -> Ques
 
 def for_month(engine: Engine, month: str, filters: Mapping[str, str | None]) -> Question:
     """The ledger of a billing month (YYYY-MM), as of a day. UsageError when it has no such row."""
-    question = _ledger_question(
-        engine, "month", month, f"billing_month = date '{_month(month)}'", "billing_month", filters
-    )
+    holds = f"billing_month = date '{_month(month)}'"
+    question = _ledger_question(engine, "month", month, holds, "billing_month", filters)
     by = Level("By bucket", ("bucket",), ledger=True), Level("By day", ("usage_date",), ledger=True)
     return replace(question, levels=(question.levels[0], *by, question.levels[1]))
 
@@ -179,14 +178,9 @@ def for_invoice(
         months = [str(day)[:7] for day in _values(engine, RECONCILIATION, "billing_month")]
         raise _unknown("billing month", str(month), months, "the months")
     _refuse_to_add(rows["currency"])
+    title = "Every invoice" if invoice_id is None else f"Invoice {invoice_id or 'not yet closed'}"
     return Question(
-        title=" ".join(
-            (
-                "Every invoice" if invoice_id is None else f"Invoice {invoice_id or 'not yet closed'}",
-                *((f"of {month}",) if month else ()),
-                *((f"of payer {payer}",) if payer else ()),
-            )
-        ),
+        title=title + (f" of {month}" if month else "") + (f" of payer {payer}" if payer else ""),
         mart=RECONCILIATION,
         rows=rows,
         shown=("invoice_id", "billing_entity", "status"),

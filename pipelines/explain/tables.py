@@ -34,10 +34,8 @@ def parts(explanation: Explanation, limit: int) -> Iterator[Part]:
         f"{question.title}: {question.mart} of publication {published.number}, {moment(published.published_at)} UTC",
         is_detail=False,
     )
-    for delivery in explanation.deliveries:
-        yield _sentence(
-            f"bill of {delivery['source']}, {delivery['billing_period']}: delivery {delivery['delivery_id']}"
-        )
+    for made in explanation.deliveries:
+        yield _sentence(f"bill of {made['source']}, {made['billing_period']}: delivery {made['delivery_id']}")
     yield _mart(explanation, limit)
     if question.note:
         yield _sentence(question.note, is_detail=False)
@@ -136,15 +134,15 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
     head = ("hour, UTC", "resource", *_units(explanation))
     rows, notes = [], []
     for line in lines.rows(named=True):
-        rows.append(
-            (_when(line), str(line["resource_id"] or line["usage_type"] or ""), *(cents(line[b]) for b in BASES))
-        )
+        used = str(line["resource_id"] or line["usage_type"] or "")
+        rows.append((_when(line), used, *(cents(line[basis]) for basis in BASES)))
         number = files[_file(line)]
         notes.append(f"{line['charge_type']}; {line['share_rule']}; file {number} row {line['source_row']}")
     shown = len(rows)
     if count > shown:
         label = Label(f"and {_counted(count - shown, called, 'more ')}")
-        rows.append((label, "", *(cents(amount) for amount in _rest(explanation, shown))))
+        rest = explanation.rest(shown)
+        rows.append((label, "", *(cents(rest[basis]) for basis in BASES)))
     if count > 1:
         rows.append((Label(f"all {_all_of(total)}"), "", *(cents(total[basis]) for basis in BASES)))
     basis = question.largest.removesuffix("_cost_usd")
@@ -160,12 +158,9 @@ def _legend(explanation: Explanation, files: dict[tuple[str, ...], int]) -> Iter
     rules = [f"{kind}: {meaning}" for kind, meaning in explanation.distinct("charge_type", "cost_rule_meaning")]
     yield _list("How each charge type counts as effective cost", rules)
     found = {bucket for (bucket,) in explanation.distinct("bucket")}
-    buckets = [f"{bucket}: {meaning}" for bucket, meaning in BUCKETS.items() if bucket in found]
-    yield _list("Buckets", buckets)
+    yield _list("Buckets", [f"{bucket}: {meaning}" for bucket, meaning in BUCKETS.items() if bucket in found])
     if files:
-        names = [
-            f"{number}: {name} ({source}, delivery {delivery})" for (source, delivery, name), number in files.items()
-        ]
+        names = [f"{at}: {name} ({source}, delivery {made})" for (source, made, name), at in files.items()]
         yield _list("Files (rows count from 0)", names)
 
 
@@ -187,11 +182,6 @@ def _unit(name: str, unit: str) -> str:
 
 def _summed(label: str, keys: int, rows: pl.DataFrame, amounts: Sequence[str], *between: str) -> tuple[str, ...]:
     return (Label(label), *[""] * (keys - 1), *between, *(cents(known_sum(rows[a])) for a in amounts))
-
-
-def _rest(explanation: Explanation, shown: int) -> list[Any]:
-    rest = explanation.rest(shown)
-    return [rest[basis] for basis in BASES]
 
 
 def _called(total: dict[str, Any]) -> str:

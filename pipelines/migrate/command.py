@@ -97,9 +97,8 @@ def _rebuild(settings: Settings, before: Publication | None, console: Console) -
             f"{len(changed)} totals differ from publication {before.number}, first: {changed[0]}. Look at "
             "mart_restatement: a bill that was delivered again changes them, an upgrade alone does not."
         )
-    console.say(
-        f"Every invoice and every run of publication {before.number} has the same totals in publication {after.number}."
-    )
+    same = f"of publication {before.number} has the same totals in publication {after.number}"
+    console.say(f"Every invoice and every run {same}.")
 
 
 def _differences(warehouse: Warehouse, key: str, before: Publication, after: Publication) -> list[str]:

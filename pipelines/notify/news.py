@@ -9,7 +9,7 @@ from typing import Any
 from pipelines.config.notify import Notify, Topic
 from pipelines.engine import Engine
 from pipelines.models.warnings import sentence
-from pipelines.present.formats import money, month, percent
+from pipelines.present.formats import cents, month, percent
 from pipelines.warehouse.publication import Publication
 
 
@@ -84,17 +84,14 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
     """One for each month that AWS has closed: every charge of it is on an invoice."""
     for period in months:
         first = date.fromisoformat(f"{period}-01")
-        status = _rows(
-            marts,
-            "select count(*) as n, count(*) filter (where status = 'open') as n_open "
-            f"from mart_invoice_reconciliation_monthly where billing_month = date '{first}'",
-        )[0]
-        if status["n"] == 0 or status["n_open"]:
+        invoices = "select distinct status from mart_invoice_reconciliation_monthly where billing_month = date "
+        states = {row["status"] for row in _rows(marts, f"{invoices} '{first}'")}
+        if not states or "open" in states:
             continue
         costs = "; ".join(
-            f"{money(row['effective'], row['currency'], 2)} effective cost, including "
-            f"{money(row['run'], row['currency'], 2)} in runs and {money(row['idle'], row['currency'], 2)} idle; "
-            f"{money(row['billed'], row['currency'], 2)} billed"
+            f"{cents(row['effective'], row['currency'])} effective cost, including "
+            f"{cents(row['run'], row['currency'])} in runs and {cents(row['idle'], row['currency'])} idle; "
+            f"{cents(row['billed'], row['currency'])} billed"
             for row in _rows(
                 marts,
                 "select billing_currency as currency, sum(effective_cost_usd) as effective, "
@@ -105,7 +102,7 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
             )
         )
         lacks = "".join(
-            f"; without {money(row['missing'], row['currency'], 2)} of commitment fees whose use the bill does not show"
+            f"; without {cents(row['missing'], row['currency'])} of commitment fees whose use the bill does not show"
             for row in _rows(
                 marts,
                 "select distinct currency, month_unallocated_fee_usd as missing from detail_billing_month "
@@ -138,7 +135,7 @@ def _anomalies(marts: Engine, since: str) -> Iterator[News]:
             "anomaly",
             f"{row['anomaly_kind'].replace('_', ' ')} {row['subject']}, {row['observed_date']}: "
             f"{row['anomaly_reason']}; "
-            f"{money(row['excess_cost_usd'], row['billing_currency'], 2)} more than expected.",
+            f"{cents(row['excess_cost_usd'], row['billing_currency'])} more than expected.",
         )
 
 
@@ -155,8 +152,8 @@ def _budgets(marts: Engine, since: str) -> Iterator[News]:
         yield News(
             "budget/" + "/".join(map(str, key)),
             "budget",
-            f"{row['team']} spent {money(row['spent_cost_usd'], currency, 2)} of "
-            f"{money(row['budget_usd'], currency, 2)} for {month(row['billing_month'])}, "
+            f"{row['team']} spent {cents(row['spent_cost_usd'], currency)} of "
+            f"{cents(row['budget_usd'], currency)} for {month(row['billing_month'])}, "
             f"{percent(row['budget_spent_ratio'])}: past {percent(row['passed_threshold_ratio'])}, "
             f"on day {row['seen_day_count']} of {row['month_day_count']}.",
         )

@@ -112,19 +112,19 @@ class _Sender:
 
     def _files(self, notice: Notice) -> dict[str, bytes]:
         """The attachments of a mail, by file name."""
-        return {
-            f"trainledger-{kind}-{month}.pdf": self._page(kind, month)
-            for kind, month in (one.report for one in notice.news if one.report)
-        }
-
-    def _page(self, kind: str, month: str) -> bytes:
+        reports = [one.report for one in notice.news if one.report]
+        if not reports:
+            return {}
         # Few messages have an attachment, and the libraries for charts are slow to import.
         from pipelines.present.page import report_page
         from pipelines.present.pdf import paper
 
-        published = published_of(self._warehouse) if self._published is None else self._published
-        with open_marts(self._warehouse, published) as marts:
-            return paper(report_page(marts, published, kind, month), kind, published, month)
+        files, published = {}, self._published or published_of(self._warehouse)
+        for kind, month in reports:
+            with open_marts(self._warehouse, published) as marts:
+                page = report_page(marts, published, kind, month)
+            files[f"trainledger-{kind}-{month}.pdf"] = paper(page, kind, published, month)
+        return files
 
 
 class Record:

@@ -14,27 +14,20 @@ from typing import Any
 
 import altair as alt
 import vl_convert
+import yaml
 from markupsafe import Markup, escape
 
+from pipelines.base import resources
 from pipelines.present.formats import unit_usd
 
 Row = Mapping[str, Any]
 
-# The CSS variable of each color, and the color in the chart that it replaces; no two may be equal.
-PALETTE = {
-    "ink": "#1d2733",
-    "quiet": "#5a6675",
-    "line": "#d8dee6",
-    "gpu": "#1f4f8b",
-    "trainium": "#d17a00",
-    "used": "#1f4f8c",
-    "unused": "#b5541c",
-}
+_THEME = yaml.safe_load((resources.DASHBOARDS / "charts.yml").read_text(encoding="utf-8"))
+PALETTE: dict[str, str] = _THEME["palette"]
 SHAPES = {"gpu": "circle", "trainium": "diamond"}
 # Of the text column, on a wide page and on a phone.
 WIDTHS = (1080, 350)
 _SAVINGS = ("saving", "saving_low", "saving_high")
-_FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
 
 
 def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: str) -> Markup:
@@ -221,9 +214,8 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
     def draw(width: int) -> alt.TopLevelMixin:
         shown = days if width > WIDTHS[-1] else [day for day in days if day == 1 or day % 5 == 0]
         x_axis = alt.Axis(orient="top", values=shown, labelAngle=0, ticks=False, domain=False)
-        y_axis = alt.Axis(
-            values=[0, 6, 12, 18], labelExpr="pad(datum.value, 2, '0', 'left') + ':00'", ticks=False, domain=False
-        )
+        clock = "pad(datum.value, 2, '0', 'left') + ':00'"
+        y_axis = alt.Axis(values=[0, 6, 12, 18], labelExpr=clock, ticks=False, domain=False)
         x = alt.X("day:O", title=None, scale=alt.Scale(domain=days, paddingInner=0.06), axis=x_axis)
         y = alt.Y("hour:O", title=None, scale=alt.Scale(domain=list(range(24)), paddingInner=0.15), axis=y_axis)
         legend = alt.Legend(title=None, orient="bottom", columns=5 if width > WIDTHS[-1] else 3)
@@ -259,30 +251,7 @@ def figure(draw: Callable[[int], alt.TopLevelMixin], label: str) -> Markup:
 
 
 def _svg(chart: alt.TopLevelMixin, label: str) -> Markup:
-    axis = {
-        "labelColor": PALETTE["quiet"],
-        "titleColor": PALETTE["quiet"],
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "gridColor": PALETTE["line"],
-        "domainColor": PALETTE["line"],
-        "tickColor": PALETTE["line"],
-        "titlePadding": 8,
-    }
-    config = {
-        "aria": False,
-        "font": _FONT,
-        "background": "transparent",
-        "padding": {"left": 0, "right": 8, "top": 5, "bottom": 4},
-        "view": {"stroke": None},
-        "axis": axis,
-        "axisX": {"grid": False},
-        "legend": {"labelColor": PALETTE["quiet"], "labelFontSize": 12},
-        "axisY": {"labelColor": PALETTE["ink"]},
-        "concat": {"spacing": 14},
-    }
-    spec = {**chart.to_dict(), "config": config}
+    spec = {**chart.to_dict(), "config": _THEME["config"]}
     return Markup(_settled(vl_convert.vegalite_to_svg(spec), label))
 
 

@@ -172,23 +172,6 @@ def where(rows: Iterable[Mapping[str, Any]], **values: Any) -> list[Mapping[str,
 
 def formats() -> dict[str, Callable[..., Any]]:
     """The filters of a template. Money is never written without its currency."""
-    shared = (
-        whole,
-        hours,
-        large,
-        figure,
-        percent,
-        day,
-        short_day,
-        month,
-        moment,
-        month_span,
-        span,
-        plural,
-        listing,
-        minutes,
-        hours_long,
-        gib,
-        where,
-    )
-    return {function.__name__: function for function in (usd, cents, unit_usd, *shared)}
+    numbers = (usd, cents, unit_usd, whole, hours, large, figure, percent, minutes, hours_long, gib)
+    words = (day, short_day, month, moment, month_span, span, plural, listing, where)
+    return {function.__name__: function for function in (*numbers, *words)}

@@ -25,7 +25,7 @@ from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS, LABELS, TRAINING, UNUSED
 from pipelines.present.expectations import validated
 from pipelines.present.formats import formats
-from pipelines.present.sums import SUMS
+from pipelines.present.sums import sum_of
 from pipelines.warehouse.publication import Publication
 
 Query = Callable[[str], pl.DataFrame]
@@ -62,29 +62,16 @@ def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
     UsageError for a month that is not delivered.
     """
     months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    if month is not None and month not in months:
+        raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(months)}.")
     return ReportFacts(
         publication_number=published.number,
         published_at=published.published_at.astimezone(UTC),
         code_revision=published.code_revision,
         billing_months=tuple(months),
         checks=published.checks,
-        month=_first_day(month, months),
+        month=date.fromisoformat(f"{month or months[-1]}-01"),
     )
-
-
-def _first_day(month: str | None, delivered: Sequence[str]) -> date:
-    if month is not None and month not in delivered:
-        raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(delivered)}.")
-    return date.fromisoformat(f"{month or delivered[-1]}-01")
-
-
-@dataclass(frozen=True)
-class Answered:
-    """A report's title, the rows of each of its queries, and the marts that are missing."""
-
-    title: str
-    rows: dict[str, list[Row]]
-    missing: list[str]
 
 
 def render_report(report: str, query: Query, facts: ReportFacts) -> str:
@@ -94,45 +81,37 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     shows that. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
     fails on a mart that exists.
     """
-    report_rows = answered(report, query, facts.month)
-    page = (
-        templates(report)
-        .get_template(TEMPLATE)
-        .render(
-            title=report_rows.title,
-            facts=facts,
-            missing=report_rows.missing,
-            currencies=list(dict.fromkeys(row["currency"] for row in report_rows.rows.get("totals", []))),
-            warnings=failed_checks(facts.checks, "warn"),
-            errors=failed_checks(facts.checks, "error"),
-            error_check_count=check_counts(facts.checks, "error")[1],
-            validated_by_suite=validated,
-            pair_chart=charts.pair_chart,
-            ledger_chart=charts.ledger_chart,
-            waterfall_chart=charts.waterfall_chart,
-            break_even_chart=charts.break_even_chart,
-            heat_map=charts.heat_map,
-            **report_rows.rows,
-        )
+    plan = _plan(report)
+    queries = {name: sql.replace(_MONTH, f"date '{facts.month}'") for name, sql in queries_of(plan["queries"]).items()}
+    rows, missing = answers(_plan_file(report), queries, query)
+    template = templates(report).get_template(TEMPLATE)
+    page = template.render(
+        title=plan["title"],
+        facts=facts,
+        missing=missing,
+        currencies=list(dict.fromkeys(row["currency"] for row in rows.get("totals", []))),
+        warnings=failed_checks(facts.checks, "warn"),
+        errors=failed_checks(facts.checks, "error"),
+        error_check_count=check_counts(facts.checks, "error")[1],
+        validated_by_suite=validated,
+        pair_chart=charts.pair_chart,
+        ledger_chart=charts.ledger_chart,
+        waterfall_chart=charts.waterfall_chart,
+        break_even_chart=charts.break_even_chart,
+        heat_map=charts.heat_map,
+        **rows,
     )
     return page.translate(_CONTROLS).strip() + "\n"
 
 
-def answered(report: str, query: Query, month: date | None = None) -> Answered:
-    """The rows of a report from the marts; about `month`, if it is monthly. Raises as `render_report` does."""
-    plan = _plan(report)
-    queries = {name: sql.replace(_MONTH, f"date '{month}'") for name, sql in queries_of(plan["queries"]).items()}
-    return Answered(plan["title"], *answers(_plan_file(report), queries, query))
-
-
 def queries_of(written: Mapping[str, Any]) -> dict[str, str]:
-    """The SELECT of each query of a report: as written, or the sum of sums.py that it names, of its own rows.
+    """The SELECT of each query of a report: as written, or the sum of sums.yml that it names, of its own rows.
 
     `include` names a file of queries that several pages share.
     """
     shared = yaml.safe_load((resources.DASHBOARDS / written["include"]).read_text()) if "include" in written else {}
     return shared | {
-        name: query if isinstance(query, str) else SUMS[query["sum"]].replace("{where}", query.get("where", "true"))
+        name: query if isinstance(query, str) else sum_of(**query)
         for name, query in written.items()
         if name != "include"
     }

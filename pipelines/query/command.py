@@ -35,40 +35,23 @@ def query(
 ) -> None:
     """Run a SQL query on the published marts, or list them."""
     form = form_of(as_json, as_csv)
-    settings = settings_of(config)
-    if sql is None:
-        list_marts(settings, form, Console(), as_of, detail=detail)
-    else:
-        run_query(settings, sql, form, Console(), as_of, exact=exact)
+    run_query(settings_of(config), sql, form, Console(), as_of, detail=detail, exact=exact)
 
 
 def run_query(
-    settings: Settings, sql: str, form: Form, console: Console, as_of: str | None = None, *, exact: bool = False
+    settings: Settings,
+    sql: str | None,
+    form: Form,
+    console: Console,
+    as_of: str | None = None,
+    *,
+    detail: bool = False,
+    exact: bool = False,
 ) -> None:
-    """Print the rows of a SELECT over the published marts, the current ones or those of a date."""
-    from pipelines.models.marts import open_marts
-    from pipelines.models.warehouse import Warehouse, published_of
+    """Print the rows of a SELECT over the published marts, the current ones or those of a date.
 
-    warehouse = Warehouse(settings)
-    with open_marts(warehouse, published_of(warehouse, as_of)) as engine:
-        try:
-            frame = engine.query(sql)
-        except EngineError as error:
-            raise UsageError(f"{str(error).rstrip('.!')}; `trainledger query` alone lists the marts.") from None
-    if form == "table":
-        try:
-            console.table(frame if exact else in_cents(frame), keep=BASES)
-        except (ValueError, OverflowError) as error:
-            # Such as a day that Python's calendar lacks.
-            raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
-    else:
-        _print(frame, form)
-
-
-def list_marts(
-    settings: Settings, form: Form, console: Console, as_of: str | None = None, *, detail: bool = False
-) -> None:
-    """Print the published marts, one line each, the most useful first; with `detail` the drill-downs too."""
+    Without one, the marts themselves, the most useful first; with `detail` the drill-downs too.
+    """
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.query.marts import listed, show_list
@@ -76,9 +59,18 @@ def list_marts(
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
-        frame = listed(engine, published, detail=detail)
-    if form == "table":
+        try:
+            frame = listed(engine, published, detail=detail) if sql is None else engine.query(sql)
+        except EngineError as error:
+            raise UsageError(f"{str(error).rstrip('.!')}; `trainledger query` alone lists the marts.") from None
+    if form == "table" and sql is None:
         show_list(frame, console, detail=detail)
+    elif form == "table":
+        try:
+            console.table(frame if exact else in_cents(frame), keep=BASES)
+        except (ValueError, OverflowError) as error:
+            # Such as a day that Python's calendar lacks.
+            raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
     else:
         _print(frame, form)
 

@@ -28,6 +28,9 @@ def report(
     month: Annotated[
         str | None, typer.Option("--month", help="Month of a monthly report, YYYY-MM. Default: the newest.")
     ] = None,
+    terminal: Annotated[
+        bool, typer.Option("--terminal", help="Print the report here; a page is written only with --out.")
+    ] = False,
     pdf: Annotated[Path | None, typer.Option("--pdf", help="Also write the report as a PDF to this file.")] = None,
     pack: Annotated[
         Path | None, typer.Option("--pack", help="Also write the evidence pack, a zip file for `trainledger verify`.")
@@ -36,12 +39,13 @@ def report(
         bool, typer.Option("--bundle", help="Include the bill lines in the pack, so that it can be verified offline.")
     ] = False,
 ) -> None:
-    """Write a report as one HTML page, a PDF or an evidence pack."""
+    """Write a report as one HTML page, a PDF or an evidence pack, or print it."""
     if bundle and not pack:
         raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
     settings, console = settings_of(config), Console()
-    page = out or (pdf or Path("report" if kind == "training_cost" else kind)).with_suffix(".html")
-    write_report(settings, page, console, as_of, kind, month, pdf)
+    html = (pdf or Path("report" if kind == "training_cost" else kind)).with_suffix(".html")
+    page = out or (None if terminal else html)
+    write_report(settings, page, console, as_of, kind, month, pdf, terminal)
     if pack:
         from pipelines.evidence.pack import write_pack
 
@@ -50,14 +54,18 @@ def report(
 
 def write_report(
     settings: Settings,
-    out: Path,
+    out: Path | None,
     console: Console,
     as_of: str | None = None,
     kind: str = "training_cost",
     month: str | None = None,
     pdf: Path | None = None,
+    terminal: bool = False,
 ) -> None:
-    """Write a report of the current publication, or of the one current on a date, to `out`, and as a PDF to `pdf`."""
+    """Write a report of the current publication, or of the one current on a date, to `out`, and as a PDF to `pdf`.
+
+    With `terminal` it is printed too.
+    """
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.page import put, report_page
@@ -66,7 +74,12 @@ def write_report(
     published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
         page = report_page(engine, published, kind, month)
-    put(page.encode(), out, published, console, "--out")
+    if out:
+        put(page.encode(), out, published, console, "--out")
+    if terminal:
+        from pipelines.present.terminal import show_page
+
+        show_page(page, console)
     if pdf:
         from pipelines.present.pdf import paper
 

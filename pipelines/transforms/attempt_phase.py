@@ -9,7 +9,7 @@ A second wastes money for one cause alone: `idle_hold` after the run's end; else
 else `lost_work`, `replay`, the `restart` before a later attempt trains again, or `compile`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -20,17 +20,8 @@ COMPILE_PURPOSE = "compile_only"
 # Sources also write short names (facts training-runs 2).
 ALIASES = {"eval": "evaluation", "ckpt_stall": "checkpoint_stall"}
 DECLARED = (
-    "idle_hold",
-    "rollback",
-    "restore",
-    "compile",
-    "checkpoint_stall",
-    "evaluation",
-    "data_wait",
-    "init",
-    "provision",
-    "teardown",
-    "train",
+    *("idle_hold", "rollback", "restore", "compile", "checkpoint_stall", "evaluation", "data_wait"),
+    *("init", "provision", "teardown", "train"),
 )
 # What claims a second, the strongest first, and the phase it makes of it.
 CLAIMS = {
@@ -48,33 +39,20 @@ ATTEMPT = ["run_id", "attempt_no"]
 
 
 def attempt_phases(
-    dim_run: pl.DataFrame,
-    work: pl.DataFrame,
-    phase: pl.DataFrame,
-    durable: pl.DataFrame,
-    stg_tracker__resource: pl.DataFrame,
-    stg_tracker__epoch: pl.DataFrame,
-    stg_tracker__checkpoint: pl.DataFrame,
-    stg_tracker__evaluation: pl.DataFrame,
+    work: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame, table: Mapping[str, pl.DataFrame]
 ) -> pl.DataFrame:
     """Stretches as (run_id, attempt_no, part_no, phase, waste_cause, started_ms, ended_ms).
 
-    `work`, `phase` and `durable` are those of `attempt_time`.
+    `work`, `phase` and `durable` are those of `attempt_time`, `table` has those of the trackers and dim_run.
     """
+    moments = {"epoch": "completed_at", "checkpoint": "durable_at", "evaluation": "evaluated_at"}
     reached = pl.concat(
-        [
-            stg_tracker__epoch.select(*ATTEMPT, "step", ms("completed_at", "at_ms")),
-            stg_tracker__checkpoint.select(*ATTEMPT, "step", ms("durable_at", "at_ms")),
-            stg_tracker__evaluation.select(*ATTEMPT, "step", ms("evaluated_at", "at_ms")),
-        ]
+        table[f"stg_tracker__{kind}"].select(*ATTEMPT, "step", ms(at, "at_ms")) for kind, at in moments.items()
     )
-    attempt = _spans(dim_run, work, stg_tracker__resource).join(
+    attempt = _spans(table["dim_run"], work, table["stg_tracker__resource"]).join(
         _replayed(work, durable, reached), on=ATTEMPT, how="left"
     )
-    claims = pl.concat(
-        [*_own_claims(attempt), *_declared(phase.select(*ATTEMPT, "phase", "started_ms", "ended_ms")),
-         _stalls(stg_tracker__checkpoint)]
-    )  # fmt: skip
+    claims = pl.concat([*_own_claims(attempt), *_declared(phase), _stalls(table["stg_tracker__checkpoint"])])
     inside = (
         claims.join(attempt.select(*ATTEMPT, "from_ms", "until_ms"), on=ATTEMPT)
         .with_columns(
@@ -127,14 +105,8 @@ def _replayed(work: pl.DataFrame, durable: pl.DataFrame, reached: pl.DataFrame) 
 
 
 def _claim(frame: pl.DataFrame, name: str, started: str | pl.Expr, ended: str | pl.Expr) -> pl.DataFrame:
-    opens = pl.col(started) if isinstance(started, str) else started
-    closes = pl.col(ended) if isinstance(ended, str) else ended
-    return frame.select(
-        *ATTEMPT,
-        pl.lit(name).alias("claim"),
-        opens.cast(pl.Int64).alias("started_ms"),
-        closes.cast(pl.Int64).alias("ended_ms"),
-    )
+    times = frame.select(*ATTEMPT, claim=pl.lit(name), started_ms=started, ended_ms=ended)
+    return times.cast({"started_ms": pl.Int64, "ended_ms": pl.Int64})
 
 
 def _own_claims(attempt: pl.DataFrame) -> list[pl.DataFrame]:
@@ -143,14 +115,12 @@ def _own_claims(attempt: pl.DataFrame) -> list[pl.DataFrame]:
         _claim(attempt, "held", pl.max_horizontal("run_ended_ms", "ended_ms"), "until_ms"),
         _claim(attempt.filter("compiles_only"), "compile_run", "from_ms", "until_ms"),
         _claim(useful, "lost_work", "kept_ms", "ended_ms"),
-        _claim(
-            useful.drop_nulls("replayed_ms"), "replay", "trains_ms", pl.min_horizontal("replayed_ms", "kept_ms")
-        ),
+        _claim(useful.drop_nulls("replayed_ms"), "replay", "trains_ms", pl.min_horizontal("replayed_ms", "kept_ms")),
         _claim(attempt, "before", "from_ms", "started_ms"),
         _claim(attempt, "startup", "from_ms", "trains_ms"),
         _claim(attempt, "working", "trains_ms", "ended_ms"),
         _claim(attempt, "after", "ended_ms", "until_ms"),
-    ]  # fmt: skip
+    ]
 
 
 def _declared(phase: pl.DataFrame) -> list[pl.DataFrame]:
@@ -170,10 +140,8 @@ def _stalls(checkpoint: pl.DataFrame) -> pl.DataFrame:
 def _swept(claims: pl.DataFrame) -> pl.DataFrame:
     """Stretches between neighboring moments, each with how many of every claim cover it: one sort, no pairs."""
     bounds = pl.concat(
-        [
-            claims.select(*ATTEMPT, "claim", pl.col("started_ms").alias("started_ms"), pl.lit(1).alias("change")),
-            claims.select(*ATTEMPT, "claim", pl.col("ended_ms").alias("started_ms"), pl.lit(-1).alias("change")),
-        ]
+        claims.select(*ATTEMPT, "claim", started_ms=moment, change=pl.lit(change))
+        for moment, change in (("started_ms", 1), ("ended_ms", -1))
     )
     changes = [pl.when(pl.col("claim") == name).then("change").otherwise(0).alias(name) for name in CLAIMS]
     order = [*ATTEMPT, "started_ms"]

@@ -22,21 +22,15 @@ def durable_checkpoints(checkpoint: pl.DataFrame) -> pl.DataFrame:
 
 def working_time(attempt: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:
     """Each attempt with `trains_ms`, when its start-up is over, and `kept_ms`, up to when its work survived."""
-    training = (
-        phase.filter(pl.col("phase") == "train")
-        .group_by("run_id", "attempt_no")
-        .agg(pl.col("started_ms").min().alias("train_ms"))
+    is_startup = pl.col("phase").is_in(STARTUP_PHASES)
+    begun = phase.group_by("run_id", "attempt_no").agg(
+        train_ms=pl.col("started_ms").filter(pl.col("phase") == "train").min(),
+        startup_ms=pl.col("ended_ms").filter(is_startup).max(),
     )
-    startup = (
-        phase.filter(pl.col("phase").is_in(STARTUP_PHASES))
-        .group_by("run_id", "attempt_no")
-        .agg(pl.col("ended_ms").max().alias("startup_ms"))
-    )
-    saved = durable.group_by("run_id", "attempt_no").agg(pl.col("durable_ms").max().alias("saved_ms"))
+    saved = durable.group_by("run_id", "attempt_no").agg(saved_ms=pl.col("durable_ms").max())
     timed = (
         attempt.with_columns(ms("started_at", "started_ms"), ms("ended_at", "ended_ms"))
-        .join(training, on=["run_id", "attempt_no"], how="left")
-        .join(startup, on=["run_id", "attempt_no"], how="left")
+        .join(begun, on=["run_id", "attempt_no"], how="left")
         .join(saved, on=["run_id", "attempt_no"], how="left")
         .sort("run_id", "attempt_no")
         .with_columns(

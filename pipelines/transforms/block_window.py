@@ -5,8 +5,6 @@ they were bought (standards-2026 4). They start at 11:30 or within an hour; wher
 with its first hour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple

@@ -49,9 +49,8 @@ def advice(row: dict[str, Any], oldest: Any, newest: Any, unknown_use: str | Non
             "back_test_regret_usd": best_savings - scored.savings,
         }
     elif proven:
-        return row | {
-            "advice_reason": f"{weeks} whole weeks of history; a back-test needs {baseline.FEWEST_TESTED_WEEKS}"
-        }
+        needed = baseline.FEWEST_TESTED_WEEKS
+        return row | {"advice_reason": f"{weeks} whole weeks of history; a back-test needs {needed}"}
     is_proven = tested is None or tested[1].savings > 0
     commitment = proven if is_proven else 0.0
     outcome = baseline.simulate(commitment, demand, paid)

@@ -21,26 +21,20 @@ HOURS = ("hours_per_unit", "hours_low_per_unit", "hours_high_per_unit")
 FIGURES = (*HOURS, "success_hours_per_unit", "baseline_paid_ratio")
 
 
-def build(
-    declared_baseline: pl.DataFrame,
-    declared_baseline_run: pl.DataFrame,
-    published_baseline: pl.DataFrame,
-    mart_price_book: pl.DataFrame,
-    **of_runs: pl.DataFrame,
-) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every declared version, and those published before, which stay sealed. UsageError for one that was edited."""
-    prices = prices_of(mart_price_book)
+    prices = prices_of(table["mart_price_book"])
     runs: dict[str, Run] = {}
-    for run in runs_of(**of_runs):
+    for run in runs_of(table):
         usd, hours = price_on(prices, run, run["ended_at"].date()), run["costs"]["hours"]
         listed = tuple(None if usd is None or part is None else part * usd for part in hours)
         runs[run["run_id"]] = {**run, "costs": {**run["costs"], "on_demand": listed}}
-    before = {_version(row): row for row in published_baseline.iter_rows(named=True)}
+    before = {_version(row): row for row in table["published_baseline"].iter_rows(named=True)}
     named: dict[tuple[str, int], list[str]] = {}
-    for row in declared_baseline_run.iter_rows(named=True):
+    for row in table["declared_baseline_run"].iter_rows(named=True):
         named.setdefault(_version(row), []).append(row["run_id"])
     rows = []
-    for baseline in declared_baseline.iter_rows(named=True):
+    for baseline in table["declared_baseline"].iter_rows(named=True):
         known = before.pop(_version(baseline), None)
         if known is not None and known["baseline_sha256"] != baseline["baseline_sha256"]:
             raise UsageError(

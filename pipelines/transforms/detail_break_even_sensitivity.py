@@ -9,12 +9,11 @@ from pipelines.transforms import port_case
 from pipelines.transforms.port_case import CURRENCY, port_cases
 
 INPUTS = port_case.INPUTS
-_VALUES = ("low_value", "base_value", "high_value", "break_even_value")
 
 
-def build(**inputs: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """The bars of every port whose saving and cadence are known, the widest first."""
-    rows = [
+    return [
         {
             "port_name": found.port["port_name"],
             "billing_currency": CURRENCY,
@@ -28,8 +27,7 @@ def build(**inputs: pl.DataFrame) -> list[dict[str, Any]]:
             "high_npv_usd": bar.at_high,
             "swing_usd": bar.swing,
         }
-        for found in port_cases(**inputs)
+        for found in port_cases(table)
         if found.case is not None
         for rank, bar in enumerate(tornado(found.case, found.low, found.high), start=1)
     ]
-    return rows

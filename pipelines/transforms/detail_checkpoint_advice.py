@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis import checkpoint_interval as rules
+from pipelines.transforms.attempt_time import durable_checkpoints, ms
 
 INPUTS = ("fct_run", "stg_tracker__attempt", "stg_tracker__resource", "stg_tracker__phase", "stg_tracker__checkpoint")
 # These ends are known beforehand; every other one interrupts.
@@ -19,29 +20,21 @@ NOTICE_MS = 120_000
 # Llama 3 405B: 419 unexpected interruptions in 54 days of 2048 nodes with 8 H100 each (facts training-runs 5).
 DEFAULT_NODE_SECONDS = 54 * 86_400 * 2048 / 419
 _OF_RUN, _OF_ATTEMPT, _POOL = ["run_id"], ["run_id", "attempt_no"], ["workload_id", "instance_type"]
-_RULES = ("young", "daly", "availability", "dollar")
 _OF_THE_RUN = (
     "run_id", "workload_id", "billing_currency", "accelerator_family", "instance_type", "status", "team", "owner",
 )  # fmt: skip
 
 
-def build(
-    fct_run: pl.DataFrame,
-    stg_tracker__attempt: pl.DataFrame,
-    stg_tracker__resource: pl.DataFrame,
-    stg_tracker__phase: pl.DataFrame,
-    stg_tracker__checkpoint: pl.DataFrame,
-) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Advice by run; null where the run's records do not measure what a figure needs."""
-    saved = stg_tracker__checkpoint.filter("is_resumable", "is_complete").with_columns(
-        durable_ms=pl.col("durable_at").dt.epoch("ms")
-    )
-    attempt = _attempts(stg_tracker__attempt, stg_tracker__phase, saved)
+    saved = durable_checkpoints(table["stg_tracker__checkpoint"])
+    attempt = _attempts(table["stg_tracker__attempt"], table["stg_tracker__phase"], saved)
     history = (
-        fct_run.select(*_OF_THE_RUN, "effective_cost_usd", "lost_work_cost_usd")
+        table["fct_run"]
+        .select(*_OF_THE_RUN, "effective_cost_usd", "lost_work_cost_usd")
         .with_columns(pl.col("effective_cost_usd", "lost_work_cost_usd").cast(pl.Float64))
         .join(_history(attempt), on="run_id", how="left")
-        .join(_node_seconds(stg_tracker__resource), on="run_id", how="left")
+        .join(_node_seconds(table["stg_tracker__resource"]), on="run_id", how="left")
         .join(_saves(attempt, saved), on="run_id", how="left")
         .with_columns(pl.col("interruption_count", "noticed_count", "save_count").fill_null(0))
         .with_columns(
@@ -49,24 +42,18 @@ def build(
             for name in ("node_seconds", "interruption_count", "noticed_count")
         )
     )
-    rows = [_advice(run) for run in history.sort("run_id").iter_rows(named=True)]
-    # A cost worth more than six places would only differ from machine to machine.
-    return rows
+    return [_advice(run) for run in history.sort("run_id").iter_rows(named=True)]
 
 
 def _attempts(attempt: pl.DataFrame, phase: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
     """Each attempt's times, whether something interrupted it, and whether it saved upon notice."""
-    trains = (
-        phase.filter(pl.col("phase") == "train")
-        .group_by(_OF_ATTEMPT)
-        .agg(trains_ms=pl.col("started_at").min().dt.epoch("ms"))
-    )
+    trains = phase.filter(phase="train").group_by(_OF_ATTEMPT).agg(ms("started_at", "trains_ms").min())
     last_save = saved.group_by(_OF_ATTEMPT).agg(last_save_ms=pl.col("durable_ms").max())
     reason, followed = pl.col("end_reason"), pl.col("attempt_no") < pl.col("attempt_no").max().over("run_id")
     return (
         attempt.with_columns(
-            started_ms=pl.col("started_at").dt.epoch("ms"),
-            ended_ms=pl.col("ended_at").dt.epoch("ms"),
+            ms("started_at", "started_ms"),
+            ms("ended_at", "ended_ms"),
             # An unexplained end interrupted the run if the run went on.
             interrupted=~reason.is_in(FORESEEN_ENDS) & ((reason != "unknown") | followed),
         )

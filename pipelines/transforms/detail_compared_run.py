@@ -18,12 +18,12 @@ INPUTS = (*run_pair.INPUTS, "stg_proof__registration")
 QUERIES = run_pair.QUERIES
 
 
-def build(stg_proof__registration: pl.DataFrame, **of_runs: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every run of every pair, on each basis."""
-    registered = registrations_by_workload(stg_proof__registration.to_dicts())
+    registered = registrations_by_workload(table["stg_proof__registration"].to_dicts())
     return [
         key | {"cost_basis": basis} | row
-        for key, baseline, candidate in pairs_of(runs_of(**of_runs))
+        for key, baseline, candidate in pairs_of(runs_of(table))
         for basis in BASES
         for row in _rows(take(baseline, candidate, registered.get(key["workload_id"])), (*baseline, *candidate), basis)
     ]

@@ -7,17 +7,10 @@ name: that alone is a near miss only of workloads that nothing of the other side
 
 import polars as pl
 
+from pipelines.transforms import run_pair
+
 INPUTS = ("dim_run", "fct_run")
-FIELDS = (
-    "model",
-    "dataset",
-    "seq_len",
-    "global_batch_samples",
-    "precision",
-    "target",
-    "target_passes",
-    "billing_currency",
-)
+FIELDS = (*run_pair.FIELDS, "target_passes", "billing_currency")
 UNRECORDED = "not recorded"
 _KEY = ["baseline_workload_id", "candidate_workload_id", "differing_field", "baseline_value", "candidate_value"]
 
@@ -38,15 +31,11 @@ def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
     found = [_differing(baseline, candidate, field) for field in FIELDS if field != "model"]
     baseline_alone, candidate_alone = (side.join(matched, on=FIELDS, how="anti") for side in (baseline, candidate))
     found.append(_differing(baseline_alone, candidate_alone, "model"))
-    other_code = baseline.join(candidate, on=FIELDS, suffix="_right").filter(
-        (pl.col("code").list.len() > 0)
-        & (pl.col("code_right").list.len() > 0)
-        & (pl.col("code").list.set_intersection("code_right").list.len() == 0)
-    )
-    codes = [
-        _code(name).alias(as_name) for name, as_name in (("code", "baseline_value"), ("code_right", "candidate_value"))
-    ]
-    found.append(_rows(other_code.with_columns(*codes, differing_field=pl.lit("code_revision"))))
+    common = pl.col("code").list.set_intersection("code_right")
+    known = pl.min_horizontal(pl.col("code", "code_right").list.len()) > 0
+    other_code = baseline.join(candidate, on=FIELDS, suffix="_right").filter(known, common.list.len() == 0)
+    codes = {"baseline_value": _code("code"), "candidate_value": _code("code_right")}
+    found.append(_rows(other_code.with_columns(**codes, differing_field=pl.lit("code_revision"))))
     # One declared workload may hold several kinds of run.
     return (
         pl.concat(found)
@@ -59,9 +48,8 @@ def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
 def _differing(baseline: pl.DataFrame, candidate: pl.DataFrame, field: str) -> pl.DataFrame:
     others = [name for name in FIELDS if name != field]
     pair = baseline.join(candidate, on=others, suffix="_right").filter(pl.col(field) != pl.col(f"{field}_right"))
-    return _rows(
-        pair.with_columns(baseline_value=field, candidate_value=f"{field}_right", differing_field=pl.lit(field))
-    )
+    values = {"baseline_value": field, "candidate_value": f"{field}_right"}
+    return _rows(pair.with_columns(**values, differing_field=pl.lit(field)))
 
 
 def _rows(pair: pl.DataFrame) -> pl.DataFrame:
@@ -77,8 +65,5 @@ def _rows(pair: pl.DataFrame) -> pl.DataFrame:
 
 
 def _code(name: str) -> pl.Expr:
-    return (
-        pl.when(pl.col(name).list.len() == 1)
-        .then(pl.col(name).list.first())
-        .otherwise(pl.format("{} revisions", pl.col(name).list.len()))
-    )
+    code, count = pl.col(name), pl.col(name).list.len()
+    return pl.when(count == 1).then(code.list.first()).otherwise(pl.format("{} revisions", count))

@@ -6,7 +6,7 @@ own, without an issued amount.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, runway
-from pipelines.transforms.detail_edp_burn_down_monthly import months_between
+from pipelines.transforms.detail_edp_burn_down_monthly import months_between, months_in_words
 
 INPUTS = (
     "declared_credit_pool",
@@ -43,34 +43,25 @@ _USE = {
     "pool_name": pl.String, "billing_currency": pl.String, "is_declared": pl.Boolean, "billing_month": pl.Date,
     "is_open_month": pl.Boolean, "used_usd": pl.Decimal(38, 10),
 }  # fmt: skip
+_SPEND = ["term_name", "billing_month", "eligible_cost_usd"]
 _UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
 
 
-def build(
-    declared_credit_pool: pl.DataFrame,
-    declared_term_payer: pl.DataFrame,
-    fct_bill_total_monthly: pl.DataFrame,
-    fct_charge_sum_monthly: pl.DataFrame,
-    fct_term_spend_monthly: pl.DataFrame,
-) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every pool, declared or on a bill, from the month it was issued or first used."""
-    uses = pool_uses(declared_credit_pool, declared_term_payer, fct_bill_total_monthly, fct_charge_sum_monthly)
-    return pool_months(declared_credit_pool, uses, fct_term_spend_monthly)
+    return pool_months(table["declared_credit_pool"], _uses(table), table["fct_term_spend_monthly"])
 
 
-def pool_uses(
-    declared: pl.DataFrame, payers: pl.DataFrame, months: pl.DataFrame, credits_used: pl.DataFrame
-) -> pl.DataFrame:
+def _uses(table: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The credits used by pool and month with a bill in its currency; a declared pool without any use has rows too."""
-    pools = declared.sort("pool_no").to_dicts()
+    pools = table["declared_credit_pool"].sort("pool_no").to_dicts()
     # A pool without payers is every payer's.
     payers_of: dict[str, set[str | None]] = defaultdict(set)
-    for name, payer in payers.iter_rows():
+    for name, payer in table["declared_term_payer"].iter_rows():
         payers_of[name].add(payer)
-    used: dict[tuple[str, str, bool], dict[date, Decimal]] = {
-        (pool["pool_name"], pool["billing_currency"], True): {} for pool in pools
-    }
-    for payer, month, currency, description, usd in credits_used.iter_rows():
+    used: dict[tuple[str, str, bool], dict[date, Decimal]]
+    used = {(pool["pool_name"], pool["billing_currency"], True): {} for pool in pools}
+    for payer, month, currency, description, usd in table["fct_charge_sum_monthly"].iter_rows():
         matched = (
             pool["pool_name"]
             for pool in pools
@@ -86,7 +77,7 @@ def pool_uses(
         [
             (*pool, month, is_open, by_month.get(month, Decimal(0)))
             for pool, by_month in sorted(used.items())
-            for month, currency, is_open in months.iter_rows()
+            for month, currency, is_open in table["fct_bill_total_monthly"].iter_rows()
             if currency == pool[1]
         ],
         schema=_USE,
@@ -95,14 +86,9 @@ def pool_uses(
 
 
 def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows of this table, from the uses of `pool_uses` and the spend that counts toward each pool."""
+    """The rows of this table, from the uses of each pool by month and the spend that counts toward each pool."""
     declarations = {pool["pool_name"]: pool for pool in declared.to_dicts()}
-    eligible = {
-        (name, month): usd
-        for name, month, usd in spend.filter(term_kind="credits")
-        .select("term_name", "billing_month", "eligible_cost_usd")
-        .iter_rows()
-    }
+    eligible = {(name, month): usd for name, month, usd in spend.filter(term_kind="credits")[_SPEND].iter_rows()}
     rows: list[dict[str, Any]] = []
     for _, of_pool in uses.group_by(["pool_name", "billing_currency", "is_declared"], maintain_order=True):
         months = of_pool.to_dicts()
@@ -122,14 +108,13 @@ def _rows(
     for number, month in enumerate(months, start=1):
         past = months[:number]
         used = sum((each["used_usd"] for each in past), Decimal(0))
-        is_expired = (
-            expiry is not None and months_between(month["billing_month"], expiry) <= 0 and not month["is_open_month"]
-        )
+        to_expiry = None if expiry is None else months_between(month["billing_month"], expiry)
+        is_expired = to_expiry is not None and to_expiry <= 0 and not month["is_open_month"]
         expired = max(amount - used, Decimal(0)) if is_expired and amount is not None else Decimal(0)
         remaining = None if amount is None else amount - used - expired
         history = _history(past)
         lasts = runway(history, float(remaining)) if remaining is not None else runway([], 1.0)
-        months_to_expiry = None if expiry is None else max(months_between(month["billing_month"], expiry), 0)
+        months_to_expiry = None if to_expiry is None else max(to_expiry, 0)
         eligible_cost = eligible.get((month["pool_name"], month["billing_month"])) if month["is_declared"] else None
         yield {
             **{key: month[key] for key in _USE},
@@ -168,7 +153,7 @@ def _missing_evidence(amount: Decimal | None, first: date, months: list[dict[str
         return "the issued amount is not declared: add it to [[terms.credits]]"
     missing = months_between(first, months[-1]["billing_month"]) + 1 - len(months)
     if missing:
-        return f"{missing} month{'' if missing == 1 else 's'} since it was issued without a bill"
+        return f"{months_in_words(missing)} since it was issued without a bill"
     if known < FEWEST_MONTHS:
-        return f"{known} whole month{'' if known == 1 else 's'} of use; {FEWEST_MONTHS} are the fewest for an interval"
+        return f"{months_in_words(known, 'whole ')} of use; {FEWEST_MONTHS} are the fewest for an interval"
     return None

@@ -129,9 +129,12 @@ def _missing_evidence(first: date, past: list[date], known: int, remaining: int)
     """Months that the figures of the row lack."""
     missing = months_between(first, past[-1]) + 1 - len(past)
     if missing:
-        return f"{missing} month{'' if missing == 1 else 's'} of the period before this one without a bill"
+        return f"{months_in_words(missing)} of the period before this one without a bill"
     if remaining and known < FEWEST_MONTHS:
-        return (
-            f"{known} whole month{'' if known == 1 else 's'} of history; {FEWEST_MONTHS} are the fewest for an interval"
-        )
+        return f"{months_in_words(known, 'whole ')} of history; {FEWEST_MONTHS} are the fewest for an interval"
     return None
+
+
+def months_in_words(count: int, kind: str = "") -> str:
+    """1 month, 2 whole months."""
+    return f"{count} {kind}month{'' if count == 1 else 's'}"

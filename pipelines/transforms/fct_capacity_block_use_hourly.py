@@ -4,8 +4,6 @@ Units are instance-milliseconds of the block, from 0 to whole_units: its window 
 or inferred, hours to come included; else the used and unused hours on the bill so far.
 """
 
-from __future__ import annotations
-
 import polars as pl
 
 from pipelines.transforms.block_window import HOUR_MS, Window, inferred_windows, ms_of
@@ -33,23 +31,17 @@ _HOUR = ("block_id", "hour_started_at")
 _COLUMNS = (*_HOUR, "resource_id", "is_unused", "use_ms", "held_ms")
 
 
-def build(
-    fct_charge: pl.DataFrame,
-    fct_capacity_block_fee: pl.DataFrame,
-    stg_tracker__stay_monthly: pl.DataFrame,
-    stg_aws__capacity_reservation: pl.DataFrame,
-    ref_list_price: pl.DataFrame,
-) -> pl.DataFrame:
+def build(**table: pl.DataFrame) -> pl.DataFrame:
     """Uses as (block_id, hour_started_at, resource_id, is_unused), the cuts of their units, and the inferred window."""
-    billed = _billed(fct_charge, fct_capacity_block_fee, stg_tracker__stay_monthly)
+    fee = table["fct_capacity_block_fee"]
+    billed = _billed(table["fct_charge"], fee, table["stg_tracker__stay_monthly"])
+    blocks = table["stg_aws__capacity_reservation"].filter(pl.col("reservation_kind") != "odcr")
     declared = [
         Window(row["reservation_id"], ms_of(row["started_at"]), ms_of(row["ended_at"]), row["instance_count"])
-        for row in stg_aws__capacity_reservation.filter(pl.col("reservation_kind") != "odcr")
-        .drop_nulls(["started_at", "ended_at"])
-        .iter_rows(named=True)
+        for row in blocks.drop_nulls(["started_at", "ended_at"]).iter_rows(named=True)
     ]
     hours = billed.group_by(_HOUR).agg(pl.col("use_ms").sum(), pl.col("is_unused").any().alias("has_unused"))
-    inferred = inferred_windows(hours, fct_capacity_block_fee, ref_list_price, {window.block_id for window in declared})
+    inferred = inferred_windows(hours, fee, table["ref_list_price"], {window.block_id for window in declared})
     return _cut(_used(billed, [*declared, *inferred])).join(_frame(inferred), on="block_id", how="left")
 
 

@@ -28,20 +28,12 @@ INPUTS = (
 )
 
 
-def build(
-    dim_run: pl.DataFrame,
-    stg_tracker__attempt: pl.DataFrame,
-    stg_tracker__resource: pl.DataFrame,
-    stg_tracker__phase: pl.DataFrame,
-    stg_tracker__epoch: pl.DataFrame,
-    stg_tracker__checkpoint: pl.DataFrame,
-    stg_tracker__evaluation: pl.DataFrame,
-) -> pl.DataFrame:
+def build(**table: pl.DataFrame) -> pl.DataFrame:
     """Intervals as (run_id, interval_kind, interval_key, part_no, started_ms, ended_ms) and the facts of phases.
 
     Those are attempt_no, phase and waste_cause; null for other kinds.
     """
-    run = dim_run.select(
+    run = table["dim_run"].select(
         "run_id",
         "target_metric",
         "target_value",
@@ -49,23 +41,19 @@ def build(
         ms("first_seen_at", "run_started_ms"),
         ms("last_seen_at", "run_ended_ms"),
     )
-    durable = durable_checkpoints(stg_tracker__checkpoint)
-    phase = timed_phases(stg_tracker__phase)
-    work = working_time(stg_tracker__attempt, phase, durable)
-    stretches = attempt_phases(
-        dim_run, work, phase, durable,
-        stg_tracker__resource, stg_tracker__epoch, stg_tracker__checkpoint, stg_tracker__evaluation,
-    )  # fmt: skip
+    durable = durable_checkpoints(table["stg_tracker__checkpoint"])
+    phase = timed_phases(table["stg_tracker__phase"])
+    work = working_time(table["stg_tracker__attempt"], phase, durable)
     parts = [
-        stretches.select(
+        attempt_phases(work, phase, durable, table).select(
             "run_id",
             pl.lit("phase").alias("interval_kind"),
             pl.format("{}/{}", "attempt_no", "part_no").alias("interval_key"),
             pl.exclude("run_id", "part_no"),
         ),
-        _epochs(work, stg_tracker__epoch),
+        _epochs(work, table["stg_tracker__epoch"]),
         _checkpoints(run, durable),
-        _target(run, stg_tracker__evaluation),
+        _target(run, table["stg_tracker__evaluation"]),
     ]
     intervals = pl.concat(parts, how="diagonal").filter(pl.col("ended_ms") > pl.col("started_ms"))
     order = ["run_id", "interval_kind", "interval_key"]

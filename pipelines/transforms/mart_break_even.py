@@ -7,21 +7,15 @@ import polars as pl
 
 from pipelines.analysis.break_even import payback_probability, runs_to_break_even
 from pipelines.transforms import port_case
-from pipelines.transforms.port_case import CURRENCY, KINDS, MONTH_DAYS, PortCase, port_cases
+from pipelines.transforms.port_case import CURRENCY, MONTH_DAYS, PortCase, port_cases
 
 INPUTS = (*port_case.INPUTS, "detail_savings_run", "detail_savings_adjustment")
-_COSTS = ("engineering", *KINDS, "further", "port")
-_USD = (
-    *(f"{kind}_cost_usd" for kind in _COSTS), "baseline_cost_per_run_usd", "saving_per_run_usd",
-    "saving_low_per_run_usd", "saving_high_per_run_usd",
-)  # fmt: skip
 
 
-def build(
-    detail_savings_run: pl.DataFrame, detail_savings_adjustment: pl.DataFrame, **inputs: pl.DataFrame
-) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every declared port; null where nothing measures or plans what a figure needs."""
-    return [_row(found, detail_savings_run, detail_savings_adjustment) for found in port_cases(**inputs)]
+    savings, adjustments = table["detail_savings_run"], table["detail_savings_adjustment"]
+    return [_row(found, savings, adjustments) for found in port_cases(table)]
 
 
 def _row(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> dict[str, Any]:

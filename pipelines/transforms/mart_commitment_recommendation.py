@@ -11,17 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.transforms import commitment_offer as offer
 from pipelines.transforms.commitment_advice import advice, purchase
-from pipelines.transforms.commitment_offer import (
-    KINDS,
-    PAYER,
-    USE,
-    in_force,
-    offers,
-    on_demand_usage,
-    rates,
-    unknown_use,
-)
 
 INPUTS = (
     "detail_commitment_use_hourly",
@@ -32,7 +23,7 @@ INPUTS = (
 )
 # Hours of all types and commitments are many: they are summed before Python has them.
 QUERIES = {
-    "detail_commitment_use_hourly": USE,
+    "detail_commitment_use_hourly": offer.USE,
     "fct_invoice_monthly": """
         select payer_account_id, billing_currency, max(newest_usage_at) as newest_usage_at
         from fct_invoice_monthly
@@ -41,19 +32,14 @@ QUERIES = {
 }
 
 
-def build(
-    detail_commitment_use_hourly: pl.DataFrame,
-    detail_commitment_utilization_daily: pl.DataFrame,
-    fct_invoice_monthly: pl.DataFrame,
-    declared_commitment_rate: pl.DataFrame,
-    ref_commitment_rate: pl.DataFrame,
-) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every offer with a rate, and for each kind without one a row that shows that."""
-    use, commitments = detail_commitment_use_hourly, detail_commitment_utilization_daily
-    known = rates(use, commitments, declared_commitment_rate, ref_commitment_rate)
-    demand = on_demand_usage(use).join(fct_invoice_monthly, on=PAYER, how="left")
+    use, commitments = table["detail_commitment_use_hourly"], table["detail_commitment_utilization_daily"]
+    known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
+    demand = offer.on_demand_usage(use).join(table["fct_invoice_monthly"], on=offer.PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
-    return recommend(demand.with_columns(last_hour_at=newest), known, in_force(commitments), unknown_use(commitments))
+    held, unknown = offer.in_force(commitments), offer.unknown_use(commitments)
+    return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown)
 
 
 def recommend(
@@ -65,14 +51,14 @@ def recommend(
     """
     family = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
     rows: list[dict[str, Any]] = []
-    for payer, used in demand.with_columns(instance_family=family).group_by(PAYER, maintain_order=True):
+    for payer, used in demand.with_columns(instance_family=family).group_by(offer.PAYER, maintain_order=True):
         is_payers = (pl.col("payer_account_id") == payer[0]) & (pl.col("billing_currency") == payer[1])
         oldest, newest = used["first_hour_at"].min(), used["last_hour_at"].max()
-        for kind, (eligible, is_bound) in KINDS.items():
+        for kind, (eligible, is_bound) in offer.KINDS.items():
             is_kinds = is_payers & (pl.col("commitment_kind") == kind)
             usage = used.filter(pl.col("commitment_eligibility").is_in(eligible))
-            for offer in offers(usage, rates.filter(is_kinds), is_bound):
-                row = dict(zip(PAYER, payer, strict=True)) | {"commitment_kind": kind} | offer
+            for offered in offer.offers(usage, rates.filter(is_kinds), is_bound):
+                row = dict(zip(offer.PAYER, payer, strict=True)) | {"commitment_kind": kind} | offered
                 judged = advice(row, oldest, newest, (unknown or {}).get(payer))
                 judged["eligible_share_ratio"] = _share(judged, usage, newest)
                 rows.append(purchase(judged, held.filter(is_kinds), newest))
@@ -96,22 +82,15 @@ def _name_exclusive(rows: list[dict[str, Any]]) -> None:
 
 
 def _overlaps(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    if any(one[name] != other[name] for name in PAYER):
+    if any(one[name] != other[name] for name in offer.PAYER):
         return False
-    if not set(KINDS[one["commitment_kind"]][0]) & set(KINDS[other["commitment_kind"]][0]):
+    if not set(offer.KINDS[one["commitment_kind"]][0]) & set(offer.KINDS[other["commitment_kind"]][0]):
         return False
     # An unbound offer has neither region nor family, and covers every one.
-    return all(
-        one[name] == other[name] or not one[name] or not other[name] for name in ("region_id", "instance_family")
-    )
+    bounds = [(one[name], other[name]) for name in ("region_id", "instance_family")]
+    return all(ours == theirs or not ours or not theirs for ours, theirs in bounds)
 
 
 def _name(row: dict[str, Any]) -> str:
-    names = (
-        row["commitment_kind"],
-        row["purchase_term"],
-        row["payment_option"],
-        row["region_id"],
-        row["instance_family"],
-    )
-    return " ".join(name for name in names if name)
+    names = ("commitment_kind", "purchase_term", "payment_option", "region_id", "instance_family")
+    return " ".join(row[name] for name in names if row[name])

@@ -35,19 +35,14 @@ _MISSING = {
 Prices = dict[tuple[str, str], list[tuple[date, float]]]
 
 
-def build(
-    mart_silicon_comparison: pl.DataFrame,
-    detail_compared_run: pl.DataFrame,
-    detail_run_unit_cost: pl.DataFrame,
-    mart_price_book: pl.DataFrame,
-) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """The factors of every pair that has a unit cost on both sides."""
-    prices = _prices(mart_price_book)
-    compared = detail_compared_run.filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
-    runs = compared.join(detail_run_unit_cost, on=["run_id", "unit_measure"]).sort("run_id")
+    prices = _prices(table["mart_price_book"])
+    compared = table["detail_compared_run"].filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
+    runs = compared.join(table["detail_run_unit_cost"], on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.
     both = pl.all_horizontal(pl.col("baseline_unit_cost_usd", "candidate_unit_cost_usd") >= 0)
-    measured = mart_silicon_comparison.filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
+    measured = table["mart_silicon_comparison"].filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
     return [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
 
 
@@ -77,17 +72,17 @@ def _measured(pair: dict[str, Any], instance_type: str, runs: pl.DataFrame, pric
     units, hours = _sum(run["unit_count"] for run in own), _sum(run["instance_hours"] for run in own)
 
     def priced(on: Callable[[dict[str, Any]], date]) -> float | None:
-        return _quotient(_sum(_times(run["instance_hours"], _price(prices, run, on(run))) for run in own), hours)
+        at_list = [(run["instance_hours"], _price(prices, run, on(run))) for run in own]
+        return _quotient(_sum(None if usd is None or h is None else float(h) * usd for h, usd in at_list), hours)
+
+    def summed(column: str) -> float | None:
+        return _sum(run[column] for run in own)
 
     return {
-        "cost": _quotient(_sum(run[f"{pair['cost_basis']}_cost_usd"] for run in own), units),
+        "cost": _quotient(summed(f"{pair['cost_basis']}_cost_usd"), units),
         "hours": _quotient(hours, units),
-        "goodput": _quotient(
-            _sum(run["productive_node_ms"] for run in own), _sum(run["billed_node_ms"] for run in own)
-        ),
-        "steps": _quotient(_sum(run["step_count"] for run in own), units)
-        if pair["unit_measure"] == "cost_to_target"
-        else 1.0,
+        "goodput": _quotient(summed("productive_node_ms"), summed("billed_node_ms")),
+        "steps": _quotient(summed("step_count"), units) if pair["unit_measure"] == "cost_to_target" else 1.0,
         "paid": priced(lambda run: run["ended_at"].date()),
         "compared": priced(lambda run: pair["price_date"]),
     }
@@ -128,10 +123,6 @@ def _sum(values: Iterable[Any]) -> float | None:
     """The sum; None where a value is missing or not above zero, or there is none."""
     known = [float(value) if value is not None else 0.0 for value in values]
     return fsum(known) if known and min(known) > 0 else None
-
-
-def _times(hours: Any, price: float | None) -> float | None:
-    return None if hours is None or price is None else float(hours) * price
 
 
 def _quotient(part: Any, whole: Any) -> float | None:

@@ -15,29 +15,24 @@ from pipelines.transforms.purchase import bought, cheapest
 from pipelines.transforms.run_pair import runs_of
 from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCase, monthly_cost, workload_cases
 
-INPUTS = (
-    *workload_case.INPUTS,
-    "mart_price_book",
-    *(name for name in run_pair.INPUTS if name not in workload_case.INPUTS),
-)
+INPUTS = tuple(dict.fromkeys((*workload_case.INPUTS, "mart_price_book", *run_pair.INPUTS)))
 QUERIES = workload_case.QUERIES | run_pair.QUERIES
 _UNDECIDED = ("indicative", "inconclusive", "not comparable")
 _NAMES = {"gpu": "GPU", "trainium": "Trainium"}
 _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 
-def build(mart_price_book: pl.DataFrame, **inputs: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every workload that is declared or has a billed run, the most at stake first in each currency."""
-    newest: Any = inputs["fct_ledger"]["usage_date"].max()
-    counts = dict(mart_price_book.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
-    offers = inputs["declared_offer"]
-    compared = runs_of(**{name: inputs[name] for name in run_pair.INPUTS})
+    newest: Any = table["fct_ledger"]["usage_date"].max()
+    prices, offers, compared = table["mart_price_book"], table["declared_offer"], runs_of(table)
+    counts = dict(prices.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
     rows = [
-        _row(case, newest, offers, counts) | pilot_plan(case, compared, mart_price_book, offers)
-        for case in workload_cases(**{name: inputs[name] for name in workload_case.INPUTS})
+        _row(case, newest, offers, counts) | pilot_plan(case, compared, prices, offers)
+        for case in workload_cases(table)
     ]
     known = {row["workload_id"] for row in rows}
-    rows += [_without_runs(name) for name in inputs["declared_workload"]["workload_id"].sort() if name not in known]
+    rows += [_without_runs(name) for name in table["declared_workload"]["workload_id"].sort() if name not in known]
     rows.sort(key=lambda row: (row["billing_currency"], -abs(row["monthly_at_stake_usd"]), row["workload_id"]))
     ranked: dict[str, int] = {}
     for row in rows:
@@ -65,18 +60,12 @@ def _without_runs(workload_id: str) -> dict[str, Any]:
 
 def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str, int]) -> dict[str, Any]:
     pair, decision = case.pair, case.decision
-    done = {
-        side: pair[f"{side}_run_count"]
-        if pair
-        else case.runs.filter(accelerator_family=family, status="completed").height
-        for side, family in zip(SIDES, FAMILIES, strict=True)
-    }
+    completed = [case.runs.filter(accelerator_family=family, status="completed").height for family in FAMILIES]
+    done = {side: pair[f"{side}_run_count"] if pair else count for side, count in zip(SIDES, completed, strict=True)}
     stake, evidence = _at_stake(case, newest)
-    recent = case.spend.filter(
-        pl.col("accelerator_hours") > 0, pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS)
-    )
-    if recent.is_empty():
-        recent = case.spend.filter(pl.col("accelerator_hours") > 0)
+    used = case.spend.filter(pl.col("accelerator_hours") > 0)
+    recent = used.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
+    recent = used if recent.is_empty() else recent
     return {
         "workload_id": case.workload_id,
         "billing_currency": case.currency,

@@ -41,21 +41,15 @@ QUERIES = run_pair.QUERIES | {
 }
 
 
-def build(
-    detail_run_efficiency: pl.DataFrame,
-    fct_ledger: pl.DataFrame,
-    stg_proof__registration: pl.DataFrame,
-    mart_price_book: pl.DataFrame,
-    declared_workload: pl.DataFrame,
-    policy: pl.DataFrame,
-    **of_runs: pl.DataFrame,
-) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every pair of instance types on which a workload completed a run, on each basis."""
-    delay = dict(declared_workload.select("workload_id", "delay_usd_per_day").iter_rows())
-    impossible = dict(detail_run_efficiency.select("run_id", "is_impossible").iter_rows())
-    runs: list[Run] = [{**run, "is_impossible": impossible.get(run["run_id"])} for run in runs_of(**of_runs)]
-    context = _context(runs, fct_ledger, mart_price_book, policy["equal_quality_ratio"].item())
-    registered = registrations_by_workload(stg_proof__registration.to_dicts())
+    delay = dict(table["declared_workload"].select("workload_id", "delay_usd_per_day").iter_rows())
+    impossible = dict(table["detail_run_efficiency"].select("run_id", "is_impossible").iter_rows())
+    runs: list[Run] = [{**run, "is_impossible": impossible.get(run["run_id"])} for run in runs_of(table)]
+    context = _context(
+        runs, table["fct_ledger"], table["mart_price_book"], table["policy"]["equal_quality_ratio"].item()
+    )
+    registered = registrations_by_workload(table["stg_proof__registration"].to_dicts())
     pairs = [
         (key, compare(baseline, candidate, context, registered.get(key["workload_id"])))
         for key, baseline, candidate in pairs_of(runs)

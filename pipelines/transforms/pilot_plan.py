@@ -8,7 +8,7 @@ import polars as pl
 
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.matched import Run, Side, one_side
-from pipelines.analysis.pilot import costs_of_a_run, deciding_saving, runs_to_do
+from pipelines.analysis.pilot import cost_of_a_run, deciding_saving, runs_to_do
 from pipelines.analysis.recommendation import PILOT
 from pipelines.analysis.sensitivity import spent
 from pipelines.transforms.port_case import BASIS, CURRENCY
@@ -25,33 +25,27 @@ def pilot_plan(
     kinds = {found.rule: found.kind for found in case.findings}
     if case.decision.recommendation != PILOT and kinds.get(case.decision.decided_by) != "scenario":
         return {}
-    runs = [
-        run for run in compared if (run["workload_id"], run["billing_currency"]) == (case.workload_id, case.currency)
-    ]
-    pair = case.pair or {}
-    types = [
-        pair.get(f"{side}_instance_type") or _usual(runs, offers, family)
-        for side, family in zip(SIDES, FAMILIES, strict=True)
-    ]
+    key, pair = (case.workload_id, case.currency), case.pair or {}
+    runs = [run for run in compared if (run["workload_id"], run["billing_currency"]) == key]
+    named = [pair.get(f"{side}_instance_type") for side in SIDES]
+    types = [name or _usual(runs, offers, family) for name, family in zip(named, FAMILIES, strict=True)]
     sides = [one_side([run for run in runs if run["instance_type"] == name]) for name in types]
     samples = [side.sample(BASIS) if side else None for side in sides]
     again = pair.get("verdict") == "not comparable"
-    of_a_run = costs_of_a_run(*(_per_success(side) for side in sides))
+    gpu, trainium = map(_per_success, sides)
+    (gpu_usd, gpu_evidence), (usd, evidence) = cost_of_a_run(gpu, trainium), cost_of_a_run(trainium, gpu)
     price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
-    saving = deciding_saving(
-        _float(case.inputs["port_cost_usd"]), _float(case.inputs["runs_in_horizon"]), of_a_run[0].usd
-    )
+    saving = deciding_saving(_float(case.inputs["port_cost_usd"]), _float(case.inputs["runs_in_horizon"]), gpu_usd)
     *counts, basis = runs_to_do(samples[0], samples[1], saving, again)
     return {
         **{f"pilot_{side}_instance_type": name for side, name in zip(SIDES, types, strict=True)},
         **{f"pilot_{side}_run_count": count for side, count in zip(SIDES, counts, strict=True)},
         "run_count_basis": basis,
-        **{f"{side}_cost_per_run_usd": cost.usd for side, cost in zip(SIDES, of_a_run, strict=True)},
-        "cost_per_run_evidence": f"GPU {of_a_run[0].evidence}, Trainium {of_a_run[1].evidence}",
-        "candidate_hours_per_run": of_a_run[1].usd / price if price and of_a_run[1].usd and not sides[1] else None,
-        "pilot_run_cost_usd": None
-        if None in (of_a_run[0].usd, of_a_run[1].usd)
-        else sum(count * (cost.usd or 0.0) for count, cost in zip(counts, of_a_run, strict=True)),
+        "baseline_cost_per_run_usd": gpu_usd,
+        "candidate_cost_per_run_usd": usd,
+        "cost_per_run_evidence": f"GPU {gpu_evidence}, Trainium {evidence}",
+        "candidate_hours_per_run": usd / price if price and usd and not sides[1] else None,
+        "pilot_run_cost_usd": None if gpu_usd is None or usd is None else counts[0] * gpu_usd + counts[1] * usd,
         "deciding_saving_ratio": saving,
         "to_measure": _to_measure(case, sides, again),
         "deciding_result": _decides(saving),
@@ -87,11 +81,9 @@ def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame
 def _to_measure(case: WorkloadCase, sides: list[Side | None], again: bool) -> str:
     measure = next((side.measure for side in sides if side), "cost_to_target").replace("_", " ")
     measured = f"{measure} and the final quality of each run, the margin registered before"
-    return (
-        f"{measured}; runs that may be compared, for now: {case.pair['verdict_reason']}"
-        if again and case.pair
-        else measured
-    )
+    if again and case.pair:
+        return f"{measured}; runs that may be compared, for now: {case.pair['verdict_reason']}"
+    return measured
 
 
 def _decides(saving: float | None) -> str:

@@ -1,6 +1,6 @@
 """Each declared port, measured by the bill and the comparison: costs so far, saving of a run, how often it runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +18,7 @@ INPUTS = (
     "detail_run_unit_cost", "stg_proof__registration",
 )  # fmt: skip
 KINDS = ("pilot", "validation", "failed_pair")
+_TYPES = ("baseline_instance_type", "candidate_instance_type")
 MONTH_DAYS = 365.25 / 12
 # How far back runs are counted for the cadence, and the least time they are counted over.
 _WINDOW, _LEAST = timedelta(days=90), timedelta(days=MONTH_DAYS)
@@ -63,33 +64,24 @@ class PortCase:
         )
 
 
-def port_cases(
-    declared_port: pl.DataFrame,
-    declared_port_run: pl.DataFrame,
-    mart_silicon_comparison: pl.DataFrame,
-    detail_compared_run: pl.DataFrame,
-    fct_run: pl.DataFrame,
-    detail_run_unit_cost: pl.DataFrame,
-    stg_proof__registration: pl.DataFrame,
-) -> Iterator[PortCase]:
-    """Every port, by name."""
-    done = compared_units(detail_compared_run, detail_run_unit_cost)
-    for port in declared_port.sort("port_name").iter_rows(named=True):
-        own = declared_port_run.filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
-        partners = stg_proof__registration.drop_nulls("pair_no")
-        failed = _failed_pairs(port, own, mart_silicon_comparison, detail_compared_run, fct_run, partners)
-        own = pl.concat([own, failed])
-        found = PortCase(port, _costs(port))
+def port_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[PortCase]:
+    """Every port, by name; `table` has the frames of INPUTS by name."""
+    done, fct_run = compared_units(table), table["fct_run"]
+    for port in table["declared_port"].sort("port_name").iter_rows(named=True):
+        own = table["declared_port_run"].filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
+        own = pl.concat([own, _failed_pairs(port, own, table)])
+        engineering, further = port["engineer_days"] * float(port["day_rate_usd"]), float(port["further_cost_usd"])
+        found = PortCase(port, {"engineering": engineering, **dict.fromkeys(KINDS, 0.0), "further": further})
         _add_runs(found, own, fct_run)
-        _add_saving(found, mart_silicon_comparison, done)
-        _add_cadence(found, fct_run.filter(pl.col("run_id").is_in(own["run_id"].to_list()).not_()))
+        _add_saving(found, table["mart_silicon_comparison"], done)
+        _add_cadence(found, fct_run.join(own, on="run_id", how="anti"))
         yield found
 
 
-def compared_units(detail_compared_run: pl.DataFrame, detail_run_unit_cost: pl.DataFrame) -> pl.DataFrame:
+def compared_units(table: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The compared runs of each pair with the units of work they did."""
-    compared = detail_compared_run.filter(comparison_part="compared", cost_basis=BASIS)
-    units = detail_run_unit_cost.select("run_id", "unit_measure", "unit_count")
+    compared = table["detail_compared_run"].filter(comparison_part="compared", cost_basis=BASIS)
+    units = table["detail_run_unit_cost"].select("run_id", "unit_measure", "unit_count")
     return compared.join(units, on=["run_id", "unit_measure"])
 
 
@@ -101,23 +93,15 @@ def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: 
             least=pl.min_horizontal("baseline_run_count", "candidate_run_count"),
             claims=pl.col("saving_ratio").is_not_null() & (pl.col("verdict") != "not comparable"),
         )
-        .sort(
-            "claims",
-            "least",
-            "baseline_instance_type",
-            "candidate_instance_type",
-            descending=[True, True, False, False],
-        )
+        .sort("claims", "least", *_TYPES, descending=[True, True, False, False])
     )
     return pairs.row(0, named=True) if pairs.height else None
 
 
 def units_of(pair: dict[str, Any], done: pl.DataFrame) -> float | None:
     """Units of work a compared run of the pair does, on average; `done` has those runs with their units."""
-    counts = [
-        float(count) for count in done.filter(**{name: pair[name] for name in PAIR_KEY}).sort("run_id")["unit_count"]
-    ]
-    return sum(counts) / len(counts) if counts else None
+    own = done.filter(**{name: pair[name] for name in PAIR_KEY}).sort("run_id")["unit_count"]
+    return sum(map(float, own)) / len(own) if len(own) else None
 
 
 def runs_per_month(runs: pl.DataFrame) -> float | None:
@@ -133,41 +117,29 @@ def runs_per_month(runs: pl.DataFrame) -> float | None:
     return recent / (min(max(newest - oldest, _LEAST), _WINDOW) / _LEAST)
 
 
-def _failed_pairs(
-    port: dict[str, Any],
-    own: pl.DataFrame,
-    comparison: pl.DataFrame,
-    compared: pl.DataFrame,
-    fct_run: pl.DataFrame,
-    partners: pl.DataFrame,
-) -> pl.DataFrame:
+def _failed_pairs(port: dict[str, Any], own: pl.DataFrame, table: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Trainium runs since the port began of pairs that missed their quality, and GPU runs registered as their partners.
 
     Other GPU runs made models that are used. A run with which another pair met its quality is no failure, and a
     declared cost kind of a run stays.
     """
-    pairs = comparison.filter(workload_id=port["workload_id"], billing_currency=CURRENCY, cost_basis=BASIS)
-    runs = compared.filter(pl.col("comparison_part").is_in(["compared", "failed"]), accelerator_family="trainium")
+    is_ports = {"workload_id": port["workload_id"], "billing_currency": CURRENCY, "cost_basis": BASIS}
+    pairs = table["mart_silicon_comparison"].filter(**is_ports)
+    counts = pl.col("comparison_part").is_in(["compared", "failed"])
+    runs = table["detail_compared_run"].filter(counts, accelerator_family="trainium")
     missed, met = (
         runs.join(pairs.filter(quality_status=status), on=[*PAIR_KEY, "cost_basis"], how="semi")
         .select("run_id")
         .unique()
         for status in ("missed", "met")
     )
-    begun = fct_run.filter(pl.col("started_at").dt.date() >= port["started_date"])
+    begun = table["fct_run"].filter(pl.col("started_at").dt.date() >= port["started_date"])
     failed = missed.join(met, on="run_id", how="anti").join(begun, on="run_id", how="semi")
+    partners = table["stg_proof__registration"].drop_nulls("pair_no")
     of_failed = partners.join(failed, on="run_id", how="semi")
     paired = partners.join(of_failed, on=["registration", "pair_no"], how="semi").select("run_id")
     every = pl.concat([failed, paired]).unique().join(own, on="run_id", how="anti")
     return every.select("run_id", port_cost_kind=pl.lit("failed_pair"))
-
-
-def _costs(port: dict[str, Any]) -> dict[str, float]:
-    return {
-        "engineering": port["engineer_days"] * float(port["day_rate_usd"]),
-        **dict.fromkeys(KINDS, 0.0),
-        "further": float(port["further_cost_usd"]),
-    }
 
 
 def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None:
@@ -175,9 +147,8 @@ def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None
     billed = own.unique().join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
     for run in billed.iter_rows(named=True):
         if run["effective_cost_usd"] is None or run["billing_currency"] != CURRENCY:
-            found.missing.append(
-                f"no bill in {CURRENCY} has the {run['port_cost_kind'].replace('_', ' ')} run {run['run_id']}"
-            )
+            kind = run["port_cost_kind"].replace("_", " ")
+            found.missing.append(f"no bill in {CURRENCY} has the {kind} run {run['run_id']}")
         else:
             found.costs[run["port_cost_kind"]] += float(run["effective_cost_usd"])
 

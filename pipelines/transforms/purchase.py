@@ -12,11 +12,11 @@ def bought(recent: pl.DataFrame) -> dict[str, str | None]:
     """How its accelerator time of the last 90 days was bought, by cost, the most first."""
     by_market = recent.group_by("market").agg(pl.col("effective_cost_usd").sum())
     shares = by_market.sort("effective_cost_usd", "market", descending=[True, False])
-    whole = float(shares["effective_cost_usd"].sum())
-    if not shares.height or whole <= 0:
-        return {"purchase_option": shares["market"][0] if shares.height else None, "purchase_shares": None}
-    shown = [f"{market.replace('_', ' ')} {float(usd) / whole:.1%}" for market, usd in shares.iter_rows() if usd]
-    return {"purchase_option": shares["market"][0], "purchase_shares": ", ".join(shown)}
+    whole, shown = float(shares["effective_cost_usd"].sum()), []
+    if whole > 0:
+        shown = [f"{market.replace('_', ' ')} {float(usd) / whole:.1%}" for market, usd in shares.iter_rows() if usd]
+    most = shares["market"][0] if shares.height else None
+    return {"purchase_option": most, "purchase_shares": ", ".join(shown) or None}
 
 
 def cheapest(

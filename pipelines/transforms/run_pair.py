@@ -55,31 +55,18 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
                 yield dict(zip(PAIR_KEY, key, strict=True)), sides[baseline], sides[candidate]
 
 
-def runs_of(
-    fct_run_cost: pl.DataFrame,
-    fct_interval_cost: pl.DataFrame,
-    dim_run: pl.DataFrame,
-    dim_run_ancestor: pl.DataFrame,
-    stg_tracker__run: pl.DataFrame,
-    stg_tracker__resource: pl.DataFrame,
-    stg_tracker__evaluation: pl.DataFrame,
-    fct_ledger_piece: pl.DataFrame,
-) -> list[Run]:
-    """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings."""
-    found = run_units(fct_run_cost, fct_interval_cost, dim_run)
-    described = {row["run_id"]: row for row in dim_run.iter_rows(named=True)}
-    bases = dict(stg_tracker__run.select("run_id", "base_checkpoint_id").iter_rows())
-    stays: dict[str, list[dict[str, Any]]] = {}
-    on_machine: dict[str, list[dict[str, Any]]] = {}
-    for stay in stg_tracker__resource.filter(~pl.col("is_any_machine")).iter_rows(named=True):
-        stays.setdefault(stay["run_id"], []).append(stay)
-        on_machine.setdefault(stay["resource_id"], []).append(stay)
-    evaluations: dict[str, list[dict[str, Any]]] = {}
-    for row in stg_tracker__evaluation.sort("evaluated_at", "step", nulls_last=True).iter_rows(named=True):
-        evaluations.setdefault(row["run_id"], []).append(row)
-    idle: dict[str, list[tuple[Any, float]]] = {}
-    for resource_id, hour, usd in fct_ledger_piece.iter_rows():
-        idle.setdefault(resource_id, []).append((hour, float(usd)))
+def runs_of(table: Mapping[str, pl.DataFrame]) -> list[Run]:
+    """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings.
+
+    `table` has the frames of INPUTS by name.
+    """
+    found = run_units(table["fct_run_cost"], table["fct_interval_cost"], table["dim_run"])
+    described = {row["run_id"]: row for row in table["dim_run"].iter_rows(named=True)}
+    bases = dict(table["stg_tracker__run"].select("run_id", "base_checkpoint_id").iter_rows())
+    resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine"))
+    stays, on_machine = _by(resource, "run_id"), _by(resource, "resource_id")
+    evaluations = _by(table["stg_tracker__evaluation"].sort("evaluated_at", "step", nulls_last=True), "run_id")
+    idle = _by(table["fct_ledger_piece"], "resource_id")
     for run_id, run in found.items():
         about, own = described[run_id], evaluations.get(run_id, [])
         run |= {name: about[name] for name in FIELDS if name != "target"}
@@ -92,11 +79,20 @@ def runs_of(
         run["evaluations"] = frozenset((row["step"], row["metric"], row["split"], row["value"]) for row in own)
         run["tokens_per_dataset"] = _tokens_per_dataset(about)
         run["warnings"] = [
-            *_purposes(run), *_partly_used(run, stays.get(run_id, []), on_machine),
+            *_purposes(run),
+            *_partly_used(run, stays.get(run_id, []), on_machine),
             *_joined_late(run, stays.get(run_id, []), on_machine, idle),
-        ]  # fmt: skip
-    _add_jobs(found, dim_run_ancestor)
+        ]
+    _add_jobs(found, table["dim_run_ancestor"])
     return list(found.values())
+
+
+def _by(frame: pl.DataFrame, column: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows by a column, each group in the order of the frame."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.iter_rows(named=True):
+        found.setdefault(row[column], []).append(row)
+    return found
 
 
 def target_words(target: tuple[str, str, float] | None) -> str:
@@ -156,21 +152,21 @@ def _joined_late(
     run: Run,
     stays: list[dict[str, Any]],
     on_machine: Mapping[str, list[dict[str, Any]]],
-    idle: Mapping[str, list[tuple[Any, float]]],
+    idle: Mapping[str, list[dict[str, Any]]],
 ) -> Iterator[str]:
+    begun = run["started_at"]
     joins: dict[str, Any] = {}
     for stay in stays:
         joins[stay["resource_id"]] = min(stay["joined_at"], joins.get(stay["resource_id"], stay["joined_at"]))
     for machine, at in joins.items():
-        if at - run["started_at"] <= _JOIN_GRACE or _shared(run, machine, on_machine):
+        if at - begun <= _JOIN_GRACE or _shared(run, machine, on_machine):
             continue
-        hours = [
-            usd for hour, usd in idle.get(machine, ()) if run["started_at"] < hour + timedelta(hours=1) and hour <= at
-        ]
-        if sum(hours) > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
+        hours = [hour for hour in idle.get(machine, ()) if begun - timedelta(hours=1) < hour["hour_started_at"] <= at]
+        usd = sum(float(hour["idle_usd"]) for hour in hours)
+        if usd > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
             yield (
-                f"{machine} joined run {run['run_id']} {(at - run['started_at']).total_seconds() / 60:.0f} minutes "
-                f"after its start, and ${sum(hours):,.2f} of idle time before that are not compared"
+                f"{machine} joined run {run['run_id']} {(at - begun).total_seconds() / 60:.0f} minutes after its "
+                f"start, and ${usd:,.2f} of idle time before that are not compared"
             )
             return
 
@@ -184,11 +180,10 @@ def _shared(run: Run, machine: str, on_machine: Mapping[str, list[dict[str, Any]
 
 def _add_jobs(found: dict[str, dict[str, Any]], dim_run_ancestor: pl.DataFrame) -> None:
     """Name the job of each run: equal evaluations on shared machines, and runs resumed from one another, are one."""
+    parents = dim_run_ancestor.filter(generation_count=1).select("run_id", "ancestor_run_id")
     parent = {
         run_id: ancestor
-        for run_id, ancestor in dim_run_ancestor.filter(generation_count=1)
-        .select("run_id", "ancestor_run_id")
-        .iter_rows()
+        for run_id, ancestor in parents.iter_rows()
         if run_id in found and ancestor in found and found[run_id]["base_checkpoint_id"]
     }
     keys = []
@@ -216,11 +211,8 @@ def _add_jobs(found: dict[str, dict[str, Any]], dim_run_ancestor: pl.DataFrame) 
 def prices_of(mart_price_book: pl.DataFrame) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
     """On-demand prices of an instance-hour by instance type, region and currency, oldest first."""
     found: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
-    for row in (
-        mart_price_book.filter(offer="on_demand")
-        .sort("from_date", "price_evidence", descending=[False, True])
-        .iter_rows(named=True)
-    ):
+    listed = mart_price_book.filter(offer="on_demand")
+    for row in listed.sort("from_date", "price_evidence", descending=[False, True]).iter_rows(named=True):
         key = row["instance_type"], row["region_id"], row["billing_currency"]
         found.setdefault(key, []).append((row["from_date"], float(row["price_per_hour_usd"])))
     return found

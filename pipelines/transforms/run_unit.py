@@ -1,7 +1,5 @@
 """What each run that may be compared cost, whole and to its target, and the work it did."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any

@@ -1,6 +1,6 @@
 """The inputs of each workload's recommendation, from the bill, its runs, the comparison and declarations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -9,31 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.analysis import recommendation
 from pipelines.analysis.break_even import runs_to_break_even
 from pipelines.analysis.comparison import SIDES
-from pipelines.analysis.recommendation import (
-    Decision,
-    Finding,
-    Inputs,
-    Measured,
-    Rule,
-    arithmetic,
-    decide,
-    repayment,
-    rules_of,
-    weigh,
-)
 from pipelines.transforms import port_case
-from pipelines.transforms.port_case import (
-    CURRENCY,
-    MONTH_DAYS,
-    PortCase,
-    best_pair,
-    compared_units,
-    port_cases,
-    runs_per_month,
-    units_of,
-)
 from pipelines.transforms.run_pair import FAMILY_PAIRS
 
 INPUTS = (
@@ -70,23 +49,23 @@ class WorkloadCase:
 
     workload_id: str
     currency: str
-    inputs: Inputs
+    inputs: recommendation.Inputs
     runs: pl.DataFrame
     spend: pl.DataFrame
     declared: dict[str, Any]
     pair: dict[str, Any] | None
-    port: PortCase | None
+    port: port_case.PortCase | None
     monthly_cost: float
-    rules: list[Rule]
+    rules: list[recommendation.Rule]
 
     @property
-    def measured(self) -> Measured | None:
+    def measured(self) -> recommendation.Measured | None:
         """Its comparison as the rules need it."""
         if self.pair is None:
             return None
         pair, case = self.pair, self.port and self.port.case
         more = [pair[f"more_{side}_run_count"] for side in SIDES]
-        return Measured(
+        return recommendation.Measured(
             pair["verdict"],
             pair["verdict_reason"],
             *(_number(pair[name]) for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")),
@@ -95,59 +74,50 @@ class WorkloadCase:
         )
 
     @cached_property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[recommendation.Finding]:
         """Every rule applied to it, in the order in which they decide."""
-        stops = [weigh(rule, self.inputs) for rule in self.rules if rule.kind == "hard_stop"]
-        scenarios = [weigh(rule, self.inputs) for rule in self.rules if rule.kind == "scenario"]
-        unpaid = repayment(self.inputs)
-        return [*stops, *([unpaid] if unpaid else []), arithmetic(self.measured, self.inputs), *scenarios]
+        stops = [recommendation.weigh(rule, self.inputs) for rule in self.rules if rule.kind == "hard_stop"]
+        scenarios = [recommendation.weigh(rule, self.inputs) for rule in self.rules if rule.kind == "scenario"]
+        unpaid = recommendation.repayment(self.inputs)
+        measured = recommendation.arithmetic(self.measured, self.inputs)
+        return [*stops, *([unpaid] if unpaid else []), measured, *scenarios]
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> recommendation.Decision:
         """The recommendation, and what decided it."""
-        return decide(self.findings, {rule.name: rule.situation for rule in self.rules})
+        return recommendation.decide(self.findings, {rule.name: rule.situation for rule in self.rules})
 
 
-def workload_cases(
-    declared_workload: pl.DataFrame,
-    declared_offer: pl.DataFrame,
-    declared_maturity: pl.DataFrame,
-    fct_ledger: pl.DataFrame,
-    ref_recommendation_rule: pl.DataFrame,
-    **of_ports: pl.DataFrame,
-) -> Iterator[WorkloadCase]:
-    """Every workload with a billed run on GPU or Trainium, by name and currency."""
+def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
+    """Every workload with a billed run on GPU or Trainium, by name and currency; `table` has the frames of INPUTS."""
     numbers = pl.col("rule_no", "alternative_no", "condition_no").cast(pl.Int64)
-    rules = rules_of(ref_recommendation_rule.with_columns(numbers).to_dicts())
-    runs = of_ports["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
+    rules = recommendation.rules_of(table["ref_recommendation_rule"].with_columns(numbers).to_dicts())
+    runs = table["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
     # A bill that names no currency leaves nothing to sum or to rank.
-    runs = runs.drop_nulls("billing_currency")
-    ports: dict[str, PortCase] = {}
-    for port in sorted(port_cases(**of_ports), key=lambda found: found.port["started_date"]):
-        # Of several the newest: what older ones cost is spent.
-        ports[port.port["workload_id"]] = port
-    units = compared_units(of_ports["detail_compared_run"], of_ports["detail_run_unit_cost"])
-    by_workload = {row["workload_id"]: row for row in declared_workload.iter_rows(named=True)}
-    spend = fct_ledger.with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
-    terms = declared_maturity.row(0, named=True)
-    for (workload_id, currency), own in runs.sort("workload_id", "billing_currency", "run_id").group_by(
-        ["workload_id", "billing_currency"], maintain_order=True
-    ):
-        declared = by_workload.get(str(workload_id), dict.fromkeys(declared_workload.columns))
-        pair = best_pair(of_ports["mart_silicon_comparison"], str(workload_id), str(currency))
-        port = ports.get(str(workload_id)) if currency == CURRENCY else None
-        paid = spend.filter(workload_id=str(workload_id), billing_currency=str(currency))
+    runs = runs.drop_nulls("billing_currency").sort("workload_id", "billing_currency", "run_id")
+    # Of several the newest: what older ones cost is spent.
+    by_start = sorted(port_case.port_cases(table), key=lambda found: found.port["started_date"])
+    ports = {port.port["workload_id"]: port for port in by_start}
+    units, workloads = port_case.compared_units(table), table["declared_workload"]
+    by_workload = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
+    spend = table["fct_ledger"].with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
+    first, newest = spend["usage_date"].min(), spend["usage_date"].max()
+    terms = table["declared_maturity"].row(0, named=True)
+    for key, own in runs.group_by(["workload_id", "billing_currency"], maintain_order=True):
+        workload_id, currency = map(str, key)
+        declared = by_workload.get(workload_id, dict.fromkeys(workloads.columns))
+        pair = port_case.best_pair(table["mart_silicon_comparison"], workload_id, currency)
+        port = ports.get(workload_id) if currency == port_case.CURRENCY else None
+        paid = spend.filter(workload_id=workload_id, billing_currency=currency)
         inputs = {
             **terms,
-            **_declared(declared, own, spend["usage_date"].max()),
-            **_leads(declared_offer, declared),
+            **_declared(declared, own, newest),
+            **_leads(table["declared_offer"], declared),
             **_arithmetic(declared, own, pair, port, units),
-            "monthly_cost_trend_usd": _trend(paid, spend["usage_date"].min(), spend["usage_date"].max()),
+            "monthly_cost_trend_usd": _trend(paid, first, newest),
         }
-        yield WorkloadCase(
-            str(workload_id), str(currency), inputs, own, paid, declared, pair, port,
-            monthly_cost(paid, paid, spend["usage_date"].max()), rules,
-        )  # fmt: skip
+        monthly = monthly_cost(paid, paid, newest)
+        yield WorkloadCase(workload_id, currency, inputs, own, paid, declared, pair, port, monthly, rules)
 
 
 def _declared(declared: dict[str, Any], runs: pl.DataFrame, newest: Any) -> dict[str, Any]:
@@ -161,7 +131,7 @@ def _declared(declared: dict[str, Any], runs: pl.DataFrame, newest: Any) -> dict
         "architecture": declared["architecture"],
         "custom_cuda": declared["custom_cuda"] or ("some" if has_run else None),
         "neuron_supported": declared["neuron_supported"] or ("yes" if has_run else None),
-        "months_since_architecture_change": (newest - changed).days / MONTH_DAYS if changed else None,
+        "months_since_architecture_change": (newest - changed).days / port_case.MONTH_DAYS if changed else None,
         "team_is_cuda_native": declared["team_is_cuda_native"],
         "need_within_days": inf if declared["need_within_days"] is None else declared["need_within_days"],
     }
@@ -178,17 +148,17 @@ def _arithmetic(
     declared: dict[str, Any],
     runs: pl.DataFrame,
     pair: dict[str, Any] | None,
-    port: PortCase | None,
+    port: port_case.PortCase | None,
     units: pl.DataFrame,
 ) -> dict[str, float | None]:
     months = port.port["horizon_months"] if port else _HORIZON_MONTHS
-    cadence = port.runs_per_month if port else runs_per_month(runs)
+    cadence = port.runs_per_month if port else port_case.runs_per_month(runs)
     saving = cost = needed = None
     if port is not None:
         cost = port.port_cost
         saving = None if port.baseline is None or port.candidate is None else port.baseline - port.candidate
     elif pair is not None and pair["claims"]:
-        done = units_of(pair, units)
+        done = port_case.units_of(pair, units)
         saving = done and float(pair["baseline_unit_cost_usd"]) * done * float(pair["saving_ratio"])
     if saving is not None and (cost is not None or saving <= 0):
         # What saves nothing pays nothing back, whatever it cost.
@@ -218,10 +188,8 @@ def _trend(spend: pl.DataFrame, first: Any, newest: Any) -> float | None:
     before = (last - timedelta(days=1)).replace(day=1)
     if first.replace(day=1) > before:
         return None
-    costs = [
-        float(spend.filter(pl.col("usage_date").dt.truncate("1mo") == month)["effective_cost_usd"].sum())
-        for month in (last, before)
-    ]
+    of_month = pl.col("usage_date").dt.truncate("1mo")
+    costs = [float(spend.filter(of_month == month)["effective_cost_usd"].sum()) for month in (last, before)]
     return costs[0] - costs[1]
 
 
@@ -231,9 +199,9 @@ def monthly_cost(part: pl.DataFrame, spend: pl.DataFrame, newest: Any) -> float:
         return 0.0
     recent = part.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
     first: Any = spend["usage_date"].min()
-    days = min(max((newest - first).days + 1, MONTH_DAYS), WINDOW_DAYS)
+    days = min(max((newest - first).days + 1, port_case.MONTH_DAYS), WINDOW_DAYS)
     ordered = recent.sort("usage_date", "accelerator_family", "instance_type", "market")
-    return float(ordered["effective_cost_usd"].sum()) * MONTH_DAYS / days
+    return float(ordered["effective_cost_usd"].sum()) * port_case.MONTH_DAYS / days
 
 
 def _number(value: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""Pages and reports select, filter and sort rows of the public tables; a sum that no table has is named in sums.py."""
+"""Pages and reports select, filter and sort rows of the public tables; a sum that no table has is named in sums.yml."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_query_reads_one_public_table_and_computes_nothing(path: Path) -> None
     calls = re.compile(rf"\b(?:{'|'.join(load_expressions())})\s*\(")
     for name, query in written(path).items():
         sql = query if isinstance(query, str) else query.get("where", "")
-        assert not COMPUTES.search(sql), f"{name} computes; let a mart or pipelines/present/sums.py have the figure"
+        assert not COMPUTES.search(sql), f"{name} computes; let a mart or dashboards/sums.yml have the figure"
         assert not calls.search(sql), f"{name} calls a metric; let a mart have the figure"
         if isinstance(query, str):
             plain = re.sub(r"\{\w+\}", "cost_usd", sql.replace("{month}", "date '2026-07-01'").replace("{basis}", ""))

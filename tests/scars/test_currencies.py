@@ -25,7 +25,7 @@ from pipelines.models.expressions import expand_calls
 from pipelines.models.written import added
 from pipelines.present.charts import ledger_chart
 from pipelines.present.render import queries_of
-from pipelines.present.sums import SUMS
+from pipelines.present.sums import SUMS, sum_of
 from pipelines.report.command import write_report
 
 MONTH = "2026-07"
@@ -120,8 +120,8 @@ def money_queries() -> Iterator[tuple[str, str]]:
     for path in sorted(resources.DASHBOARDS.glob("*/report.yml")):
         for name, sql in queries_of(yaml.safe_load(path.read_text(encoding="utf-8"))["queries"]).items():
             yield f"{path.parent.name}: {name}", expand_calls(sql.replace("{month}", "date '2026-07-01'"), path)
-    for name, sql in SUMS.items():
-        plain = sql.replace("{where}", "true").replace("{basis}", "effective_")
+    for name in SUMS:
+        plain = sum_of(name, mart="detail_commitment_use_hourly").replace("{basis}", "effective_")
         yield f"sums: {name}", expand_calls(plain, Path(name))
 
 

@@ -135,7 +135,14 @@ def test_history_ends_at_the_newest_usage_of_any_line() -> None:
         "unallocated_fee_usd": pl.Decimal(38, 10),
     }
     declared = pl.DataFrame([PLAN | {"region_id": "us-west-2", "usage_type_key": "p5.48xlarge", "paid_ratio": 0.6}])
-    row = plan(typed(build(use, pl.DataFrame(schema=held), newest, declared, declared.clear().drop("region_id"))))
+    table = {
+        "detail_commitment_use_hourly": use,
+        "detail_commitment_utilization_daily": pl.DataFrame(schema=held),
+        "fct_invoice_monthly": newest,
+        "declared_commitment_rate": declared,
+        "ref_commitment_rate": declared.clear().drop("region_id"),
+    }
+    row = plan(typed(build(**table)))
     assert row["week_count"] == 12
     assert row["last_used_at"] == START + timedelta(hours=9 * WEEK - 1)
     # Learned on 8 weeks: 60 an hour. Scored on 4: 40 saved in one week, 60 lost in three.

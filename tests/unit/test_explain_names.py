@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from pipelines.base import resources
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
-from pipelines.explain.names import look_up, show_name, to_json
+from pipelines.explain.names import look_up, show_name
 from pipelines.explain.terminal import Label, grid
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
@@ -28,7 +29,7 @@ def test_every_name_of_the_house_is_explained() -> None:
     untold = []
     for name in [*load_expressions(), *COLUMNS, *(model.name for model in TABLES)]:
         found = look_up(name)
-        assert json.loads(to_json(found))["name"] == found.name
+        assert json.loads(json.dumps(asdict(found)))["name"] == found.name
         if not found.meaning or not (found.made or found.columns or found.facts.get("used by")):
             untold.append(name)
     assert untold == []

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from support.report_marts import FACTS, Marts, example, printed, printed_rows, rendered
 
+from pipelines.base.console import Console
 from pipelines.base.resources import known_reports
 from pipelines.present.pdf import pdf_of_page
+from pipelines.present.terminal import show_page
 
 
 def test_the_pdf_has_the_figures_of_the_page(tmp_path: Path) -> None:
@@ -44,6 +46,23 @@ def test_the_pdf_is_the_same_each_time(tmp_path: Path) -> None:
 def test_a_page_without_anything_is_printed_too(tmp_path: Path, marts: Marts, kind: str) -> None:
     facts = replace(FACTS, month=date(2026, 7, 1))
     assert pdf_of_page(rendered(tmp_path, marts, facts, kind), None, facts)[0].startswith(b"%PDF-")
+
+
+def test_the_terminal_has_the_figures_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show_page(rendered(tmp_path, example()), Console())
+    lines = [" ".join(line.replace("│", " ").split()) for line in capsys.readouterr().out.splitlines()]
+    # As in the PDF, 1600 + 560 + 1440; a heading, and a sentence with its punctuation.
+    assert any(line.startswith("Training runs joined") and " $3,600 82.2% " in line for line in lines)
+    assert {"Cost by bucket", "Indicative: not enough evidence"} <= set(lines)
+
+
+@pytest.mark.parametrize("kind", known_reports())
+@pytest.mark.parametrize("marts", [{mart: [] for mart in example()}, {}], ids=["empty", "missing"])
+def test_a_page_without_anything_is_shown_too(
+    tmp_path: Path, marts: Marts, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_page(rendered(tmp_path, marts, replace(FACTS, month=date(2026, 7, 1)), kind), Console())
+    assert capsys.readouterr().out
 
 
 def test_a_hostile_name_is_printed_as_text(tmp_path: Path) -> None:
