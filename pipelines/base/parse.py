@@ -48,6 +48,18 @@ def parse_json(
         raise ParseError("is not JSON (a number has thousands of digits)") from None
 
 
+# By how tomllib's message begins.
+_TOML_FIXES = {
+    "Invalid value": 'write text in straight double quotes, such as name = "payer-a"',
+    "Expected '=' after a key": 'write key = "value", and headings in brackets',
+    "Invalid statement": 'write key = "value", and headings in brackets',
+    "Expected newline or end of document": "write text, months and times with a zone in double quotes",
+    "Unescaped '\\'": "write / in place of the backslash",
+    "Cannot overwrite a value": "the key is there twice; remove one",
+    "Cannot declare": "the heading is there twice; put its keys below one, or use [[double brackets]] for a list",
+}
+
+
 def parse_toml(content: bytes) -> dict[str, Any]:
     """The content of a TOML file. ParseError where it is not TOML, too large, or nested more than MOST_LEVELS deep."""
     if len(content) > _TOML_BYTES:
@@ -64,7 +76,8 @@ def parse_toml(content: bytes) -> dict[str, Any]:
         raise
     except ValueError as error:
         # Includes text that is not UTF-8 and numbers of thousands of digits.
-        raise ParseError(f"is not valid TOML: {error}") from None
+        fix = next((f"; {fix}" for start, fix in _TOML_FIXES.items() if str(error).startswith(start)), "")
+        raise ParseError(f"is not valid TOML: {error}{fix}") from None
 
 
 def _refuse_deep(outside_strings: str) -> None:

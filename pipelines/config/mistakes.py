@@ -1,10 +1,11 @@
 """Mistakes in the configuration and in registrations, each as one sentence."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pipelines.base.errors import UsageError
 
@@ -14,6 +15,15 @@ SOURCES = ("billing", "runs", "reservations", "commitments")
 RENAMED_KEYS = {"leans": "maturity", "told_on": "reported_on", "spike_run_ids": "pilot_run_ids"}
 # Secrets: a configuration is copied, mailed and committed.
 _SECRETS = (("notify", "slack", "webhook_url"), ("notify", "mail", "password"), ("privacy", "key"))
+# What people write for our keys.
+_SYNONYMS = {
+    **dict.fromkeys(("path", "bucket", "uri", "url", "folder", "prefix", "s3", "dir", "directory"), ("location",)),
+    **dict.fromkeys(("type", "format"), ("kind",)),
+    **dict.fromkeys(("pattern", "glob", "file"), ("files",)),
+    **dict.fromkeys(("bill", "bills", "cur"), ("billing",)),
+    "endpoint": ("endpoint_url",),
+    "memory": ("memory_limit",),
+}
 # By pydantic's type of mistake.
 _FIXES = {
     "missing": "it is missing; add it",
@@ -43,14 +53,18 @@ def first_mistake(
     content: Mapping[str, Any] | None = None,
     lists: Collection[str] = (),
     environment: Collection[str] = (),
+    model: type[BaseModel] | None = None,
 ) -> str:
     """The first mistake pydantic found: file or environment variable, entry, key and how to fix it.
 
-    `content` is what was validated, in which `lists` are lists of tables.
+    `content` is what was validated, in which `lists` are lists of tables; `model` knows what an unknown key may mean.
     """
     mistakes = error.errors()
-    old = next((m for m in mistakes if m["type"] == "extra_forbidden" and m["loc"][-1] in RENAMED_KEYS), None)
-    mistake = old or mistakes[0]
+    unknown = [m for m in mistakes if m["type"] == "extra_forbidden"]
+    old = next((m for m in unknown if m["loc"][-1] in RENAMED_KEYS), None)
+    # A key in the place of another that is missing explains both.
+    meant = next((m for m in unknown if _meant(model, m["loc"])), None)
+    mistake = old or meant or mistakes[0]
     kind = mistake["type"]
     keys = [str(part) for part in mistake["loc"] if part != "[key]"]
     variable = "__".join(["TRAINLEDGER_" + keys[0], *keys[1:]]).upper() if keys else ""
@@ -66,7 +80,9 @@ def first_mistake(
     if old:
         return f"{where}: key {key!r} is now called {RENAMED_KEYS[keys[-1]]!r}; rename it."
     if kind == "extra_forbidden" or (kind == "literal_error" and mistake["loc"][-1] == "[key]"):
-        return f"{where}: unknown key {key!r}; remove it or check its spelling."
+        known = mistake["msg"].replace("Input should be", "write") if kind == "literal_error" else ""
+        fix = known or _meant(model, mistake["loc"]) or "remove it or check its spelling"
+        return f"{where}: unknown key {key!r}; {fix}."
     if kind == "tuple_type" and key in lists:
         return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
     # An entry of a list is one of what the list is of.
@@ -75,7 +91,34 @@ def first_mistake(
     if kind == "too_short" and key == "privacy.key":
         fix = "it is too short; give it 32 characters or more"
     fix = fix or mistake["msg"].removeprefix("Value error, ")
+    if kind == "literal_error":
+        fix = fix.replace("Input should be", "write")
     return f"{where}: key {key!r}: {fix}." if key else f"{where}: {fix}."
+
+
+def _meant(model: type[BaseModel] | None, loc: Sequence[int | str]) -> str:
+    """What to write in place of an unknown key; empty where nothing is like it."""
+    known = _keys_at(model, loc[:-1]) if model else []
+    key = str(loc[-1])
+    if key.startswith("aws_"):
+        return "take credentials out of the file and name a `profile` of the AWS configuration"
+    meant = next((one for one in _SYNONYMS.get(key.lower(), ()) if one in known), None)
+    close = [meant] if meant else get_close_matches(key.lower(), known, 1, 0.75)
+    if close:
+        return f"write {close[0]!r}"
+    homes = [name for name in SOURCES if model and loc[:-1] == () and key in _keys_at(model, (name, 0))]
+    return f"put it below the heading it belongs to, such as [[{homes[0]}]]" if homes else ""
+
+
+def _keys_at(model: Any, loc: Sequence[int | str]) -> list[str]:
+    """The keys of the table at a place of a model; none where that is not a table of known keys."""
+    for part in loc:
+        if isinstance(part, int):
+            continue
+        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
+        parts = get_args(field.annotation) if field else ()
+        model = next((one for one in parts if hasattr(one, "model_fields")), field.annotation if field else None)
+    return list(model.model_fields) if hasattr(model, "model_fields") else []
 
 
 def current_keys(content: Any) -> Any:

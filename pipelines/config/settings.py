@@ -116,7 +116,7 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
         value = f"a value that {error.__cause__}: {error}"
         raise UsageError(f"The environment overrides {path} with {value}; write it as JSON or unset it.") from None
     except ValidationError as error:
-        raise UsageError(first_mistake(error, str(path), content, SOURCES, os.environ)) from None
+        raise UsageError(first_mistake(error, str(path), content, SOURCES, os.environ, Settings)) from None
     base = path.parent
     warehouse = _anchored(settings.warehouse, base)
     if found := _UNADDRESSABLE.search(warehouse.location):

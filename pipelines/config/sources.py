@@ -2,14 +2,22 @@
 
 from typing import Annotated, Literal, Self, TypedDict
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipelines.base.limits import UNPACK_RATIO
 from pipelines.config.fields import Frozen, Month, Months
 
+
+def _is_location(location: str) -> str:
+    """ValueError for an address of S3 in another form, which would be taken for a folder."""
+    if location.startswith(("arn:", "s3a://", "s3n://")) or (location.startswith("s3:") and location[:5] != "s3://"):
+        raise ValueError("write an address of S3 as s3://bucket/prefix")
+    return location
+
+
 SourceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 # No name of a folder, nor an S3 key, holds control characters.
-Location = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$")]
+Location = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$"), AfterValidator(_is_location)]
 
 
 class Reach(TypedDict):

@@ -73,11 +73,13 @@ def _with_manifests(location: str, listing: Sequence[Object], reach: Mapping[str
     exports = exports_in(listing)
     roots = Counter(export.root for export in exports)
     return [
-        BillingSource(
-            name=_name(export.export),
-            location=_below(location, export.root),
-            export=export.export if roots[export.root] > 1 else None,
-            **reach,
+        BillingSource.model_validate(
+            {
+                "name": _name(export.export),
+                "location": _below(location, export.root),
+                "export": export.export if roots[export.root] > 1 else None,
+                **reach,
+            }
         )
         for export in exports
     ]
@@ -93,7 +95,8 @@ def _bare(location: str, listing: Sequence[Object], reach: Mapping[str, str]) ->
     suffix, keys = max(found.items(), key=lambda one: len(one[1]))
     parent = os.path.commonpath([PurePosixPath("/", key).parent for key in keys]).strip("/")
     name = _name(PurePosixPath(parent or location).name)
-    return [BillingSource(name=name, location=_below(location, parent), files=f"*{suffix}", **reach)]
+    entry = {"name": name, "location": _below(location, parent), "files": f"*{suffix}", **reach}
+    return [BillingSource.model_validate(entry)]
 
 
 def _below(location: str, folder: str) -> str:

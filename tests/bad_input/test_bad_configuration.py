@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from support.spoiled import Ledger
 
+from pipelines.base.errors import UsageError
 from pipelines.cli import main
+from pipelines.config.settings import load_settings
 
 ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
 
@@ -70,6 +72,48 @@ def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: 
     ledger.monkeypatch.delenv("TRAINLEDGER_WAREHOUSE__THREADS", raising=False)
     ledger.configure(old, new)
     assert re.search(rf"{re.escape(str(ledger.config))}.*{said}", ledger.refused(2))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('location = "export"', 'path = "export"', "[[billing]] payer: unknown key 'path'; write 'location'."),
+        ('location = "export"', 'bucket = "acme"', "[[billing]] payer: unknown key 'bucket'; write 'location'."),
+        ('name = "payer"', 'name = "payer"\ntype = "cur"', "[[billing]] payer: unknown key 'type'; write 'kind'."),
+        ('name = "payer"', 'name = "payer"\nregoin = "x"', "[[billing]] payer: unknown key 'regoin'; write 'region'."),
+        ('name = "payer"', 'name = "payer"\nfiles = "*"\nexport = "x"', "`files` have none; remove one of the two."),
+        ('name = "payer"', 'name = "payer"\naws_access_key_id = "A"', "take credentials out of the file and name a"),
+        ('"export"', '"arn:aws:s3:::acme/cur"', "key 'location': write an address of S3 as s3://bucket/prefix."),
+        ('"export"', '"s3a://acme/cur"', "key 'location': write an address of S3 as s3://bucket/prefix."),
+        ('"export"', '"s3:/acme/cur"', "key 'location': write an address of S3 as s3://bucket/prefix."),
+        (
+            '"export"',
+            '"C:\\temp"',
+            "Unescaped '\\\\' in a string (at line 6, column 15); write / in place of the backslash.",
+        ),
+        ('"export"', "export", "Invalid value (at line 6, column 12); write text in straight double quotes"),
+        ('"export"', "“export”", "Invalid value (at line 6, column 12); write text in straight double quotes"),
+        ("location = ", "location: ", 'after a key in a key/value pair (at line 2, column 9); write key = "value"'),
+        ('name = "payer"', 'name = "payer"\nname = "b"', "the key is there twice; remove one."),
+        ("[[billing]]", "[warehouse]\n[[billing]]", "the heading is there twice; put its keys below one"),
+        ("[[billing]]", "[[bills]]", "unknown key 'bills'; write 'billing'."),
+        ("[[billing]]", "[tag]\n[[billing]]", "unknown key 'tag'; write 'tags'."),
+        ("[[billing]]", '[tags]\nproject = ["x"]\n[[billing]]', "'tags.project'; write 'run_id', 'owner' or 'team'."),
+        ("[warehouse]", 'profile = "x"\n[warehouse]', "put it below the heading it belongs to, such as [[billing]]."),
+        (
+            'name = "payer"',
+            'name = "payer"\nfirst_month = 2026-07',
+            "write text, months and times with a zone in double",
+        ),
+    ],
+)
+def test_a_likely_mistake_says_what_to_write(tmp_path: Path, old: str, new: str, said: str) -> None:
+    config = tmp_path / "trainledger.toml"
+    written = '[warehouse]\nlocation = "warehouse"\n\n[[billing]]\nname = "payer"\nlocation = "export"\n'
+    config.write_text(written.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(UsageError) as raised:
+        load_settings(config)
+    assert str(raised.value).startswith(str(config)) and said in str(raised.value)
 
 
 @pytest.mark.parametrize(

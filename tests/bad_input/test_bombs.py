@@ -71,7 +71,7 @@ def test_a_gibibyte_in_a_megabyte_is_refused_in_little_memory(tmp_path: Path) ->
     said, grown = done.stdout.splitlines()
     assert said == (
         f"SourceError {root}/20260701-20260801/asm-1/a-1.csv.gz unpacks to more than 200 times its {len(content):,} "
-        "bytes; have it delivered again, or raise unpack_ratio of its [[billing]] entry if the bill really is that "
+        "bytes; have it delivered again, or raise unpack_ratio of its [[billing]] entry if the bill is that "
         "large."
     )
     # A file's conversion takes some 400 MB, whatever its size.
