@@ -42,6 +42,9 @@ def show_key_figures(engine: Engine, console: Console) -> None:
             # An accelerator that ran costs something: nothing means that the bill does not have its cost.
             is_known = total["cost_usd"] or not total["accelerator_hours"]
             _show(named[0], total["cost_usd"] if is_known else None, total["currency"], named[1], console)
+    values = {total["dimension_value"] for total in totals}
+    if shown is _WITHOUT_RUNS and "accelerator" in values and "run or run tag" not in values:
+        console.say("No accelerator on the bill has a run tag: name its key under [tags], or add run events.")
     for row in pair:
         cheaper = "cheaper" if row["saving_ratio"] > 0 else "more expensive"
         model = row["workload_id"].split(" / ")[0]
