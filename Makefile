@@ -23,7 +23,7 @@ dashboard: $(VENV)/.ui
 test: $(VENV)/.dev .mlflow/.server
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
 
-# The laws over random ledgers, and builds killed and damaged anywhere.
+# The laws over random ledgers, builds killed and damaged anywhere, and the first hour of a new user.
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
