@@ -1,7 +1,7 @@
 """The `[decisions]` section: frozen baselines, adjustments of savings, ports, workloads, offers and budgets."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import combinations
@@ -202,6 +202,11 @@ class Decisions(Frozen):
         whole = cls(**{key: value for key, value in content.items() if key != "baselines"})
         whole._frozen = tuple(Baseline(**one) for one in content.get("baselines", ()))
         return whole
+
+    def spelled(self, team_name: Callable[[str], str]) -> Self:
+        """The section with the teams of its budgets as `team_name` spells them."""
+        budgets = tuple(one.model_copy(update={"team": team_name(one.team)}) for one in self.budgets)
+        return self.model_copy(update={"budgets": budgets})
 
     def read(self, path: Path, families: Mapping[str, str]) -> Self:
         """The section with its baselines, whose files are relative to the folder of the configuration `path`.

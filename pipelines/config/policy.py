@@ -1,6 +1,7 @@
 """The `[policy]` section, choices where AWS leaves something open, and the `[privacy]` section."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal, Self
@@ -27,6 +28,8 @@ class Policy(Frozen):
     "warm_pool" by SageMaker's plans, "rate_unknown" (P6, Trn2, Trn3) by those of EC2. What a plan does cover counts in
     any case.
     `provisional_runs`: whether spend whose run tag names no recorded run is charged to a provisional run.
+    `team_spelling`: "folded" takes names of teams that differ only in case or outer spaces for one team, in small
+    letters; "exact" for several.
     `equal_quality_ratio`: how far final metrics of both sides may differ in a comparison without a registration.
     `as_of`: the moment after which fees of an open month do not count; None means its newest hour of use.
     """
@@ -37,6 +40,7 @@ class Policy(Frozen):
     shared_cost: Literal["keep", "pro_rata", "owner"] = "keep"
     assumed_eligible: tuple[Literal["hyperpod", "warm_pool", "rate_unknown"], ...] = ()
     provisional_runs: bool = True
+    team_spelling: Literal["folded", "exact"] = "folded"
     equal_quality_ratio: float = Field(default=0.01, ge=0, le=0.5)
     as_of: AwareDatetime | None = None
 
@@ -55,6 +59,15 @@ class Policy(Frozen):
             return as_of and as_of.astimezone(UTC)
         except OverflowError:
             raise ValueError("write a time of the years 1 to 9999 in UTC") from None
+
+    def team_name(self, name: str) -> str:
+        """A team as it is named everywhere; sql/functions/team_name.sql does the same."""
+        return name.strip().lower() if self.team_spelling == "folded" else name
+
+    @classmethod
+    def recorded(cls, record: Mapping[str, Any]) -> Self:
+        """The policy from a publication's record; those of versions without `team_spelling` kept every spelling."""
+        return cls(**{"team_spelling": "exact", **record})
 
     def cut_at(self, as_of: str) -> Self:
         """The policy with another `as_of`, a time with its zone; UsageError for anything else."""

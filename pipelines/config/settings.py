@@ -23,6 +23,7 @@ from pipelines.config.machines import Machine
 from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
 from pipelines.config.notify import Notify
 from pipelines.config.policy import Policy, Privacy
+from pipelines.config.teams import Teams
 from pipelines.config.terms import Terms
 
 # delta-rs misreads these characters in the name of a folder, or panics.
@@ -71,6 +72,7 @@ class Settings(BaseSettings):
     # Who stands for the owners that contracts name: a team or a mail address.
     owners: dict[Literal["ml-finops", "ml-platform"], Text] = {}
     decisions: Decisions = Decisions()
+    teams: Teams = Teams()
     terms: Terms = Terms()
     policy: Policy = Policy()
     schedule: Schedule = Schedule()
@@ -127,8 +129,10 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
     anchored = {kind: tuple(_anchored(source, base) for source in getattr(settings, kind)) for kind in SOURCES}
     _refuse_same_bill(anchored["billing"], path)
     proof = _anchored(settings.proof, base, "registrations")
-    decisions = settings.decisions.read(path, settings.accelerator_families)
-    return settings.model_copy(update={"warehouse": warehouse, "proof": proof, "decisions": decisions, **anchored})
+    decisions = settings.decisions.spelled(settings.policy.team_name).read(path, settings.accelerator_families)
+    teams = settings.teams.read(path)
+    found = {"warehouse": warehouse, "proof": proof, "decisions": decisions, "teams": teams}
+    return settings.model_copy(update={**found, **anchored})
 
 
 def _anchored(part: Any, base: Path, key: str = "location") -> Any:

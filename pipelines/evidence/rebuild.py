@@ -13,6 +13,7 @@ from pipelines.config.machines import Machine
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings
 from pipelines.config.settings import Warehouse as WarehouseSettings
+from pipelines.config.teams import Teams
 from pipelines.config.terms import Terms
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, recorded_sources, refuse_changed
@@ -99,8 +100,9 @@ def _warehouse(published: Publication, folder: Path, sources: Sequence, settings
         ),
         billing=tuple(sources),
         tags={name: tuple(keys) for name, keys in published.inputs["tags"].items()},
-        policy=Policy(**published.inputs["policy"]),
+        policy=Policy.recorded(published.inputs["policy"]),
         decisions=Decisions.recorded(published.inputs.get("decisions", {})),
+        teams=Teams.recorded(published.inputs.get("teams", [])),
         terms=Terms(**published.inputs.get("terms", {})),
         machines=tuple(Machine(**one) for one in published.inputs.get("machines", ())),
     )

@@ -79,6 +79,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
         "registrations": registrations_fingerprint(warehouse.settings.proof),
         "decisions": warehouse.settings.decisions.record(),
+        "teams": warehouse.settings.teams.record(),
         "terms": warehouse.settings.terms.model_dump(mode="json"),
         "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
         "policy": warehouse.settings.policy.model_dump(mode="json"),

@@ -44,11 +44,12 @@ def _services(terms: Terms) -> Iterator[tuple[Any, ...]]:
 CONFIGURED = {
     "policy": _Table(
         "savings_plan_unused varchar, identity_tolerance_usd usd, target_passes bigint, shared_cost varchar, "
-        "assumed_eligible varchar, has_provisional_runs boolean, equal_quality_ratio double",
+        "assumed_eligible varchar, has_provisional_runs boolean, equal_quality_ratio double, "
+        "team_spelling varchar",
         lambda settings: [
             (settings.policy.savings_plan_unused, settings.policy.identity_tolerance_usd,
              settings.policy.target_passes, settings.policy.shared_cost, " ".join(settings.policy.assumed_eligible),
-             settings.policy.provisional_runs, settings.policy.equal_quality_ratio)
+             settings.policy.provisional_runs, settings.policy.equal_quality_ratio, settings.policy.team_spelling)
         ],
     ),
     # Null where it is not set. Apart from the policy, because it moves daily and few tables depend on it.
@@ -95,6 +96,10 @@ CONFIGURED = {
             for port in settings.decisions.ports for kind in ("pilot", "validation", "failed_pair")
             for run_id in getattr(port, f"{kind}_run_ids")
         ),
+    ),
+    # Days of an account do not overlap.
+    "declared_account_team": _Table(
+        "account_id varchar, first_date date, last_date date, team varchar", lambda settings: settings.teams.assigned
     ),
     # One row per threshold.
     "declared_budget": _Table(

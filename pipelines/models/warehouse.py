@@ -41,14 +41,22 @@ class Warehouse:
         self.lake = Lake(self.store, self.work / "cache")
 
     def as_published(self, publication: Publication) -> Warehouse:
-        """The warehouse as a publication shows it: its versions of the tables, the deliveries it was made from."""
+        """The warehouse as a publication shows it: its versions of the tables, the deliveries and the
+        declarations of teams it was made from."""
+        from pipelines.config.policy import Policy
+        from pipelines.config.teams import Teams
         from pipelines.ingest.billing.raw import PublishedBill
 
         seen = copy(self)
         seen.lake = self.lake.as_published(publication)
-        tags = {name: tuple(keys) for name, keys in publication.inputs["tags"].items()}
-        settings = self.settings.model_copy(update={"tags": tags})
-        seen.bill = PublishedBill(self.work / "raw", settings, publication.inputs["deliveries"])
+        inputs = publication.inputs
+        recorded = {
+            "tags": {name: tuple(keys) for name, keys in inputs["tags"].items()},
+            "policy": Policy.recorded(inputs["policy"]),
+            "teams": Teams.recorded(inputs.get("teams", [])),
+        }
+        seen.settings = self.settings.model_copy(update=recorded)
+        seen.bill = PublishedBill(self.work / "raw", seen.settings, inputs["deliveries"])
         return seen
 
     @cached_property

@@ -9,7 +9,7 @@ select
     case when count(distinct ledger.instance_type) = 1 then max(ledger.instance_type) else 'mixed' end as instance_type,
     case when count(distinct ledger.accelerator_family) = 1 then max(ledger.accelerator_family) else 'mixed' end
         as accelerator_family,
-    max(ledger.tag_owner) as owner, max(ledger.tag_team) as team, named.longest_use_day_count,
+    max(ledger.tag_owner) as owner, max(ledger.team) as team, named.longest_use_day_count,
     named.is_probably_run, named.missing_evidence,
     sum(ledger.accelerator_hours) as accelerator_hours,
     known_sum(ledger.list_cost_usd) as list_cost_usd,

@@ -113,6 +113,7 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
             "first_month 2026-08 is after last_month 2026-07",
         ),
         (BUDGET + 'limit = "1"\n', "unknown key 'decisions.budgets.0.limit'; remove it or check its spelling."),
+        (BUDGET + BUDGET.replace("nlp", " NLP "), "[[decisions.budgets]] give nlp two budgets in USD for one month"),
         (
             BUDGET + 'last_month = "2026-07"\n' + BUDGET + 'first_month = "2026-07"\n',
             "[[decisions.budgets]] give nlp two budgets in USD for one month; end the first with last_month, or ",
@@ -129,7 +130,6 @@ def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
     """It looks like one that nobody has touched. Runs name research and mt, the bill platform; vision is new, or yet
     to spend, and ml may be too: two such short names are no misspelling of each other."""
     misspelt = {
-        "Research": "research",
         "platforms": "platform",  # a letter too many
         "reseacrh": "research",  # two letters changed places
         "reserch": "research",  # a letter is missing
@@ -142,9 +142,9 @@ def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
     ledger.config.write_text(f"{ledger.config.read_text()}\n{budgets}")
     said = ledger.say("build")
     assert said.code == 0, said.err
-    words = "budget of a team that no run and no bill names so: 4 rows of detail_budget_monthly"
+    words = "budget of a team that no run and no bill names so: 3 rows of detail_budget_monthly"
     assert (
-        f"Warning: {words}, for example team Research, key [[decisions.budgets]] team, nearest team research. "
+        f"Warning: {words}, for example team platforms, key [[decisions.budgets]] team, nearest team platform. "
         "Correct the team under [[decisions.budgets]]. Owner: " in said.err
     )
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())

@@ -18,6 +18,7 @@ from pipelines.models.marts import open_marts
 from pipelines.models.publish import plan
 from pipelines.models.records import RECORDS
 from pipelines.models.refresh import read_bill, refresh
+from pipelines.models.session import CONFIGURED, configured_select
 from pipelines.models.warehouse import Warehouse, published_of
 
 # What some commands read: a test that runs one publishes just these.
@@ -126,6 +127,9 @@ def open_tables(builder: Builder, names: Collection[str]) -> Engine:
     shown: set[str] = set()
 
     def show(name: str) -> None:
+        if name in CONFIGURED:
+            engine.view_sql(name, configured_select(name, builder.warehouse.settings))
+            return
         model = builder.catalog[name]
         if name not in shown and model.stored:
             engine.view(name, builder.lake.files(model.key))

@@ -32,12 +32,15 @@ select
     -- A tag alone names an unrecorded run.
     coalesce(provisional.run_id, piece.run_id) as run_id, piece.attempt_no,
     case when provisional.run_id is not null then 'tag_only' else piece.evidence end as evidence,
-    -- A run is its declared team's; else the team is the one the line's tag named on its own day.
-    coalesce(run.team, piece.tag_team) as team,
+    -- A run is its declared team's; else the team is the one the line's tag named on its own day, else the account's.
+    coalesce(run.team, team_name(piece.tag_team, policy.team_spelling), team_name(account.team, policy.team_spelling)) as team,
     piece.resource_id, piece.instance_type, piece.tag_owner, piece.tag_team, piece.tag_run_id, piece.hour_started_at,
     piece.started_ms, piece.ended_ms, piece.used_units, piece.billed_units, piece.accelerator_hours,
     piece.list_cost_usd, piece.effective_cost_usd, piece.billed_cost_usd
 from piece
+cross join policy
 left join dim_run as run on run.run_id = piece.run_id
 left join dim_provisional_run as provisional
     on piece.bucket = 'unattributed' and provisional.is_provisional and provisional.run_key = folded(piece.tag_run_id)
+left join declared_account_team as account
+    on account.account_id = piece.account_id and piece.usage_date between account.first_date and account.last_date

@@ -79,7 +79,7 @@ select
     hardware.accelerator_count, hardware.region_id, coalesce(hardware.resource_count, 0) as resource_count,
     run.model, run.dataset, run.dataset_tokens, run.seq_len, run.global_batch_samples, run.precision,
     run.code_revision, run.target_metric, run.target_value, run.target_direction, run.target_passes,
-    run.purpose, run.experiment, run.team, run.owner, run.parent_run_id, run.compile_run_id,
+    run.purpose, run.experiment, team_name(run.team, policy.team_spelling) as team, run.owner, run.parent_run_id, run.compile_run_id,
     run.status, run.is_status_inferred, run.started_at, run.ended_at, run.is_end_inferred, run.attempt_count,
     -- A node may join before the recorded start of the run, and leave after its recorded end.
     least(run.started_at, coalesce(hardware.first_joined_at, run.started_at),
@@ -94,6 +94,7 @@ select
     progress.tokens_seen_count, progress.epoch_tokens_seen_count, progress.evaluation_unmeasured_count,
     run.source_name
 from stg_tracker__run as run
+cross join policy
 join progress on progress.run_id = run.run_id
 left join hardware on hardware.run_id = run.run_id
 left join attempt on attempt.run_id = run.run_id

@@ -1,0 +1,145 @@
+"""Who accounts belong to: `[teams]`, by account or by the unit of AWS Organizations that an account was in on a day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field, PrivateAttr
+
+from pipelines.base.errors import UsageError
+from pipelines.base.parse import ParseError, parse_json
+from pipelines.config.fields import AccountId, Frozen, Text
+
+_FOLDER_FIX = "save the answers of AWS Organizations there, a file a day such as 2026-07-01.json"
+
+
+class AccountTeam(NamedTuple):
+    """The team of an account from the first to the last date, both included."""
+
+    account_id: str
+    first_date: date
+    last_date: date
+    team: str
+
+
+class Teams(Frozen):
+    """The `[teams]` section.
+
+    `accounts`: the team of an account. `units`: the team of a unit, by its id or by the names from below the root down
+    to it (`Research/Models`), and of the units below that have none of their own. `organization`: the folder of the
+    saved answers, one file a day, each in force until the next; the first one also for the days before it.
+    """
+
+    accounts: dict[AccountId, Text] = Field(default={})
+    units: dict[Text, Text] = Field(default={})
+    organization: Text | None = None
+    _assigned: tuple[AccountTeam, ...] = PrivateAttr(())
+
+    @property
+    def assigned(self) -> tuple[AccountTeam, ...]:
+        """The team of each account by days, which do not overlap; an account without a team is left out."""
+        return self._assigned
+
+    def record(self) -> list[tuple[str, ...]]:
+        """`assigned` as a publication records it."""
+        return [(one.account_id, str(one.first_date), str(one.last_date), one.team) for one in self._assigned]
+
+    @classmethod
+    def recorded(cls, record: list[list[str]]) -> Teams:
+        """The section from its `record`."""
+        teams = cls()
+        teams._assigned = tuple(
+            AccountTeam(account, date.fromisoformat(first), date.fromisoformat(last), team)
+            for account, first, last, team in record
+        )
+        return teams
+
+    def read(self, path: Path) -> Teams:
+        """The section with its answers, whose folder is relative to that of the configuration `path`.
+
+        UsageError where they cannot be read, and for a unit that none of them names.
+        """
+        if (self.organization is None) != (not self.units):
+            raise UsageError(
+                f"{path}: [teams] needs both units and organization, the folder of the answers that name them; "
+                "add the other one."
+            )
+        whole = self.model_copy()
+        always = [AccountTeam(account, date.min, date.max, team) for account, team in sorted(self.accounts.items())]
+        by_unit = [one for one in self._by_unit(path) if one.account_id not in self.accounts]
+        whole._assigned = (*always, *by_unit)
+        return whole
+
+    def _by_unit(self, path: Path) -> Iterator[AccountTeam]:
+        if self.organization is None:
+            return
+        folder = path.parent / self.organization
+        answers = {_day_of(file): _answer(file) for file in sorted(folder.glob("*.json"))}
+        if not answers:
+            raise UsageError(f"{folder} has no answer of AWS Organizations; {_FOLDER_FIX}.")
+        known = {name for answer in answers.values() for names in answer.units.values() for name in names}
+        if unknown := sorted({*self.units} - known):
+            raise UsageError(
+                f"{path}: [teams] units: no answer in {folder} has the unit {unknown[0]}; write its id or its names, "
+                f"such as {next(iter(sorted(known)), 'Research/Models')}."
+            )
+        starts = [date.min, *list(answers)[1:], date.max]
+        for answer, (first, following) in zip(answers.values(), pairwise(starts), strict=True):
+            last = following if following == date.max else following - timedelta(days=1)
+            for account, parent in sorted(answer.accounts.items()):
+                if team := self._team(answer, parent):
+                    yield AccountTeam(account, first, last, team)
+
+    def _team(self, answer: _Answer, unit: str) -> str | None:
+        """The team of the nearest unit that has one, from `unit` up."""
+        while unit in answer.units:
+            if found := next((self.units[name] for name in answer.units[unit] if name in self.units), None):
+                return found
+            unit = answer.parents[unit]
+        return None
+
+
+class _Answer(NamedTuple):
+    """An organization on a day: each unit's id and path of names, its parent, and the parent of each account."""
+
+    units: Mapping[str, tuple[str, str]]
+    parents: Mapping[str, str]
+    accounts: Mapping[str, str]
+
+
+def _day_of(file: Path) -> date:
+    try:
+        return date.fromisoformat(file.stem)
+    except ValueError:
+        raise UsageError(f"{file} is not named after a day; {_FOLDER_FIX}.") from None
+
+
+def _answer(file: Path) -> _Answer:
+    """What a file holds: OrganizationalUnits and Accounts as AWS answers them, each with its ParentId."""
+    try:
+        content = parse_json(file.read_bytes())
+        units: dict[str, dict[str, Any]] = {unit["Id"]: unit for unit in content["OrganizationalUnits"]}
+        accounts = {account["Id"]: account["ParentId"] for account in content["Accounts"]}
+        parents = {key: unit["ParentId"] for key, unit in units.items()}
+        return _Answer({key: (key, _path(units, key)) for key in units}, parents, accounts)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}; check its permissions.") from None
+    except ParseError as error:
+        raise UsageError(f"{file} {error}; {_FOLDER_FIX}.") from None
+    except (KeyError, TypeError):
+        raise UsageError(
+            f"{file} lacks OrganizationalUnits and Accounts, each with Id, Name and ParentId; {_FOLDER_FIX}."
+        ) from None
+
+
+def _path(units: Mapping[str, dict[str, Any]], key: str) -> str:
+    names: list[str] = []
+    # AWS allows five levels; a ring of parents ends too.
+    while key in units and len(names) < len(units):
+        names.insert(0, units[key]["Name"])
+        key = units[key]["ParentId"]
+    return "/".join(names)
