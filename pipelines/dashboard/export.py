@@ -57,4 +57,4 @@ def _files(volume: Volume, links: FileLinks, runs: list[str], count: int) -> Ite
 
 
 def _months(volume: Volume) -> dict[str, list[str]]:
-    return {kind: KNOWN[kind](volume, {})["months"] for kind in ("ledger", "commitments")}
+    return {kind: KNOWN[kind](volume, {})["months"] for kind in ("ledger", "commitments", "teams")}

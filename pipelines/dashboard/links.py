@@ -13,6 +13,7 @@ PAGES = {
     "runs": "Runs",
     "sides": "Comparisons",
     "commitments": "Commitments",
+    "teams": "Teams",
     "ledger": "Ledger",
     "bill": "Bill and data health",
     "dictionary": "Dictionary",

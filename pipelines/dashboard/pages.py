@@ -92,6 +92,11 @@ def _ledger(volume: Volume, request: Request) -> Context:
     return {**context, "month": month, "months": months, "bucket": bucket}
 
 
+def _teams(volume: Volume, request: Request) -> Context:
+    month, months = _month(volume, request, "mart_team_cost_monthly")
+    return {**volume.page("teams", {"month": month}), "month": month, "months": months}
+
+
 def _dictionary(volume: Volume, request: Request) -> Context:
     wanted = parameters.text(request, "q").lower()
     marts = []
@@ -116,6 +121,7 @@ KNOWN: dict[str, Callable[[Volume, Request], Context]] = {
     "run": run_page,
     "sides": _sides,
     "commitments": _commitments,
+    "teams": _teams,
     "ledger": _ledger,
     "bill": lambda volume, request: {**volume.page("bill"), **_checked(volume)},
     "dictionary": _dictionary,

@@ -167,13 +167,14 @@ def test_only_loopback_is_served_unasked(company: Company, capsys: pytest.Captur
 def test_written_pages_lead_to_each_other_alone(
     company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every page of the menu, July and August of the ledger, and the 2 dearest of the 3 runs: gpu-1 and trn-1."""
+    """Every page of the menu, both months of the ledger and the teams, and the 2 dearest of the 3 runs: gpu-1, trn-1."""
     config = str(company.config)
     said = run_command(capsys, "dashboard", "--export", str(tmp_path), "--run-pages", "2", "--config", config)
     assert said.code == 0 and "--run-pages 3 writes all" in said.out
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
     plain = {"index.html", "runs.html", "sides.html", "commitments.html", "bill.html", "explain.html"}
-    plain |= {"dictionary.html", "lineage.html", "ledger.html", "ledger-2026-07.html"}
+    plain |= {"dictionary.html", "lineage.html"}
+    plain |= {f"{name}{month}.html" for name in ("ledger", "teams") for month in ("", "-2026-07")}
     assert plain <= set(files)
     titles = [re.findall(r"<h1.*?</h1>", page)[0] for name, page in files.items() if name.startswith("run-")]
     assert sorted(text_of(title).strip() for title in titles) == ["gpu-1", "trn-1"]
@@ -226,6 +227,16 @@ def test_kinds_and_units_are_said_in_words(
     page = text_of(render(reader, name, asked))
     assert said in page
     assert never not in page.replace(said, "")
+
+
+def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[[str], Path]) -> None:
+    """The story's derivation: nlp spent 134.50 of 200, ocr its 21.50; nightly 10 cost 20.00 more than its median."""
+    reader = Reader(Warehouse(load_settings(published_story("a_dear_run_and_three_budgets") / "trainledger.toml")))
+    page = text_of(render(reader, "teams", {"month": JULY}))
+    assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in page
+    assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in page
+    assert "ocr $21.50 $21.50 $0.00 100.0% 14 of 31" in page
+    assert "$30.00 $10.00 $20.00" in page
 
 
 def test_an_empty_warehouse_says_so(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
