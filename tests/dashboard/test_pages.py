@@ -167,7 +167,7 @@ def test_only_loopback_is_served_unasked(company: Company, capsys: pytest.Captur
 def test_written_pages_lead_to_each_other_alone(
     company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every page of the menu, both months of the ledger and the teams, and the 2 dearest of the 3 runs: gpu-1, trn-1."""
+    """Every page of the menu, both months of ledger and teams, and the 2 dearest of the 3 runs: gpu-1 and trn-1."""
     config = str(company.config)
     said = run_command(capsys, "dashboard", "--export", str(tmp_path), "--run-pages", "2", "--config", config)
     assert said.code == 0 and "--run-pages 3 writes all" in said.out
