@@ -19,7 +19,7 @@ class Journal:
     def __init__(self, path: Path, upload: str | None, every_seconds: float):
         self._path, self._upload, self._every = path, upload, every_seconds
         self._warned: set[str] = set()
-        self._dirty = False
+        self._dirty = self._is_cut = False
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._file = -1
@@ -42,7 +42,9 @@ class Journal:
             # One write of one line: another thread's line never falls into it.
             with self._lock:
                 if self._file >= 0:
-                    os.write(self._file, line.encode())
+                    data = ("\n" * self._is_cut + line).encode()
+                    # A full disk may take half a line; the next one then begins on its own.
+                    self._is_cut = os.write(self._file, data) < len(data)
                     self._dirty = True
         except Exception as error:  # Whatever it is, training goes on.
             self.warn(f"an event is lost ({type(error).__name__}: {error})")

@@ -153,6 +153,40 @@ def test_a_folder_that_cannot_be_written_does_not_stop_the_training(
     assert any("cannot be written" in record.message for record in caplog.records)
 
 
+LOOP = """
+import resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from trainledger_recorder import Recorder
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+with Recorder("r", Path(sys.argv[1]), imds="http://127.0.0.1:9", environment={}) as run:
+    print("training", flush=True)
+    for step in range(1, 100):
+        if step == 50:
+            # No byte more than half a line from here on.
+            size = next(Path(sys.argv[1]).rglob("*.jsonl")).stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, resource.RLIM_INFINITY))
+        if step == 60:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        run.epoch_completed(step)
+print("trained", flush=True)
+"""
+
+
+def test_a_full_disk_costs_its_events_and_nothing_else(tmp_path: Path) -> None:
+    """It is full from epoch 50 to 59 but for 20 bytes: the line that was cut is epoch 50's, nine found no room."""
+    command = [sys.executable, "-c", LOOP, tmp_path, ROOT / "recorder"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["training", "trained"], done.stderr
+    (file,) = tmp_path.rglob("*.jsonl")
+    found = file.read_text().splitlines()
+    (cut,) = (line for line in found if not line.endswith("}"))
+    assert len(cut) == 20
+    events = [json.loads(line) for line in found if line != cut]
+    epochs = [event["epoch"] for event in events if event["event"] == "epoch_completed"]
+    assert epochs == [*range(1, 50), *range(60, 100)]
+
+
 def test_spot_notice_is_heard(tmp_path: Path) -> None:
     with metadata_service(interrupted=True) as imds, Recorder("r", tmp_path, imds=imds, environment={}) as run:
         assert run.is_interrupted()

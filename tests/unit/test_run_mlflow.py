@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 import urllib.request
@@ -38,8 +39,13 @@ def source(location: str) -> RunSource:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home, port = tmp_path_factory.mktemp("mlflow"), free_port()
+def server_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mlflow")
+
+
+@pytest.fixture(scope="module")
+def server(server_home: Path) -> Iterator[str]:
+    home, port = server_home, free_port()
     store = ["--backend-store-uri", f"sqlite:///{home}/m.db", "--default-artifact-root", f"{home}/artifacts"]
     command = [BIN / "mlflow", "server", *store, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     with (
@@ -142,9 +148,52 @@ def test_what_does_not_change_keeps_its_fingerprint(told, server: str) -> None:
 
 
 @needs_server
+def test_a_folder_is_read_by_mlflow_itself_and_left_as_it_is(shared_data: Path, tmp_path: Path, monkeypatch) -> None:
+    """The recorded folder's README: a finished run with 100 points of loss, and one that never ended."""
+    folder = tmp_path / "mlruns"
+    shutil.copytree(shared_data / "training" / "mlflow" / "convnext_unet" / "mlruns", folder)
+    monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
+    before = runs_fingerprint(source(str(folder)))
+    records = read_runs(source(str(folder)))
+    runs = records.tables["tracker_run"].select("run_id", "status").rows()
+    assert sorted(runs) == [
+        ("6ea7a69c2af146c2b1c1d46a2525fb79", None),
+        ("ea71e54bc850434eaa5170c17d564de6", "completed"),
+    ]
+    assert runs_fingerprint(source(str(folder))) == before
+    (folder / "0" / "meta.yaml").touch()
+    assert runs_fingerprint(source(str(folder))) != before
+
+
+@needs_server
+def test_a_file_is_read_as_its_server_is(told, server_home: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
+    records = read_runs(source(str(server_home / "m.db")))
+    for table, rows_of_server in told[1].tables.items():
+        assert records.tables[table].drop("source_name").equals(rows_of_server.drop("source_name")), table
+
+
+@needs_server
+def test_a_folder_that_is_none_of_mlflow_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
+    (tmp_path / "notes.db").write_text("no database")
+    with pytest.raises(SourceError, match=r"notes\.db cannot be opened by MLflow: file is not a database; check"):
+        read_runs(source(str(tmp_path / "notes.db")))
+
+
+def test_a_folder_needs_mlflow(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="read by MLflow itself, which is not on the PATH"):
+        read_runs(source(str(tmp_path)))
+
+
+@needs_server
 def test_a_run_source_that_is_no_address_is_refused(server: str) -> None:
-    with pytest.raises(UsageError, match="is not an http address of MLflow"):
-        read_runs(source("mlruns"))
+    with pytest.raises(UsageError, match="is neither an http address of MLflow nor its mlruns folder or SQLite"):
+        read_runs(source("nowhere/mlruns"))
     with pytest.raises(SourceError, match="answers 404"):
         read_runs(source(f"{server}/elsewhere"))
 

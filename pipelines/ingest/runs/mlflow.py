@@ -1,4 +1,4 @@
-"""MLflow runs over its REST API: `location` is the tracking server's address (facts training-runs 1.1).
+"""MLflow runs over its REST API: `location` is a tracking server's address, or an `mlruns` folder or SQLite file.
 
 A deleted run still cost money and is read too. MLflow records no instances unless tags do (`aws.resource_ids`,
 `aws.account_id`, `aws.region`); its start and end hide restarts, which show in the metrics.
@@ -7,7 +7,9 @@ A deleted run still cost money and is read too. MLflow records no instances unle
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from pipelines.base.address import redacted
@@ -15,6 +17,7 @@ from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, Point, described
+from pipelines.ingest.runs.mlflow_store import local_state, served
 from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
@@ -28,15 +31,33 @@ _LONGEST_WAIT = 60
 
 def state(source: RunSource) -> str:
     """The server's records of all runs, without their histories; a new point changes its run's last values."""
+    if path := _local(source):
+        return local_state(path)
     seal = hashlib.sha256()
-    for run in _Server(source).runs():
+    for run in _Server(source.location).runs():
         seal.update(json.dumps([run.get("info"), run.get("data")], sort_keys=True).encode())
     return seal.hexdigest()
 
 
 def read(source: RunSource) -> RunRecords:
     """Every run of every experiment, deleted ones too, with the whole history of its metrics."""
-    server = _Server(source)
+    where = f"[[runs]] {source.name}"
+    with served(path, where) if (path := _local(source)) else nullcontext(source.location) as address:
+        return _read(source, _Server(address))
+
+
+def _local(source: RunSource) -> Path | None:
+    """The folder or file of a source that is no server. UsageError where there is neither."""
+    if source.location.startswith(("http://", "https://")):
+        return None
+    path = Path(source.location)
+    if "://" not in source.location and path.exists():
+        return path.resolve()
+    where = f"[[runs]] {source.name}: location {redacted(source.location)}"
+    raise UsageError(f"{where} is neither an http address of MLflow nor its mlruns folder or SQLite file.")
+
+
+def _read(source: RunSource, server: "_Server") -> RunRecords:
     rows = RunRows(source)
     declared: dict[str, str] = {}
     for run in server.runs():
@@ -56,22 +77,19 @@ def read(source: RunSource) -> RunRecords:
 class _Server:
     """The few calls needed of a tracking server, paged, with retries while it is busy."""
 
-    def __init__(self, source: RunSource):
-        if not source.location.startswith(("http://", "https://")):
-            where = f"[[runs]] {source.name}: location {redacted(source.location)}"
-            raise UsageError(f"{where} is not an http address of MLflow.")
+    def __init__(self, address: str):
         import requests
         from requests.adapters import HTTPAdapter
         from urllib3.util import Retry
 
-        self._root = source.location.rstrip("/") + "/api/2.0/mlflow/"
+        self._root = address.rstrip("/") + "/api/2.0/mlflow/"
         self._address = redacted(self._root)
         self._session = requests.Session()
         # A search is a POST that changes nothing, so it may be repeated.
         again = {"allowed_methods": None, "status_forcelist": (429, 500, 502, 503, 504), "backoff_factor": 0.5}
         # A server may ask for a longer wait, but not for a day.
         patience = Retry(_TRIES, retry_after_max=_LONGEST_WAIT, **again)
-        self._session.mount(source.location, HTTPAdapter(max_retries=patience))
+        self._session.mount(address, HTTPAdapter(max_retries=patience))
 
     def runs(self) -> Iterator[Mapping[str, Any]]:
         listed = self._paged("experiments/search", "experiments", {"view_type": "ALL", "max_results": _PAGE})
