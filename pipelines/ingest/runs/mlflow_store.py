@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from pipelines.base.errors import SourceError, UsageError
 
 _START_SECONDS = 180
-# The server would start processes for jobs that nobody asks of it.
+# The server would start processes for jobs of its own.
 _NO_JOBS = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"
 
 
