@@ -5,4 +5,4 @@
     coalesce(line.charge_type, '(null)'), line.effective_rule, line.service, line.region_id,
     coalesce(line.accelerator_family, '(null)'), coalesce(line.market, '(null)'),
     coalesce(kept_description(line.effective_rule, line.charge_description), '(null)'),
-    coalesce(line.commitment_eligibility, '(null)')))
+    coalesce(line.commitment_eligibility, '(null)'), coalesce(line.bedrock_meter_id, '(null)')))

@@ -52,13 +52,12 @@ def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp
     builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
     rows = ask(
         builder,
-        "select token_kind, million_tokens, effective_cost_usd from fct_charge where token_kind is not null "
-        "and charge_category = 'Usage' order by 3",
+        "select token_kind, million_tokens, effective_cost_usd from detail_bedrock_usage_daily order by 3",
     ).rows()
     assert rows == [
         ("cache_read", Decimal("3"), Decimal("0.5")),
         ("input", Decimal("0.5"), Decimal("1")),
         ("output", Decimal("2.5"), Decimal("2")),
         ("output", Decimal("4"), Decimal("6")),
-        ("provisioned", None, Decimal("20")),
+        ("model_unit", None, Decimal("20")),
     ]

@@ -54,10 +54,13 @@ summed as (
         billing_period, charge_kind_id, usage_date, account_id, bucket, commitment_discount_id,
         source_name, is_taggable,
         case when bucket = 'run' then named_run_id end as run_id,
-        case when is_shared_out or bucket = 'unattributed' then resource_id end as resource_id,
+        case when is_shared_out or line_class = 'serving' or bucket = 'unattributed' then resource_id end
+            as resource_id,
+        case when line_class = 'serving' then iam_principal end as iam_principal,
         case when is_shared_out or accelerator_family <> 'none' or is_reserved then instance_type end as instance_type,
-        case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_owner end as tag_owner,
-        case when is_shared_out or bucket in ('unattributed', 'idle', 'shared') then tag_team end as tag_team,
+        case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_owner end
+            as tag_owner,
+        case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_team end as tag_team,
         case when is_shared_out or bucket in ('unattributed', 'idle') or (bucket = 'run' and tag_run_id <> named_run_id)
             then tag_run_id end as tag_run_id,
         case when is_shared_out then source_file end as source_file,
@@ -78,13 +81,13 @@ summed as (
             effective_cost_usd) as missing_hours,
         -- What has a list price is not made unknown by what has none.
         list_cost_usd is null as is_unpriced,
-        token_usage_type(service, usage_type, million_tokens) as token_usage_type,
         cast(count(*) as bigint) as line_count,
         sum(case when storage_bucket_id(resource_id, usage_type) is not null then usage_quantity end)
             as stored_gib_months,
         sum(case when (can_be_covered(commitment_eligibility) or capacity_reservation_id is not null)
             and line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end) as instance_hours,
-        sum(million_tokens) as million_tokens,
+        sum(case when line_class = 'serving' then usage_quantity end) as metered_quantity,
+        known_sum(million_tokens) as million_tokens,
         sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
         sum(list_cost_usd) as list_cost_usd,
         sum(amortized_cost_usd) as amortized_cost_usd,
@@ -103,8 +106,9 @@ select
     line.tag_run_id, line.source_name, line.source_file, line.source_row, line.line_class, line.accelerator_count,
     line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
     line.storage_bucket_id, line.is_taggable, line.has_run_id_tag, line.has_owner_tag, line.has_team_tag,
-    line.missing_hours, line.is_unpriced, line.token_usage_type, token_kind(line.token_usage_type) as token_kind,
-    line.stored_gib_months, line.line_count, line.instance_hours, line.million_tokens, line.accelerator_hours,
+    line.missing_hours, line.is_unpriced, kind.bedrock_meter_id, line.iam_principal,
+    line.stored_gib_months, line.line_count, line.instance_hours, line.metered_quantity, line.million_tokens,
+    line.accelerator_hours,
     line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd
 from summed as line
 left join stg_aws__charge_kind as kind on kind.charge_kind_id = line.charge_kind_id

@@ -5,7 +5,7 @@ select distinct
     coalesce(bill_billing_entity, '') as billing_entity, coalesce(bill_invoicing_entity, '') as invoice_issuer,
     billing_currency, charge_category, line_item_line_item_type as charge_type, is_known_charge_type,
     effective_rule, line_item_product_code as service, region_id, accelerator_family, market, kept_description,
-    commitment_eligibility
+    commitment_eligibility, bedrock_meter_id
 from stg_aws__cur_line_kind
 
 union all
@@ -15,5 +15,5 @@ select distinct
     billing_entity, invoice_issuer, billing_currency, charge_category, charge_type, is_known_charge_type,
     effective_rule, service, region_id,
     accelerator_family, market, kept_description(effective_rule, charge_description) as kept_description,
-    commitment_eligibility
+    commitment_eligibility, bedrock_meter_id
 from stg_aws__focus_line_item as line

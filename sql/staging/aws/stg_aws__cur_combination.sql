@@ -11,6 +11,9 @@ select
     capacity_reservation_capacity_reservation_type,
     cur_is_free(line_item_product_code, line_item_unblended_cost, pricing_public_on_demand_cost) as is_free,
     cur_is_of_training_plan(line_item_product_code, line_item_resource_id) as is_of_training_plan,
+    bedrock_product(line_item_product_code, bill_billing_entity, product_product_name) as bedrock_product,
+    case when bedrock_product(line_item_product_code, bill_billing_entity, product_product_name) is not null
+        then pricing_unit end as bedrock_unit,
     max(source_name) as source_name,
     max(delivery_id) as delivery_id,
     count(*) as line_count,

@@ -47,13 +47,6 @@ payer as (
     group by billing_month, bill_payer_account_id, invoice_id, billing_currency
 ),
 
--- What others sell is known by its name alone, which is read of these lines only.
-resold as (
-    select distinct line_item_product_code as product_code
-    from aws_cur_line_item
-    where bill_billing_entity = 'AWS Marketplace' and product_product_name like '%Bedrock%'
-),
-
 classified as (
     select
         line.*, payer.has_net_costs, payer.is_negation_complete,
@@ -73,8 +66,7 @@ classified as (
         accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
             as accelerator_count, region.region_id as prefix_region_id,
         is_shared_usage(listed.shared_reason, line_item_usage_type) as is_shared_usage,
-        coalesce(line_item_product_code like 'AmazonBedrock%'
-            or (bill_billing_entity = 'AWS Marketplace' and resold.product_code is not null), false) as is_bedrock
+        meter.bedrock_meter_id, meter.billed_by, meter.million_tokens_per_unit
     from catalogd as line
     left join ref_region as region on region.usage_type_prefix = line.region_prefix
     left join payer
@@ -82,8 +74,11 @@ classified as (
         and payer.invoice_id = line.invoice_id and payer.billing_currency = line.billing_currency
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
     left join accelerator on accelerator.instance_type = line.catalog_type
-    left join resold on resold.product_code = line.line_item_product_code
     left join ref_service as listed on listed.service = line.line_item_product_code
+    left join stg_aws__bedrock_meter as meter
+        on meter.billing_period = line.billing_period
+        and meter.bedrock_meter_id = bedrock_meter_id(line.bedrock_product, line_item_product_code,
+            line_item_usage_type, bedrock_unit, line_item_line_item_description)
 ),
 
 kind as (
@@ -108,13 +103,14 @@ select
     line_item_product_code, line_item_usage_type, line_item_operation, pricing_term, product_instance_type,
     product_region_code, reservation_reservation_a_r_n, capacity_reservation_capacity_reservation_arn,
     capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type, is_free,
-    is_of_training_plan, billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled,
-    is_known_charge_type, effective_rule, list_rule, charge_category, usage_kind, line_class, is_shared_usage,
-    is_bedrock, instance_type, accelerator_family, accelerator_count, region_id, market, commitment_eligibility,
+    is_of_training_plan, bedrock_product, bedrock_unit, billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled,
+    is_known_charge_type, effective_rule, list_rule, charge_category, usage_kind,
+    serving_class(line_class, charge_category, billed_by) as line_class, is_shared_usage, bedrock_meter_id,
+    million_tokens_per_unit, instance_type, accelerator_family, accelerator_count, region_id, market, commitment_eligibility,
     capacity_reservation_id, commitment_reservation_id, kept_description,
     -- Kinds that differ in no attribute of a charge are one (stg_aws__charge_kind).
     cast(dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity,
         bill_invoicing_entity, billing_currency, charge_category, line_item_line_item_type, is_known_charge_type,
         effective_rule, line_item_product_code, region_id, accelerator_family, market, kept_description,
-        commitment_eligibility) as varchar) as charge_kind_id
+        commitment_eligibility, bedrock_meter_id) as varchar) as charge_kind_id
 from kind

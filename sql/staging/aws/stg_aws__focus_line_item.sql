@@ -84,14 +84,15 @@ bought as (
 )
 
 select
-    source_name, delivery_id, source_file, source_row, billing_period,
-    billing_month_of(billing_period_start, billing_period) as billing_month,
+    source_name, delivery_id, source_file, source_row, line.billing_period,
+    billing_month_of(billing_period_start, line.billing_period) as billing_month,
     billing_account_id as payer_account_id, coalesce(sub_account_id, billing_account_id) as account_id,
     coalesce(invoice_id, '') as invoice_id, focus_billing_entity(provider_name, publisher_name) as billing_entity,
     coalesce(invoice_issuer_name, '') as invoice_issuer, billing_currency, charge_category as charge_type,
     coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
-    our_category as charge_category, effective_rule, line_class, charge_description,
-    line.service, usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
+    our_category as charge_category, effective_rule,
+    serving_class(line_class, our_category, meter.billed_by) as line_class, charge_description,
+    line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
     family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
         as accelerator_count, market,
@@ -100,11 +101,10 @@ select
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
     cast(charge_period_start as date) as usage_date,
     quantity as usage_quantity, cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
-    commitment_eligibility(our_category, effective_rule, line_class, market, line.service, usage_type,
+    commitment_eligibility(our_category, effective_rule, line_class, market, line.service, line.usage_type,
         line.instance_type, policy.assumed_eligible) as commitment_eligibility,
-    case when line.service like 'AmazonBedrock%' or (not is_aws_published and service_name like '%Bedrock%')
-        then million_tokens(pricing_unit, quantity, charge_description) end as million_tokens,
-    is_shared_usage(listed.shared_reason, usage_type) as is_shared_usage,
+    meter.bedrock_meter_id, cast(quantity * meter.million_tokens_per_unit as decimal(30, 13)) as million_tokens,
+    is_shared_usage(listed.shared_reason, line.usage_type) as is_shared_usage,
     cast(focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost)
         as decimal(20, 10)) as list_cost_usd,
     -- What differs where there is no commitment is a discount.
@@ -117,4 +117,9 @@ select
 from bought as line
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalog_type
 left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
+left join stg_aws__bedrock_meter as meter
+    on meter.billing_period = line.billing_period
+    and meter.bedrock_meter_id = bedrock_meter_id(
+        bedrock_product(line.service, focus_billing_entity(provider_name, publisher_name), service_name), line.service,
+        line.usage_type, line.pricing_unit, charge_description)
 cross join policy

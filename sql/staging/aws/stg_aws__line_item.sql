@@ -6,7 +6,8 @@
 with line as (
     select
         *, cur_is_free(line_item_product_code, line_item_unblended_cost, pricing_public_on_demand_cost) as is_free,
-        cur_is_of_training_plan(line_item_product_code, line_item_resource_id) as is_of_training_plan
+        cur_is_of_training_plan(line_item_product_code, line_item_resource_id) as is_of_training_plan,
+        bedrock_product(line_item_product_code, bill_billing_entity, product_product_name) as bedrock_product
     from aws_cur_line_item
 ),
 
@@ -14,7 +15,7 @@ classified as (
     select
         line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete,
         kind.is_unused_scaled, kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category,
-        kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.is_bedrock, kind.instance_type,
+        kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.million_tokens_per_unit, kind.instance_type,
         kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
         kind.capacity_reservation_id as line_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_id
@@ -45,6 +46,8 @@ classified as (
             is not distinct from line.capacity_reservation_capacity_reservation_type
         and kind.is_free = line.is_free
         and kind.is_of_training_plan = line.is_of_training_plan
+        and kind.bedrock_product is not distinct from line.bedrock_product
+        and kind.bedrock_unit is not distinct from case when line.bedrock_product is not null then line.pricing_unit end
 ),
 
 amortized as (
@@ -82,9 +85,8 @@ select
     coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units,
     coalesce(savings_plan_savings_plan_a_r_n, commitment_reservation_id) as commitment_discount_id,
     commitment_eligibility,
-    case when is_bedrock
-        then million_tokens(pricing_unit, coalesce(line_item_usage_amount, 0), line_item_line_item_description) end
-        as million_tokens,
+    cast(coalesce(line_item_usage_amount, 0) * million_tokens_per_unit as decimal(30, 13)) as million_tokens,
+    without_session(line_item_iam_principal) as iam_principal,
     is_shared_usage, charge_kind_id,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
     cast(amortized_cost as decimal(20, 10)) as amortized_cost_usd,
@@ -101,7 +103,7 @@ select
     charge_type, is_known_charge_type, charge_category, effective_rule, line_class, charge_description,
     service, usage_type, region_id, resource_id, instance_type, accelerator_family, accelerator_count, market,
     capacity_reservation_id, usage_started_at, usage_ended_at, usage_date, usage_quantity, normalized_units,
-    commitment_discount_id, commitment_eligibility, million_tokens, is_shared_usage,
+    commitment_discount_id, commitment_eligibility, million_tokens, null as iam_principal, is_shared_usage,
     focus_charge_kind_id(line) as charge_kind_id, list_cost_usd, amortized_cost_usd, effective_cost_usd,
     billed_cost_usd,
     tag_run_id, tag_owner, tag_team
