@@ -4,7 +4,25 @@ A saving is 1 - Trainium's cost / GPU's cost of the same work. Hours do not chan
 scales by its own price, and nothing else may change: both prices of one side are of the same offer.
 """
 
+import re
 from decimal import Decimal
+
+import polars as pl
+
+# Pages with the rate of a Capacity Block or a reservation may not name the region.
+UNSTATED = "unstated"
+
+
+def of_region(prices: pl.DataFrame, region_id: str) -> pl.DataFrame:
+    """Prices of one instance type and offer that hold in a region, oldest first.
+
+    Prices are of a region, of an area (`us` of us-east-1) or of an unstated region; of one day, the nearest comes last.
+    """
+    area = re.sub(r"-[a-z]+-[0-9]+.*$", "", region_id)
+    nearness = {UNSTATED: 0, area: 1, region_id: 2}
+    return prices.filter(pl.col("region_id").is_in(list(nearness))).sort(
+        "from_date", pl.col("region_id").replace_strict(nearness, default=0)
+    )
 
 
 def repriced_saving(

@@ -10,13 +10,15 @@ _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Machine(Frozen):
-    """An instance type, without the `ml.` of SageMaker; the peak is dense BF16 of one accelerator."""
+    """An instance type, without the `ml.` of SageMaker; peaks are dense, of one accelerator."""
 
     instance_type: Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)?$")]
     accelerator_family: Literal["gpu", "trainium", "inferentia", "other"]
     accelerator_name: Text
     accelerator_count: _Count
+    accelerator_memory_gib: _Count | None = None
     peak_bf16_tflops: Positive | None = None
+    peak_fp8_tflops: Positive | None = None
     vcpu_count: _Count | None = None
     memory_gib: Positive | None = None
 

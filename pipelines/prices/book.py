@@ -7,14 +7,12 @@ from difflib import get_close_matches
 
 import polars as pl
 
-from pipelines.analysis.repricing import price_of_what
+from pipelines.analysis.repricing import UNSTATED, of_region, price_of_what
 from pipelines.base import resources
 from pipelines.base.errors import UsageError
 from pipelines.engine import Engine
 
 OFFERS = ("on_demand", "capacity_block", "reserved")
-# Pages with the rate of a Capacity Block or a reservation do not name the region.
-UNSTATED = "unstated"
 # NeuronCores of one accelerator (facts aws-billing 5).
 CORES = {"Trainium": 2, "Inferentia2": 2, "Trainium2": 8, "Trainium3": 8}
 _COLUMNS = (
@@ -57,7 +55,7 @@ class PriceBook:
             regions = sorted(set(self._known(instance_type, None)["region_id"]) - {UNSTATED})
             has = f"it has {', '.join(others)}" if others else f"other regions are {', '.join(regions)}"
             raise UsageError(f"{what}; {has}.")
-        held = offered.filter(pl.col("from_date") <= day).sort("from_date")
+        held = offered.filter(pl.col("from_date") <= day)
         if held.is_empty():
             first = offered["from_date"].min()
             raise UsageError(f"{what} before {first}; choose that day or a later one.")
@@ -88,7 +86,7 @@ class PriceBook:
         rows = self._rows.filter(pl.col("instance_type") == instance_type)
         if rows.is_empty():
             raise UsageError(self._unknown(instance_type))
-        return rows if region_id is None else rows.filter(pl.col("region_id").is_in([region_id, UNSTATED]))
+        return rows if region_id is None else of_region(rows, region_id)
 
     def _unknown(self, name: str) -> str:
         """Why a type is unknown: an accelerator name, a SageMaker type, or a misspelling."""

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from pipelines.analysis.repricing import UNSTATED, of_region
+
 HOUR_MS = 3_600_000
 _DAY_MS, _HALF_PAST_ELEVEN_MS = 24 * HOUR_MS, 41_400_000
 _MOST_DAYS = 183
@@ -48,7 +50,8 @@ def inferred_windows(
         if block_id in declared or billed.is_empty() or "Refund" in lines["charge_category"]:
             continue
         instance_type = max(filter(None, lines["instance_type"]), default="")
-        price = _price(prices, instance_type, min(lines["usage_started_at"].to_list()))
+        region_id = max(filter(None, lines["region_id"]), default=UNSTATED)
+        price = _price(prices, instance_type, region_id, min(lines["usage_started_at"].to_list()))
         if price is None:
             continue
         usd = float(lines["billed_cost_usd"].sum())
@@ -63,14 +66,15 @@ def inferred_windows(
     return found
 
 
-def _price(prices: pl.DataFrame, instance_type: str, bought_at: datetime) -> float | None:
+def _price(prices: pl.DataFrame, instance_type: str, region_id: str, bought_at: datetime) -> float | None:
     """USD per instance-hour of a block bought then."""
     listed = prices.filter(
         pl.col("from_date").cast(pl.Date) <= bought_at.date(),
         instance_type=instance_type.removeprefix("ml."),
         offer="capacity_block",
-    ).sort("from_date")
-    return None if listed.is_empty() else float(listed["price_per_hour_usd"][-1])
+    )
+    held = of_region(listed, region_id)
+    return None if held.is_empty() else float(held["price_per_hour_usd"][-1])
 
 
 def _starts(billed: pl.DataFrame) -> set[tuple[int, int]]:
