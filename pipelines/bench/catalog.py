@@ -48,7 +48,7 @@ _TAIL = (
 
 def general_offers() -> list[tuple[Offer, str]]:
     """Everything but accelerators, as (offer, region)."""
-    any_box = box("m6i.16xlarge", "us-west-2")
+    any_box = box("m6i.large", "us-west-2")
     compute = [
         replace(any_box, usage_type=f"BoxUsage:{family}.{size}", instance_type=f"{family}.{size}", usd=usd)
         for family in _FAMILIES

@@ -18,7 +18,7 @@ block as (
         ratio(sum(fee.effective_cost_usd) over block, held.instance_hours) as paid_per_hour_usd
     from fct_capacity_block_fee as fee
     join held on held.block_id = fee.block_id
-    window block as (partition by fee.block_id)
+    window block as (partition by fee.billing_currency, fee.block_id)
 ),
 
 used as (
@@ -66,7 +66,7 @@ price as (
 
 summed as (
     select
-        price.offer, price.instance_type, price.region_id, price.from_date, used.team, used.workload_id,
+        used.billing_currency, price.offer, price.instance_type, price.region_id, price.from_date, used.team, used.workload_id,
         max(case when price.from_date > newest.usage_date then 'announced' else 'past' end) as change_status,
         max(price.is_from_date_exact) as is_from_date_exact,
         max(price.price_before_per_hour_usd) as price_before_per_hour_usd,
@@ -82,7 +82,7 @@ summed as (
     -- A hundredth of a percent is more than amounts are rounded by.
     where used.billing_currency = 'USD'
         and abs(price.price_per_hour_usd - price.price_before_per_hour_usd) * 10000 > price.price_before_per_hour_usd
-    group by price.offer, price.instance_type, price.region_id, price.from_date, used.team, used.workload_id
+    group by used.billing_currency, price.offer, price.instance_type, price.region_id, price.from_date, used.team, used.workload_id
 )
 
 select

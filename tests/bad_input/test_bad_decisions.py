@@ -74,7 +74,7 @@ def test_a_baseline_that_is_gone(tmp_path: Path) -> None:
         (
             "cost_per_epoch",
             "cost_per_step",
-            "key 'unit_measure': Input should be 'cost_to_target', 'cost_per_epoch' or ",
+            "key 'unit_measure': write 'cost_to_target', 'cost_per_epoch' or ",
         ),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_file_that_is_gone(ledger: Ledger) -> None:
     [
         ("", r"\[\[reservations\]\] held: kind 'file' needs a location, and kind 'aws' has none"),
         ('kind = "aws"\nlocation = "held"', r"kind 'file' needs a location, and kind 'aws' has none"),
-        ('kind = "ec2"', r"\[\[reservations\]\] held: key 'kind': Input should be 'file' or 'aws'"),
+        ('kind = "ec2"', r"\[\[reservations\]\] held: key 'kind': write 'file' or 'aws'"),
         ('kind = "aws"\nregion_names = ["us-east-1"]', r"held: unknown key 'region_names'; remove it"),
         ('kind = "aws"\nprofile = "nobody"', r"held: The config profile \(nobody\) could not be found; check profile"),
     ],

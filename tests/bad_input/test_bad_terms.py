@@ -37,7 +37,7 @@ RATES = (
         (AGREEMENT + PERIOD + MORE, "the period from 2026-12 begins before 2026-12 has ended."),
         (
             AGREEMENT + 'shortfall = "forgiven"\n' + PERIOD,
-            f"key '{FIRST}.shortfall': Input should be 'paid', 'carried'",
+            f"key '{FIRST}.shortfall': write 'paid', 'carried'",
         ),
         (
             AGREEMENT + 'payer_account_ids = ["12"]\n' + PERIOD,
@@ -58,7 +58,7 @@ RATES = (
             "[[terms.rates]] contain compute_savings_plan, 1yr, No Upfront, p5.48xlarge twice; remove one.",
         ),
         (RATES.replace("0.6", "60"), "key 'terms.rates.0.paid_ratio.p5.48xlarge': Input should be less than 1."),
-        (RATES.replace("1yr", "2yr"), "key 'terms.rates.0.purchase_term': Input should be '1yr' or '3yr'."),
+        (RATES.replace("1yr", "2yr"), "key 'terms.rates.0.purchase_term': write '1yr' or '3yr'."),
         (POOL + POOL, "[[terms.credits]] contain map twice; remove one."),
         (POOL.replace("2026-12-31", "2026-01-15"), "expires_on 2026-01-15 is not after issued_on 2026-01-15."),
         (POOL.replace('matches = "MAP"\n', ""), "key 'terms.credits.0.matches': it is missing; add it."),

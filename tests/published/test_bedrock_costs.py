@@ -80,7 +80,12 @@ def test_v4_an_hour_with_cache_reads_costs_what_all_its_kinds_cost(tmp_path: Pat
     def on_marketplace(component: str, words: str, millions: str, cost: str) -> dict[str, str]:
         description = f"AWS Marketplace software usage|us-east-1|Million {words}"
         return line(
-            f"USE1-MP:USE1_{component}-Units", "Units", millions, cost, line_item_line_item_description=description, **sold
+            f"USE1-MP:USE1_{component}-Units",
+            "Units",
+            millions,
+            cost,
+            line_item_line_item_description=description,
+            **sold,
         )
 
     lines = [
@@ -92,7 +97,9 @@ def test_v4_an_hour_with_cache_reads_costs_what_all_its_kinds_cost(tmp_path: Pat
         on_marketplace("CacheWriteInputTokenCount", "Cache Write Input Tokens", "10", "13.75"),
         on_marketplace("CacheWrite1hInputTokenCount", "1h Cache Write Input Tokens", "10", "22.00"),
     ]
-    read = "select effective_cost_usd, output_tokens, cache_read_tokens, cache_write_tokens, cost_per_million_output_usd, "
+    read = (
+        "select effective_cost_usd, output_tokens, cache_read_tokens, cache_write_tokens, cost_per_million_output_usd, "
+    )
     read += "cost_per_million_total_usd, model from mart_inference_cost_daily"
     assert ask(warehouse(tmp_path / "hour", lines), read).rows() == [
         (Decimal("22.715"), 850_000, 40_000_000, 0, Decimal("26.723529"), Decimal("0.426573"), "Claude Haiku 4.5")

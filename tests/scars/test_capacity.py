@@ -129,10 +129,12 @@ def test_a_machine_that_its_run_calls_by_another_type() -> None:
     """T11: the bill has a p5.48xlarge where the run says p5.4xlarge, and so takes one of its eight GPUs; it is told."""
     rows = tracker([Stay(0, "i-0a", None, 0, HOUR_MS)])
     (check,) = (
-        made for made in load_contract("core/fct_resource_share_hourly").checks if made.name.startswith("machine_is_of")
+        made
+        for made in load_contract("core/fct_resource_share_hourly").checks
+        if made.name.startswith("machine_of_another_type")
     )
     asked = check.query.format(batch="fct_resource_share_hourly")
-    tables = ("fct_resource_share_hourly", "stg_tracker__resource", "fct_resource_hourly")
+    tables = ("fct_resource_share_hourly", "stg_tracker__stay_monthly", "fct_resource_hourly")
     for told, found in (("p5.4xlarge", [("run-0", "i-0a", "p5.4xlarge", "p5.48xlarge")]), ("p5.48xlarge", [])):
         rows["tracker_resource"][0]["instance_type"] = told
         with Lab({MONTH: [machine_line("i-0a", 0, "1", "80")]}, rows) as lab:

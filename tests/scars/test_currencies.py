@@ -164,7 +164,7 @@ def grouped(select: exp.Select | None) -> list[set[str]]:
         return [{item.alias_or_name for item in select.selects}]
     sets = [item for found in group.find_all(exp.GroupingSets) for item in found.expressions]
     if sets:
-        return [named([item]) for item in sets]
+        return [named([item]) | named(group.expressions) for item in sets]
     places = [item for item in group.expressions if isinstance(item, exp.Literal)]
     return [named(group.expressions) | {select.selects[int(item.name) - 1].alias_or_name for item in places}]
 
@@ -212,10 +212,10 @@ def test_a_group_of_less_than_nothing_is_less_than_nothing_in_marts_and_report(t
     page = re.sub(r"<style>.*?</style>|<[^>]+>", " ", (tmp_path / "report.html").read_text(), flags=re.DOTALL)
     page = " ".join(page.split())
     assert "A further −$80 bought accelerators" in page
-    assert "everything else on the bill −$500 n/a" in page and "−$1,500" in page
+    assert "everything else on the bill; most of all AmazonEC2 −$500 −$500 n/a" in page and "−$1,500" in page
     assert "i-2 no run and no tag names this resource −$80" in page
     # 55.04 - 80 - 500 = -524.96: no share of it says anything.
-    assert "July 2026 $55 $0 −$80 $0 $0 $0 −$500 −$525" in page
+    assert "July 2026 $55 $0 $0 −$80 $0 $0 $0 −$500 −$525" in page
     assert "−$1,524.96 −$1,524.96 $0.00" in page
 
 

@@ -131,7 +131,7 @@ def test_what_another_process_is_telling_was_not_told_before(
             "{config}: key 'notify.mail.recipients.0': 'a@acme.dev>,b@x' is not a mail address; write one such "
             "as finops@acme.dev.",
         ),
-        ('[notify]\nabout = ["all"]', {}, "{config}: key 'notify.about.0': Input should be 'report', 'check', "),
+        ('[notify]\nabout = ["all"]', {}, "{config}: key 'notify.about.0': write 'report', 'check', "),
     ],
 )
 def test_what_is_configured_wrongly_is_one_sentence_without_a_secret(
