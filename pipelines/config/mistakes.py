@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pipelines.base.errors import UsageError
 
 # Lists of tables in the configuration whose entries have names.
-SOURCES = ("billing", "runs", "reservations", "commitments")
+SOURCES = ("billing", "runs", "reservations", "commitments", "invoices")
 # Keys that were renamed: old -> new.
 RENAMED_KEYS = {"leans": "maturity", "told_on": "reported_on", "spike_run_ids": "pilot_run_ids"}
 # Secrets: a configuration is copied, mailed and committed.
@@ -41,6 +41,7 @@ _PATTERN_FIXES = {
     "instance_type": "write a type of EC2 such as p5.48xlarge",
     "empty_months": "write months such as 2026-07",
     "sha256": "write the 64 hex digits that `sha256sum` prints for the file",
+    "accounts": "write an account id of twelve digits",
     "payer_account_ids": "write an account id of twelve digits",
     "currency": "write a currency as the bill does, such as USD",
     "cron": "write a cron line of five fields, such as 30 5 * * *",

@@ -67,6 +67,7 @@ class Settings(BaseSettings):
     reservations: tuple[sources.ReservationSource, ...] = ()
     proof: sources.ProofSource = sources.ProofSource()
     commitments: tuple[sources.CommitmentSource, ...] = ()
+    invoices: tuple[sources.InvoiceSource, ...] = ()
     machines: tuple[Machine, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     # Who stands for the owners that contracts name: a team or a mail address.

@@ -1,11 +1,12 @@
 """Where things are read from: the sections of trainledger.toml that name a source."""
 
+from datetime import date
 from typing import Annotated, Literal, Self, TypedDict
 
 from pydantic import AfterValidator, Field, model_validator
 
 from pipelines.base.limits import UNPACK_RATIO
-from pipelines.config.fields import Frozen, Month, Months
+from pipelines.config.fields import AccountId, Frozen, Month, Months
 
 
 def _is_location(location: str) -> str:
@@ -105,6 +106,22 @@ class ProofSource(S3Options):
     """The folder of pre-registrations of comparisons, TOML files."""
 
     registrations: Location | None = None
+
+
+class InvoiceSource(ReservationSource, Months):
+    """Invoices: files of a location, or the Invoicing API of AWS for some accounts and months."""
+
+    accounts: tuple[AccountId, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_what_to_query(self) -> Self:
+        if self.kind == "aws" and not (self.accounts and self.first_month):
+            raise ValueError("kind 'aws' needs `accounts` and the `first_month` of the invoices to query")
+        return self
+
+    def reads_month_of(self, day: date | None) -> bool:
+        """Whether an invoice of the billing month of `day` is read from here; one without a month is."""
+        return day is None or (self.first_month or "") <= f"{day:%Y-%m}" <= (self.last_month or "9999")
 
 
 class CommitmentSource(ReservationSource):

@@ -23,6 +23,7 @@ from pipelines.models.build import FailedChecks
 from pipelines.models.built import Built
 from pipelines.models.catalog import (
     COMMITMENTS,
+    INVOICES,
     PROOF_TABLES,
     RAW_TABLES,
     RESERVATIONS,
@@ -294,6 +295,7 @@ def records_asset(
 _RUNS = {table: f"Training runs as recorded: {table.removeprefix('tracker_')}s of all sources." for table in RAW_TABLES}
 _HELD = "Reserved capacity and its windows, from files or from AWS. One row per part of a reservation."
 _BOUGHT = "Savings Plans and reservations, from files or from AWS. One row per commitment."
+_INVOICED = "Invoices, from files or from AWS. One row per line of an invoice, or per part of its total."
 _REGISTERED: Mapping[str, str] = {
     PROOF_TABLES[0]: "Pre-registrations of comparisons.",
     PROOF_TABLES[1]: "Runs that registrations pair or leave out.",
@@ -308,6 +310,7 @@ def raw_assets(months: dg.PartitionsDefinition, owners: Owners) -> list[dg.Asset
         records_asset("training runs", _RUNS, owner=platform),
         records_asset("reservations", {RESERVATIONS: _HELD}, owner=finops),
         records_asset("commitments", {COMMITMENTS: _BOUGHT}, owner=finops),
+        records_asset("invoices", {INVOICES: _INVOICED}, owner=finops),
         records_asset("registrations", _REGISTERED, owner=finops, kinds=("polars",)),
     ]
 

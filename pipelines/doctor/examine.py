@@ -14,6 +14,7 @@ from pipelines.doctor.aws import ACTIVATION, DEFINITION, examine_account, may_de
 from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding, Stop, Subject, until_stopped
 from pipelines.ingest.inventory.commitments import read_commitments
+from pipelines.ingest.inventory.invoices import read_invoices
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
 from pipelines.ingest.inventory.reservations import ANSWERS, read_reservations
 from pipelines.ingest.runs.tracker import runs_fingerprint
@@ -49,6 +50,8 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
     yield from examine_registrations(settings.proof)
     for source in settings.commitments:
         yield from examine_commitments(source)
+    for source in settings.invoices:
+        yield from examine_invoices(source)
     yield from examine_warehouse(warehouse, now)
 
 
@@ -125,6 +128,16 @@ def examine_commitments(source: sources.CommitmentSource) -> Iterator[Finding]:
     with subject.trying("readable"):
         held = read_commitments([source]).table.height
     yield subject.ok("readable", f"{counted(held, 'commitment')} found.")
+
+
+@until_stopped
+def examine_invoices(source: sources.InvoiceSource) -> Iterator[Finding]:
+    """A source of invoices, read as a build reads it."""
+    subject = Subject(f"invoices {source.name}")
+    with subject.trying("readable"):
+        read = read_invoices([source])
+    yield subject.ok("readable", f"{counted(read.table['invoice_id'].n_unique(), 'invoice')} found.")
+    yield from (subject.warn("warning", warning) for warning in read.warnings)
 
 
 @until_stopped

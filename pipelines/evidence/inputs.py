@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import polars as pl
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, shown
 from pipelines.config.settings import Settings
-from pipelines.config.sources import BillingSource, RunSource
+from pipelines.config.sources import BillingSource, InvoiceSource, ReservationSource, RunSource
 from pipelines.evidence.archive import Pack, digest_of
 from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
+from pipelines.ingest.inventory.invoices import ANSWERS as INVOICES
+from pipelines.ingest.inventory.invoices import invoices_fingerprint
 from pipelines.ingest.runs.records import open_run_store
 from pipelines.ingest.runs.tracker import read_all, runs_fingerprint
 from pipelines.models.warehouse import Warehouse
@@ -32,17 +35,41 @@ Logs = dict[str, dict[str, bytes]]
 
 
 def recorded_inputs(warehouse: Warehouse, publication: Publication) -> dict[str, Any]:
-    """Every delivery with its files, and every source of bills and reservations, without credentials."""
-    named = publication.inputs["reservations"]
+    """Every delivery with its files, and every source of bills, reservations and invoices, without credentials."""
     return {
         "billing": [_fields(source) for source in warehouse.settings.billing],
         "deliveries": [_delivery(warehouse, publication, named) for named in publication.inputs["deliveries"]],
         "reservations": [
-            {"name": source.name, "kind": source.kind, "uri": redacted(source.location), "state": named[source.name]}
+            _inventory(source, publication.inputs["reservations"])
             for source in warehouse.settings.reservations
-            if source.name in named
+            if source.name in publication.inputs["reservations"]
+        ],
+        "invoices": [
+            {**_inventory(source, publication.inputs["invoices"]), "files": _invoice_files(source, publication)}
+            for source in warehouse.settings.invoices
+            if source.name in publication.inputs.get("invoices", ())
         ],
     }
+
+
+def _inventory(source: ReservationSource, states: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "kind": source.kind,
+        "uri": redacted(source.location),
+        "state": states[source.name],
+    }
+
+
+def _invoice_files(source: InvoiceSource, publication: Publication) -> list[dict[str, Any]] | None:
+    """Each file of a source of invoices; None where AWS was queried, or a file has changed since it was read."""
+    if source.kind == "aws" or invoices_fingerprint(source) != publication.inputs["invoices"][source.name]:
+        return None
+    store, files, _ = INVOICES.files(source)
+    return [
+        {"uri": redacted(store.uri(item.key)), "bytes": item.size, "sha256": digest_of(BytesIO(store.read(item.key)))}
+        for item in files
+    ]
 
 
 def bundled(warehouse: Warehouse, publication: Publication) -> dict[str, Path]:

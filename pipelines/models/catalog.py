@@ -42,6 +42,8 @@ RESERVATIONS = "aws_capacity_reservation"
 PROOF_TABLES = ("proof_registration", "proof_run")
 # Savings Plans and reservations from sources other than the bill.
 COMMITMENTS = "aws_commitment"
+# Invoices, likewise.
+INVOICES = "aws_invoice"
 # Tables of the last publication by the table they come from; empty before the first.
 PUBLISHED = {
     "published_baseline": "detail/detail_baseline",
@@ -54,7 +56,7 @@ MOVED = {"detail/detail_restated_figure": "core/fct_restated_figure"}
 PUBLISHED_KEYS = (*PUBLISHED.values(), *MOVED.values())
 # Created by the session of a build, so no step of it makes them.
 SESSION_TABLES = CREATED | {*PUBLISHED}
-INPUT_TABLES = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, *RAW_TABLES, *PROOF_TABLES, *SESSION_TABLES})
+INPUT_TABLES = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, INVOICES, *RAW_TABLES, *PROOF_TABLES, *SESSION_TABLES})
 # Raw tables that we write ourselves, by their address in the warehouse.
 WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in INPUT_TABLES - SESSION_TABLES - {*BILLS}))
 LAYERS = ("reference", "staging", "core", "detail", "marts")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.ingest.inventory.commitments import commitments_fingerprint
+from pipelines.ingest.inventory.invoices import invoices_fingerprint
 from pipelines.ingest.inventory.registrations import registrations_fingerprint
 from pipelines.ingest.inventory.reservations import reservations_fingerprint
 from pipelines.ingest.runs.tracker import runs_fingerprint
@@ -82,6 +83,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "teams": warehouse.settings.teams.record(),
         "terms": warehouse.settings.terms.model_dump(mode="json"),
         "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
+        "invoices": {source.name: invoices_fingerprint(source) for source in warehouse.settings.invoices},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
         **({"machines": [one.model_dump(mode="json") for one in machines]} if machines else {}),

@@ -1,4 +1,4 @@
-"""Refreshes the raw tables that we write ourselves: training runs, reservations, commitments and registrations."""
+"""Refreshes the raw tables that we write ourselves: runs, reservations, commitments, invoices and registrations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import polars as pl
 from pipelines.base.code import code_digest
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
+from pipelines.ingest.inventory.invoices import invoices_fingerprint, read_invoices
 from pipelines.ingest.inventory.registrations import read_registrations, registrations_fingerprint
 from pipelines.ingest.inventory.reservations import read_reservations, reservations_fingerprint
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
-from pipelines.models.catalog import COMMITMENTS, PROOF_TABLES, RAW_TABLES, RESERVATIONS
+from pipelines.models.catalog import COMMITMENTS, INVOICES, PROOF_TABLES, RAW_TABLES, RESERVATIONS
 from pipelines.models.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -95,6 +96,11 @@ def _commitments(warehouse: Warehouse) -> Read:
     return {COMMITMENTS: found.table}, found.warnings
 
 
+def _invoices(warehouse: Warehouse) -> Read:
+    found = read_invoices(warehouse.settings.invoices)
+    return {INVOICES: found.table}, found.warnings
+
+
 def _registrations(warehouse: Warehouse) -> Read:
     """SourceError when a recorded one has changed."""
     files = warehouse.lake.files(f"raw/{PROOF_TABLES[0]}")
@@ -119,6 +125,13 @@ RECORDS: Mapping[str, Records] = {
         lambda settings: settings.commitments,
         commitments_fingerprint,
         _commitments,
+    ),
+    "invoices": Records(
+        (INVOICES,),
+        "pipelines.ingest.inventory.invoices",
+        lambda settings: settings.invoices,
+        invoices_fingerprint,
+        _invoices,
     ),
     "registrations": Records(
         PROOF_TABLES,

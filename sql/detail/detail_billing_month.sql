@@ -13,7 +13,13 @@ with payer as (
             when count(*) filter (where status = 'unreconciled') > 0 then 'unreconciled'
             when count(*) filter (where status = 'open') > 0 then 'open'
             else 'reconciled'
-        end as status
+        end as status,
+        case
+            when count(*) filter (where invoice_status = 'differs') > 0 then 'differs'
+            when count(*) filter (where invoice_status = 'tied') = count(*) then 'tied'
+            when count(*) filter (where invoice_status = 'tied') > 0 then 'partly tied'
+            else max(invoice_status)
+        end as invoice_status
     from mart_invoice_reconciliation_monthly
     group by billing_month, payer_account_id, currency
 ),
@@ -28,7 +34,7 @@ owed as (
 
 select
     billing_month, payer_account_id, currency, invoice_count, billed_cost_usd, ledger_cost_usd, difference_usd,
-    newest_usage_at, stamp as status,
+    newest_usage_at, stamp as status, invoice_status,
     unallocated_fee_usd,
     sum(unallocated_fee_usd) over (partition by billing_month, currency) as month_unallocated_fee_usd,
     sum(unallocated_fee_usd) over (partition by currency) as all_unallocated_fee_usd,

@@ -1,5 +1,6 @@
 -- One row per payer × billing month × invoice × currency × entity × issuer: the bill as delivered compared with the
 -- ledger made from it.
+-- The invoice itself, where one was read, is compared as a whole: its columns repeat on each row of it.
 -- From effective to billed cost leads one column for each reason they differ by; the sum of them is exact.
 with invoice as (
     select payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,
@@ -12,6 +13,19 @@ with invoice as (
         sum(billed_to_date_usd) as billed_to_date_usd, sum(effective_to_date_usd) as effective_to_date_usd
     from fct_invoice_monthly
     group by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency
+),
+
+-- Of two documents of one invoice the one that differs more counts.
+document as (
+    select payer_account_id, billing_month, invoice_id, bill_issuer, currency, document_kind, invoice_difference_usd,
+        rounding_usd, focus_tolerance_usd, invoice_status,
+        sum(invoiced_cost_usd) as invoiced_cost_usd
+    from detail_invoice_reconciliation
+    where bill_issuer is not null and invoice_status in ('tied', 'differs', 'open')
+    group by payer_account_id, billing_month, invoice_id, bill_issuer, currency, document_kind, invoice_difference_usd,
+        rounding_usd, focus_tolerance_usd, invoice_status, invoice_evidence, invoice_issuer
+    qualify row_number() over (partition by payer_account_id, billing_month, invoice_id, bill_issuer, currency
+        order by abs(invoice_difference_usd) desc, invoice_evidence, invoice_issuer) = 1
 ),
 
 ledger as (
@@ -49,7 +63,18 @@ select
     coalesce(invoice.neutralised_refund_usd, 0) as neutralised_refund_usd,
     invoice.cut_at,
     coalesce(invoice.billed_to_date_usd, 0) as billed_to_date_usd,
-    coalesce(invoice.effective_to_date_usd, 0) as effective_to_date_usd
+    coalesce(invoice.effective_to_date_usd, 0) as effective_to_date_usd,
+    document.document_kind, document.invoiced_cost_usd, document.invoice_difference_usd, document.rounding_usd,
+    document.focus_tolerance_usd,
+    case
+        when document.invoice_status is not null then document.invoice_status
+        when coalesce(invoice.invoice_id, '') <> '' then 'no invoice'
+        -- AWS invoices a month within weeks, and never what is pro forma.
+        when max(invoice.invoice_id) over bill = ''
+            and date_diff('day', cast(invoice.billing_month as timestamp), max(invoice.newest_usage_at)
+                over (partition by invoice.payer_account_id, invoice.billing_currency)) >= 62 then 'no invoice ids'
+        else 'not invoiced'
+    end as invoice_status
 from invoice
 full join ledger
     on ledger.payer_account_id = invoice.payer_account_id
@@ -58,3 +83,10 @@ full join ledger
     and ledger.billing_entity = invoice.billing_entity
     and ledger.invoice_issuer = invoice.invoice_issuer
     and ledger.billing_currency = invoice.billing_currency
+left join document
+    on document.payer_account_id = invoice.payer_account_id
+    and document.billing_month = invoice.billing_month
+    and document.invoice_id = invoice.invoice_id
+    and document.bill_issuer = invoice.invoice_issuer
+    and document.currency = invoice.billing_currency
+window bill as (partition by invoice.payer_account_id, invoice.billing_month, invoice.billing_currency)

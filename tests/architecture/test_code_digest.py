@@ -34,6 +34,7 @@ TABLES = {
     **dict.fromkeys((f"raw/{name}" for name in PROOF_TABLES), ("pipelines.ingest.inventory.registrations",)),
     "raw/aws_capacity_reservation": ("pipelines.ingest.inventory.reservations",),
     "raw/aws_commitment": ("pipelines.ingest.inventory.commitments",),
+    "raw/aws_invoice": ("pipelines.ingest.inventory.invoices",),
 }
 ROOTS = sorted({root for roots in TABLES.values() for root in roots})
 # Read off by hand, for Python's finder follows imports under TYPE_CHECKING too.

@@ -12,6 +12,7 @@ from pipelines.definitions import assemble, defs
 from pipelines.models.catalog import (
     BILLS,
     COMMITMENTS,
+    INVOICES,
     PROOF_TABLES,
     RAW_TABLES,
     RESERVATIONS,
@@ -40,7 +41,7 @@ def test_asset_keys_are_the_ones_known(graph) -> None:
 
 
 def test_every_table_is_an_asset(graph) -> None:
-    given = (*RAW_TABLES, RESERVATIONS, COMMITMENTS, *PROOF_TABLES, *BILLS)
+    given = (*RAW_TABLES, RESERVATIONS, COMMITMENTS, INVOICES, *PROOF_TABLES, *BILLS)
     tables = {model.key for model in MODELS} | {f"raw/{name}" for name in given}
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == tables | {"publication"}
 

@@ -181,6 +181,7 @@ def write_config(
     reservations: Path | str | None = None,
     registrations: Path | str | None = None,
     commitments: Path | str | None = None,
+    invoices: Path | str | None = None,
     warehouse: str = "warehouse",
 ) -> Path:
     """Write a trainledger.toml below `root`; returns its path."""
@@ -193,6 +194,8 @@ def write_config(
         text += f'\n[proof]\nregistrations = "{registrations}"\n'
     if commitments is not None:
         text += f'\n[[commitments]]\nname = "bought"\nlocation = "{commitments}"\n'
+    if invoices is not None:
+        text += f'\n[[invoices]]\nname = "invoices"\nlocation = "{invoices}"\n'
     path = root / "trainledger.toml"
     path.write_text(text)
     return path

@@ -115,12 +115,12 @@ def test_waste_is_summed_by_cause() -> None:
 def test_a_month_has_the_worst_status_of_its_payers(statuses: tuple[str, str], expected: tuple) -> None:
     """A cent of fees without use is rounding; of an invoice that is not closed nothing is known yet."""
     columns = (
-        f"billing_month:date payer_account_id: currency: status: billed_cost_usd:{USD} "
+        f"billing_month:date payer_account_id: currency: status: invoice_status: billed_cost_usd:{USD} "
         f"ledger_cost_usd:{USD} difference_usd:{USD} "
         f"commitment_timing_usd:{USD} newest_usage_at:timestamp"
     )
     rows = ", ".join(
-        f"('2026-07-01', '{payer}', 'USD', '{status}', 10, 10, 0, 0.01, '2026-07-31')"
+        f"('2026-07-01', '{payer}', 'USD', '{status}', 'no invoice', 10, 10, 0, 0.01, '2026-07-31')"
         for payer, status in enumerate(statuses)
     )
     with made("detail_billing_month", "mart_invoice_reconciliation_monthly", columns, rows) as engine:

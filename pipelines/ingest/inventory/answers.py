@@ -1,6 +1,8 @@
 """Answers of AWS's APIs, from AWS itself or as saved files: their entries, and the values of their fields."""
 
+import csv
 import hashlib
+import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -117,6 +119,22 @@ def entries(answer: Entry, name: str, where: str) -> Iterator[tuple[str, Entry]]
         if not isinstance(entry, Mapping):
             raise SourceError(f"{where} {name} number {number} is not a JSON object; save the whole answer.")
         yield f"{where} {name} number {number}", entry
+
+
+def csv_table(table: str, where: str) -> tuple[list[str], list[tuple[str, dict[str, str]]]]:
+    """The columns of a csv, and each row with its address; SourceError where it is none, or a row is short or long."""
+    reader = csv.DictReader(io.StringIO(table, newline=""))
+    rows = []
+    try:
+        names = list(reader.fieldnames or ())
+        for row in reader:
+            place = f"{where} line {reader.line_num}"
+            if None in row or None in row.values():
+                raise SourceError(f"{place} has not as many cells as the first line; fix it.")
+            rows.append((place, row))
+    except csv.Error as error:
+        raise SourceError(f"{where} is not a csv ({error}); fix or remove it.") from None
+    return names, rows
 
 
 def values_of(entry: Entry, where: str, schema: Schema, **names: str) -> dict[str, Any]:

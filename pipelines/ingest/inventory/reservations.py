@@ -6,8 +6,6 @@ saved JSON as text, or as seconds since 1970 where an older command line wrote i
 several sources are joined.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -108,27 +106,20 @@ reservations_fingerprint = ANSWERS.fingerprint
 
 def _rows(table: str, where: str) -> Iterator[Row]:
     """The reservations of a csv; SourceError with its line and the fix."""
-    reader = csv.DictReader(io.StringIO(table, newline=""))
-    try:
-        names = reader.fieldnames or ()
-        if missing := [name for name in _REQUIRED if name not in names]:
-            columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
-            raise SourceError(f"{where} has no {columns}; the first line must name them (docs/reservations.md).")
-        for name in names:
-            if name not in _COLUMNS:
-                raise SourceError(f"{where} has the column {name!r}; it may have {', '.join(_COLUMNS)}.")
-        for row in reader:
-            place = f"{where} line {reader.line_num}"
-            if None in row or None in row.values():
-                raise SourceError(f"{place} has not as many cells as the first line; fix it.")
-            kind = row["reservation_kind"]
-            if kind not in _KINDS:
-                raise SourceError(f"{place} has reservation_kind {kind[:80]!r}; write one of {', '.join(_KINDS)}.")
-            found = values_of(row, place, SCHEMA, **{name: name for name in names})
-            found["part_no"] = found.get("part_no") or 1
-            yield found | {"where": place, "reservation_id": _id(row["reservation_id"], kind, place)}
-    except csv.Error as error:
-        raise SourceError(f"{where} is not a csv ({error}); fix or remove it.") from None
+    names, rows = answers.csv_table(table, where)
+    if missing := [name for name in _REQUIRED if name not in names]:
+        columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+        raise SourceError(f"{where} has no {columns}; the first line must name them (docs/reservations.md).")
+    for name in names:
+        if name not in _COLUMNS:
+            raise SourceError(f"{where} has the column {name!r}; it may have {', '.join(_COLUMNS)}.")
+    for place, row in rows:
+        kind = row["reservation_kind"]
+        if kind not in _KINDS:
+            raise SourceError(f"{place} has reservation_kind {kind[:80]!r}; write one of {', '.join(_KINDS)}.")
+        found = values_of(row, place, SCHEMA, **{name: name for name in names})
+        found["part_no"] = found.get("part_no") or 1
+        yield found | {"where": place, "reservation_id": _id(row["reservation_id"], kind, place)}
 
 
 def _reservations_in(answer: Any, where: str) -> Iterator[Row]:

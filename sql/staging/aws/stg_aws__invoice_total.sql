@@ -33,6 +33,9 @@ select
     total.billing_period, total.billing_month, total.payer_account_id, total.invoice_id, total.billing_entity,
     total.invoice_issuer, total.billing_currency, total.charge_type,
     cur_effective_rule(rule.effective_rule, total.charge_type) as effective_rule,
+    -- As an invoice groups it: covered usage and its negation cancel.
+    case when rule.effective_rule = 'zero' then 'Usage' else focus_charge_category(total.charge_type,
+        cur_effective_rule(rule.effective_rule, total.charge_type), null, null) end as charge_category,
     total.source_name, total.delivery_id, total.line_count, total.charged_line_count, total.line_without_cost_count,
     total.billed_cost_usd, total.net_billed_cost_usd, total.in_line_discount_usd,
     -- Only the fee lines of commitments show what of an upfront fee falls on the month (facts 2.4, identity 1).
@@ -63,6 +66,7 @@ select
     billing_currency,
     coalesce(charge_category, '') as charge_type,
     case when focus_is_commitment(line) then 'savings_plan_unused' else 'as_billed' end as effective_rule,
+    coalesce(charge_category, '') as charge_category,
     max(source_name) as source_name,
     max(delivery_id) as delivery_id,
     count(*) as line_count,

@@ -1,0 +1,242 @@
+"""Invoices: FOCUS 1.4 InvoiceDetail, answers of AWS's ListInvoiceSummaries, or a csv of totals.
+
+A bill line names its invoice; what the invoice itself charges comes from here, and detail_invoice_reconciliation
+compares the two.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from pipelines.base.aws import requesting
+from pipelines.base.errors import SourceError
+from pipelines.config.sources import InvoiceSource, ReservationSource
+from pipelines.ingest.inventory import answers
+from pipelines.ingest.inventory.answers import Answers, Entry, Inventory
+from pipelines.ingest.schema import schema
+
+# A line of an invoice, or a part of its total. `line_group` is the charge category of a line (FOCUS), `Tax` and
+# `before tax` where a document states only these, and `total` where its tax is unknown. `invoiced_cost` is in the
+# currency of the row.
+SCHEMA = schema(
+    "source_name invoice_evidence invoice_issuer invoice_id invoice_detail_id account_id billing_month:date "
+    "billing_entity document_kind issue_status issued_at reference_invoice_id currency line_group invoiced_cost:money"
+)
+FOCUS, API, DECLARED = "focus", "aws", "declared"
+_TOTALS = ("invoice_id", "invoice_issuer", "issued_date", "currency", "total", "tax")
+_REQUIRED = ("invoice_id", "currency", "total")
+# Not null in FOCUS 1.4 (facts standards-2026 1.6).
+_DETAIL = (
+    "InvoiceIssuerName", "InvoiceId", "InvoiceDetailId", "BilledCost", "BillingCurrency", "ChargeCategory",
+    "BillingPeriodStart", "InvoiceIssueStatus", "ReferenceInvoiceId",
+)  # fmt: skip
+_STATUSES = ("open", "issued", "voided")
+_ENTITIES = {"AWS": "AWS", "AWS_MARKETPLACE": "AWS Marketplace"}
+_KINDS = {"ANNIVERSARY": "invoice", "PURCHASE": "purchase", "REFUND": "refund"}
+_LIST = "invoicing:ListInvoiceSummaries"
+_SUMMARIES = "InvoiceSummaries"
+# Lines that state the same part of a document have the same values of these.
+_KEY = ("invoice_evidence", "invoice_issuer", "invoice_id", "invoice_detail_id", "line_group")
+# A row of SCHEMA without its source, with `updated_at` where the document has it.
+Row = dict[str, Any]
+
+
+def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
+    """The lines of the invoices of all sources. SourceError for malformed ones, and for two that contradict."""
+    found: dict[tuple[Any, ...], tuple[str, Row]] = {}
+    warnings: list[str] = []
+    for source in sources:
+        seen = 0
+        for where, answer in ANSWERS.read(source, warnings):
+            for place, row in _lines(answer, where, warnings):
+                if not source.reads_month_of(row.get("billing_month")):
+                    continue
+                seen += 1
+                row = dict.fromkeys(SCHEMA) | row | {"source_name": source.name}
+                key = tuple(row[name] for name in _KEY)
+                found[key] = _newer(found[key], (place, row)) if key in found else (place, row)
+        if not seen:
+            warnings.append(
+                f"[[invoices]] {source.name} contains no invoice; check its location, or remove the source."
+            )
+    lines = [{name: row[name] for name in SCHEMA} for _, row in found.values()]
+    _refuse_both_signs(lines)
+    return Inventory(pl.DataFrame(lines, schema=SCHEMA).sort(_KEY), sorted(set(warnings)))
+
+
+def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+    """The answers of AWS: the invoices of each account in each month from the first on."""
+    assert isinstance(source, InvoiceSource) and source.first_month
+    where = f"[[invoices]] {source.name}"
+    client = ANSWERS.client(source, "invoicing", source.queried_regions[0])
+    months = pl.date_range(
+        datetime.strptime(source.first_month, "%Y-%m"),
+        datetime.strptime(source.last_month, "%Y-%m") if source.last_month else datetime.now(UTC).replace(tzinfo=None),
+        "1mo",
+        eager=True,
+    )
+    for account in source.accounts:
+        for month in months:
+            period = {"BillingPeriod": {"Month": month.month, "Year": month.year}}
+            with requesting(where, _LIST):
+                pages = client.get_paginator("list_invoice_summaries").paginate(
+                    Selector={"ResourceType": "ACCOUNT_ID", "Value": account}, Filter=period
+                )
+                found = [summary for page in pages for summary in page.get(_SUMMARIES, ())]
+            yield f"{where}, account {account}, {month:%Y-%m} {_LIST}", {_SUMMARIES: found}
+
+
+ANSWERS = Answers("invoices", (".json", ".csv"), _queried)
+invoices_fingerprint = ANSWERS.fingerprint
+
+
+def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, Row]]:
+    """The lines of one file or answer, each with its address; SourceError with the field at fault."""
+    if isinstance(answer, str):
+        names, rows = answers.csv_table(answer, where)
+        if "InvoiceIssueStatus" in names:
+            read, required = _detail, _DETAIL
+        else:
+            read, required = _totals, _REQUIRED
+            if unknown := [name for name in names if name not in _TOTALS]:
+                raise SourceError(
+                    f"{where} has the column {unknown[0]!r}; a csv of totals has {', '.join(_TOTALS)}, and FOCUS "
+                    "InvoiceDetail has InvoiceIssueStatus."
+                )
+        if missing := [name for name in required if name not in names]:
+            raise SourceError(f"{where} has no column {missing[0]}; the first line must name it (docs/invoices.md).")
+        for place, row in rows:
+            yield from ((place, line) for line in read(row, place))
+        return
+    if not isinstance(answer, Mapping) or _SUMMARIES not in answer:
+        raise SourceError(f"{where} has no {_SUMMARIES}; save the answer of list-invoice-summaries.")
+    lacks_entity = False
+    for place, summary in answers.entries(answer, _SUMMARIES, where):
+        lacks_entity |= "BillingEntity" not in _part(summary, "Entity", place) or "BillType" not in summary
+        yield from ((place, line) for line in _summary(summary, place))
+    if lacks_entity:
+        warnings.append(
+            f"{where}: BillingEntity or BillType is missing, as older clients drop them, so kinds of "
+            "invoices are unknown; save the answer with a newer AWS CLI."
+        )
+
+
+def _detail(row: Entry, where: str) -> Iterator[Row]:
+    """A line of FOCUS 1.4 InvoiceDetail."""
+    for name in _DETAIL:
+        if not row[name].strip():
+            raise SourceError(f"{where} has no {name}; FOCUS requires it.")
+    status = row["InvoiceIssueStatus"].strip().lower()
+    if status not in _STATUSES:
+        raise SourceError(f"{where} has InvoiceIssueStatus {status[:80]!r}; write Open, Issued or Voided.")
+    reference = row["ReferenceInvoiceId"].strip()
+    invoice_id = row["InvoiceId"].strip()
+    started_at = answers.moment(row, "BillingPeriodStart", where)
+    yield {
+        "invoice_evidence": FOCUS,
+        "invoice_issuer": answers.text(row, "InvoiceIssuerName"),
+        "invoice_id": invoice_id,
+        "invoice_detail_id": answers.text(row, "InvoiceDetailId"),
+        "account_id": answers.text(row, "BillingAccountId"),
+        "billing_month": started_at and started_at.date().replace(day=1),
+        # An invoice that adjusts none references itself.
+        "document_kind": "invoice" if reference == invoice_id else "correction",
+        "issue_status": status,
+        "issued_at": answers.moment(row, "InvoiceIssueDate", where),
+        "reference_invoice_id": None if reference == invoice_id else reference,
+        "currency": answers.text(row, "BillingCurrency"),
+        "line_group": answers.text(row, "ChargeCategory"),
+        "invoiced_cost": answers.amount(row, "BilledCost", where),
+        "updated_at": answers.moment(row, "InvoiceDetailLastUpdated", where),
+    }
+
+
+def _summary(summary: Entry, where: str) -> Iterator[Row]:
+    """The parts of an invoice of ListInvoiceSummaries; amounts in the currency of the bill."""
+    entity, period = (_part(summary, name, where) for name in ("Entity", "BillingPeriod"))
+    costs = _part(summary, "BaseCurrencyAmount", where)
+    kind = str(summary.get("InvoiceType") or "INVOICE").lower()
+    if kind == "invoice":
+        kind = _KINDS.get(str(summary.get("BillType") or "ANNIVERSARY"), "invoice")
+    if summary.get("CommercialInvoiceId"):
+        kind = "tax_copy"
+    year, month = (answers.count(period, name, where, "years or months") for name in ("Year", "Month"))
+    reference = answers.text(summary, "OriginalInvoiceId")
+    yield from _parts(
+        answers.amount(costs, "TotalAmount", where),
+        answers.amount(costs, "TotalAmountBeforeTax", where),
+        where,
+        invoice_evidence=API,
+        invoice_issuer=answers.text(entity, "InvoicingEntity"),
+        invoice_id=answers.text(summary, "InvoiceId"),
+        account_id=answers.text(summary, "AccountId"),
+        billing_month=datetime(year, month, 1).date() if year and month and 1 <= month <= 12 else None,
+        billing_entity=_ENTITIES.get(str(entity.get("BillingEntity")), answers.text(entity, "BillingEntity")),
+        document_kind=kind,
+        issued_at=answers.moment(summary, "IssuedDate", where),
+        reference_invoice_id=answers.text(summary, "CommercialInvoiceId")
+        or (None if reference == summary.get("InvoiceId") else reference),
+        currency=answers.text(costs, "CurrencyCode"),
+    )
+
+
+def _totals(row: Entry, where: str) -> Iterator[Row]:
+    """The parts of an invoice typed into a csv."""
+    total, tax = (answers.amount(row, name, where) for name in ("total", "tax"))
+    issued = answers.text(row, "issued_date")
+    at = {"issued_date": f"{issued}T00:00:00Z" if issued and "T" not in issued else issued}
+    yield from _parts(
+        total,
+        None if total is None or tax is None else total - tax,
+        where,
+        invoice_evidence=DECLARED,
+        invoice_issuer=answers.text(row, "invoice_issuer"),
+        invoice_id=answers.text(row, "invoice_id"),
+        document_kind="invoice",
+        issued_at=answers.moment(at, "issued_date", where),
+        currency=answers.text(row, "currency"),
+    )
+
+
+def _parts(total: Decimal | None, before_tax: Decimal | None, where: str, **fields: Any) -> Iterator[Row]:
+    """The lines `before tax` and `Tax` of a document, or `total` where its tax is unknown."""
+    for name, value in {"invoice id": fields["invoice_id"], "currency": fields["currency"], "total": total}.items():
+        if value is None:
+            raise SourceError(f"{where} has no {name}; add it.")
+    assert total is not None
+    parts = {"total": total} if before_tax is None else {"before tax": before_tax, "Tax": total - before_tax}
+    for group, cost in parts.items():
+        yield fields | {"line_group": group, "invoiced_cost": cost, "issue_status": "issued"}
+
+
+def _part(summary: Entry, name: str, where: str) -> Entry:
+    part = summary.get(name) or {}
+    if not isinstance(part, Mapping):
+        raise SourceError(f"{where}: {name} is not a JSON object; save the whole answer.")
+    return part
+
+
+def _newer(known: tuple[str, Row], other: tuple[str, Row]) -> tuple[str, Row]:
+    """Of two readings of one line the one updated last; SourceError where they differ and neither is newer."""
+    one, two = (({**row, "source_name": None}) for _, row in (known, other))
+    if one == two:
+        return known
+    at, then = one.get("updated_at"), two.get("updated_at")
+    if at and then and at != then:
+        return max(known, other, key=lambda found: found[1]["updated_at"])
+    raise SourceError(
+        f"Invoice {one['invoice_id']} has other values in {known[0]} than in {other[0]}; keep the newer document."
+    )
+
+
+def _refuse_both_signs(lines: Sequence[Row]) -> None:
+    """SourceError where credit memos have both signs: which of them lowers what is owed is then unknown."""
+    memos = [row for row in lines if row["document_kind"] == "credit_memo" and row["line_group"] != "Tax"]
+    signs = {row["invoiced_cost"] > 0: row["invoice_id"] for row in memos if row["invoiced_cost"]}
+    if len(signs) == 2:
+        raise SourceError(
+            f"Credit memos have both signs: {signs[True]} is positive and {signs[False]} negative; correct one of them."
+        )

@@ -1,0 +1,133 @@
+"""A bill and its invoices, by hand: the sums of the lines of INV-1 are stated next to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from support.bills import ORDINARY_LINE
+from support.lab import Lab
+
+DETAIL, MART, MONTH = "detail_invoice_reconciliation", "mart_invoice_reconciliation_monthly", "detail_billing_month"
+ISSUER = "Amazon Web Services, Inc."
+
+
+def line(cost: str, kind: str = "Usage", **more: str) -> dict[str, str]:
+    fields = {"line_item_unblended_cost": cost, "line_item_line_item_type": kind, "bill_invoicing_entity": ISSUER}
+    return {**ORDINARY_LINE, **fields, **more}
+
+
+# Usage 10.004 + 20.002 = 30.006, tax 2.402, credit -5, together 27.408: 27.41 when rounded once. A line of no invoice.
+BILL = [
+    line("10.004"),
+    line("20.002"),
+    line("2.402", "Tax"),
+    line("-5", "Credit"),
+    line("7", bill_invoice_id="INV-2", bill_billing_entity="AWS Marketplace"),
+    line("1", bill_invoice_id=""),
+]
+
+
+def invoice(cost: str, group: str, **more: Any) -> dict[str, Any]:
+    fields = {
+        "source_name": "invoices",
+        "invoice_evidence": "focus",
+        "invoice_issuer": ISSUER,
+        "invoice_id": "INV-1",
+        "billing_month": date(2026, 7, 1),
+        "document_kind": "invoice",
+        "issue_status": "issued",
+        "currency": "USD",
+    }
+    return fields | {"line_group": group, "invoiced_cost": Decimal(cost)} | more
+
+
+# Lines to the cent, which add up to the payable 27.41.
+LINES = (invoice("30.01", "Usage"), invoice("2.40", "Tax"), invoice("-5", "Credit"))
+TOTALS = (
+    invoice("25.01", "before tax", invoice_evidence="aws"),
+    invoice("2.40", "Tax", invoice_evidence="aws"),
+)
+
+
+def asked(sql: str, *names: str, invoices: tuple[Mapping[str, Any], ...], bill: Any = BILL) -> list[tuple]:
+    with Lab({"2026-07": bill}, {}, invoices=invoices) as lab:
+        return lab.ask(sql, *names)
+
+
+@pytest.mark.parametrize("lines", [LINES, TOTALS, (invoice("27.41", "total", invoice_evidence="declared"),)])
+def test_a_bill_ties_to_its_invoice_to_the_cent(lines: tuple[Mapping[str, Any], ...]) -> None:
+    """27.41 less 27.408: two tenths of a cent are rounding, and nothing differs. FOCUS tolerates 1.00 of four lines."""
+    columns = "invoice_status, invoiced_cost_usd, invoice_difference_usd, rounding_usd, focus_tolerance_usd"
+    rows = asked(f"select {columns} from {MART} where invoice_id = 'INV-1'", MART, invoices=lines)
+    assert rows == [("tied", Decimal("27.41"), 0, Decimal("0.002"), 1)]
+
+
+def test_a_wrong_cent_is_found_and_named_by_its_line_group() -> None:
+    wrong = (LINES[0], invoice("2.41", "Tax"), LINES[2])
+    rows = asked(
+        f"select line_group, group_difference_usd, invoice_difference_usd, invoice_status from {DETAIL} "
+        "order by line_group",
+        DETAIL,
+        invoices=wrong,
+    )
+    cent = Decimal("0.01")
+    assert rows == [("Credit", 0, cent, "differs"), ("Tax", cent, cent, "differs"), ("Usage", 0, cent, "differs")]
+
+
+def test_only_what_was_read_ties_to_the_invoice() -> None:
+    sql = f"select invoice_id, invoice_status from {MART} order by invoice_id"
+    assert asked(sql, MART, invoices=()) == [("", "not invoiced"), ("INV-1", "no invoice"), ("INV-2", "no invoice")]
+    assert asked(sql, MART, invoices=LINES)[1:] == [("INV-1", "tied"), ("INV-2", "no invoice")]
+    assert asked(f"select invoice_status from {MONTH}", MONTH, invoices=LINES) == [("partly tied",)]
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"invoice_id": "INV-9"}, "no lines"),
+        ({"invoice_issuer": "Reseller X"}, "other issuer"),
+        ({"invoice_issuer": "Amazon Web Services EMEA SARL"}, "other issuer"),
+        ({"invoice_issuer": "AWS"}, "tied"),
+        ({"invoice_issuer": None}, "tied"),
+        ({"currency": "EUR"}, "other currency"),
+        ({"issue_status": "open"}, "open"),
+        ({"issue_status": "voided"}, "voided"),
+        ({"document_kind": "payment_receipt"}, "payment_receipt"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(more: dict[str, Any], status: str) -> None:
+    lines = (invoice("27.41", "total", **more),)
+    assert asked(f"select invoice_status from {DETAIL}", DETAIL, invoices=lines) == [(status,)]
+    tied = asked(f"select invoice_status from {MART} where invoice_id = 'INV-1'", MART, invoices=lines)
+    assert tied == [(status if status in ("tied", "open") else "no invoice",)]
+
+
+def test_yen_have_no_cents() -> None:
+    """1000.4 of the lines is 1000 yen."""
+    bill = [line("1000.4", line_item_currency_code="JPY")]
+    lines = (invoice("1000", "total", currency="JPY"),)
+    columns = "invoice_status, rounding_usd, focus_tolerance_usd"
+    assert asked(f"select {columns} from {DETAIL}", DETAIL, invoices=lines, bill=bill) == [
+        ("tied", Decimal("-0.4"), 100)
+    ]
+
+
+def test_a_bill_without_invoice_ids_never_ties() -> None:
+    """As a pro forma export: June names no invoice although the payer is billed in September."""
+    june = [line("5", bill_invoice_id="")]
+    september = [
+        line(
+            "5",
+            bill_billing_period_start_date="2026-09-01T00:00:00Z",
+            line_item_usage_start_date="2026-09-02T00:00:00Z",
+            line_item_usage_end_date="2026-09-02T01:00:00Z",
+            bill_invoice_id="",
+        )
+    ]
+    with Lab({"2026-07": june, "2026-09": september}, {}) as lab:
+        rows = lab.ask(f"select invoice_status from {MART} order by billing_month", MART)
+    assert rows == [("no invoice ids",), ("not invoiced",)]

@@ -1,0 +1,219 @@
+"""Invoices as FOCUS, AWS and people write them: recorded ones, made-up ones, and what is refused by name."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.aws_answers import aws_answers
+
+from pipelines.base.errors import SourceError
+from pipelines.config.sources import InvoiceSource
+from pipelines.ingest.inventory.invoices import invoices_fingerprint, read_invoices
+
+SUMMARY: dict[str, Any] = {
+    "AccountId": "000011112222",
+    "InvoiceId": "INV-1",
+    "IssuedDate": "2026-08-03T00:00:00Z",
+    "Entity": {"InvoicingEntity": "Amazon Web Services, Inc.", "BillingEntity": "AWS_MARKETPLACE"},
+    "BillingPeriod": {"Month": 7, "Year": 2026},
+    "BillType": "ANNIVERSARY",
+    "InvoiceType": "INVOICE",
+    "BaseCurrencyAmount": {"TotalAmount": "110.00", "TotalAmountBeforeTax": "100.00", "CurrencyCode": "USD"},
+}
+MEMO = SUMMARY | {"InvoiceId": "MEMO-1", "InvoiceType": "CREDIT_MEMO", "OriginalInvoiceId": "INV-1"}
+DETAIL = {
+    "InvoiceIssuerName": "AWS",
+    "InvoiceId": "INV-1",
+    "InvoiceDetailId": "1",
+    "BilledCost": "10.5",
+    "BillingCurrency": "USD",
+    "ChargeCategory": "Usage",
+    "BillingPeriodStart": "2026-07-01T00:00:00Z",
+    "InvoiceIssueStatus": "Issued",
+    "InvoiceIssueDate": "2026-08-03T00:00:00Z",
+    "InvoiceDetailLastUpdated": "2026-08-03T00:00:00Z",
+    "ReferenceInvoiceId": "INV-1",
+}
+TOTALS = "invoice_id,issued_date,currency,total,tax\nINV-1,2026-08-03,USD,110.00,10.00\nINV-2,,EUR,5,\n"
+
+
+def table(*rows: dict[str, str]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def answer(*summaries: dict[str, Any]) -> str:
+    return json.dumps({"InvoiceSummaries": list(summaries)})
+
+
+def saved(root: Path, *texts: str, **more: Any) -> InvoiceSource:
+    folder = root / "invoices"
+    folder.mkdir()
+    for number, text in enumerate(texts):
+        suffix = "json" if text.startswith(("{", "[")) else "csv"
+        (folder / f"{number}.{suffix}").write_text(text)
+    return InvoiceSource(name="invoices", location=str(folder), **more)
+
+
+def amounts(source: InvoiceSource) -> dict[tuple[str, str], Decimal]:
+    rows = read_invoices([source]).table.to_dicts()
+    return {(row["invoice_id"], row["line_group"]): row["invoiced_cost"] for row in rows}
+
+
+def test_the_recorded_answer_of_aws_is_read_as_it_came(shared_data: Path) -> None:
+    """Three documents (shared/data README): tax apart, and a credit memo of -12.50 that corrects the first."""
+    file = shared_data / "billing" / "invoices" / "list_invoice_summaries_seed42.json"
+    source = InvoiceSource(name="recorded", location=str(file))
+    assert amounts(source) == {
+        ("INV-2026-05-0001", "before tax"): Decimal("8399.38"),
+        ("INV-2026-05-0001", "Tax"): Decimal("0.28"),
+        ("INV-2026-05-0002", "before tax"): Decimal("9393.56"),
+        ("INV-2026-05-0002", "Tax"): Decimal("6.51"),
+        ("MEMO-2026-06-0009", "before tax"): Decimal("-12.50"),
+        ("MEMO-2026-06-0009", "Tax"): Decimal(0),
+    }
+    memo = read_invoices([source]).table.to_dicts()[-1]
+    assert (memo["document_kind"], memo["reference_invoice_id"]) == ("credit_memo", "INV-2026-05-0001")
+    # 1780444800 seconds since 1970 are 3 June 2026, 00:00 UTC.
+    assert read_invoices([source]).table["issued_at"][0] == datetime(2026, 6, 3)
+
+
+def test_the_recorded_invoice_detail_is_read_line_by_line(shared_data: Path) -> None:
+    file = shared_data / "billing" / "focus14" / "fdt_aws_seed42" / "focus_1_4_invoice_detail.csv"
+    found = amounts(InvoiceSource(name="recorded", location=str(file)))
+    assert len(found) == 6
+    assert found["INV-2026-05-0001", "Purchase"] == Decimal("7260.95")
+    assert found["INV-2026-05-0001", "Tax"] == Decimal("0.2771221200")
+
+
+def test_totals_without_a_tax_stay_whole(tmp_path: Path) -> None:
+    assert amounts(saved(tmp_path, TOTALS)) == {
+        ("INV-1", "before tax"): Decimal(100),
+        ("INV-1", "Tax"): Decimal(10),
+        ("INV-2", "total"): Decimal(5),
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({}, "invoice"),
+        ({"BillType": "PURCHASE"}, "purchase"),
+        ({"BillType": "REFUND"}, "refund"),
+        ({"InvoiceType": "PAYMENT_RECEIPT"}, "payment_receipt"),
+        ({"CommercialInvoiceId": "C-1"}, "tax_copy"),
+    ],
+)
+def test_documents_are_of_their_kind(tmp_path: Path, more: dict[str, str], kind: str) -> None:
+    rows = read_invoices([saved(tmp_path, answer(SUMMARY | more))]).table
+    assert set(rows["document_kind"]) == {kind}
+    assert set(rows["billing_entity"]) == {"AWS Marketplace"}
+
+
+def test_the_newer_of_two_readings_of_a_line_counts(tmp_path: Path) -> None:
+    """An invoice is open first; its lines are delivered again once it is issued."""
+    first = DETAIL | {
+        "InvoiceIssueStatus": "Open",
+        "InvoiceIssueDate": "",
+        "BilledCost": "9",
+        "InvoiceDetailLastUpdated": "2026-07-20T00:00:00Z",
+    }
+    (row,) = read_invoices([saved(tmp_path, table(DETAIL), table(first))]).table.to_dicts()
+    assert (row["invoiced_cost"], row["issue_status"]) == (Decimal("10.5"), "issued")
+
+
+def test_months_outside_the_range_are_left_out(tmp_path: Path) -> None:
+    found = read_invoices([saved(tmp_path, table(DETAIL), first_month="2026-08")])
+    assert found.table.height == 0
+    assert found.warnings == ["[[invoices]] invoices contains no invoice; check its location, or remove the source."]
+
+
+def test_fields_that_an_older_client_drops_are_reported(tmp_path: Path) -> None:
+    older = {name: value for name, value in SUMMARY.items() if name != "BillType"}
+    (warning,) = read_invoices([saved(tmp_path, answer(older))]).warnings
+    assert "BillingEntity or BillType is missing" in warning
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["{}"], "0.json has no InvoiceSummaries"),
+        (["[]"], "0.json has no InvoiceSummaries"),
+        ([json.dumps({"InvoiceSummaries": [SUMMARY], "NextToken": "p2"})], "more pages belong to it"),
+        ([answer(SUMMARY | {"BaseCurrencyAmount": {"CurrencyCode": "USD"}})], "number 1 has no total"),
+        ([answer(SUMMARY | {"Entity": 3})], "Entity is not a JSON object"),
+        ([answer(SUMMARY | {"InvoiceId": ""})], "has no invoice id"),
+        ([answer(SUMMARY | {"BaseCurrencyAmount": {"TotalAmount": "much"}})], "TotalAmount 'much'; write an amount"),
+        (["invoice_id,total\nINV-1,5\n"], "0.csv has no column currency"),
+        (["invoice_id,amount\nINV-1,5\n"], "0.csv has the column 'amount'"),
+        (["invoice_id,currency,total\nINV-1,USD\n"], "line 2 has not as many cells"),
+        ([table(DETAIL | {"InvoiceIssueStatus": "Draft"})], "InvoiceIssueStatus 'draft'; write Open"),
+        ([table(DETAIL | {"BillingCurrency": ""})], "line 2 has no BillingCurrency"),
+        ([table({k: v for k, v in DETAIL.items() if k != "BilledCost"})], "0.csv has no column BilledCost"),
+        ([answer(SUMMARY), answer(SUMMARY | {"AccountId": "000099998888"})], "Invoice INV-1 has other values in"),
+        (
+            [answer(MEMO, MEMO | {"InvoiceId": "MEMO-2", "BaseCurrencyAmount": {**SUMMARY["BaseCurrencyAmount"],
+             "TotalAmount": "-5", "TotalAmountBeforeTax": "-5"}})],
+            "Credit memos have both signs: MEMO-1 is positive and MEMO-2 negative",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_invoice_is_refused_by_name(tmp_path: Path, texts: list[str], words: str) -> None:
+    with pytest.raises(SourceError) as refused:
+        read_invoices([saved(tmp_path, *texts)])
+    assert words in str(refused.value)
+
+
+def test_another_invoice_is_another_fingerprint(tmp_path: Path) -> None:
+    source = saved(tmp_path, TOTALS)
+    before = invoices_fingerprint(source)
+    (tmp_path / "invoices" / "0.csv").write_text(TOTALS + "INV-3,,USD,1,\n")
+    assert invoices_fingerprint(source) != before
+
+
+def test_aws_is_queried_by_account_and_month(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    with aws_answers() as answers:
+        answers.pages["ListInvoiceSummaries"] = [{"InvoiceSummaries": [SUMMARY | {"IssuedDate": 1785715200}]}]
+        source = InvoiceSource(
+            name="queried",
+            kind="aws",
+            accounts=("000011112222",),
+            regions=("us-east-1",),
+            first_month="2026-07",
+            last_month="2026-07",
+            endpoint_url=answers.url,
+        )
+        rows = read_invoices([source]).table.to_dicts()
+        assert answers.asked == ["ListInvoiceSummaries 1"]
+    assert [(row["line_group"], row["invoiced_cost"]) for row in rows] == [("Tax", 10), ("before tax", 100)]
+    assert rows[0]["billing_month"] == date(2026, 7, 1)
+
+
+def test_a_denied_call_names_its_permission(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    with aws_answers() as answers:
+        answers.errors["ListInvoiceSummaries"] = "AccessDeniedException"
+        source = InvoiceSource(
+            name="queried",
+            kind="aws",
+            accounts=("000011112222",),
+            regions=("us-east-1",),
+            first_month="2026-07",
+            last_month="2026-07",
+            endpoint_url=answers.url,
+        )
+        with pytest.raises(SourceError, match="grant invoicing:ListInvoiceSummaries"):
+            read_invoices([source])
