@@ -34,7 +34,7 @@ Lines = Annotated[
     int, typer.Option("--lines", min=0, max=1_000_000, help="Rows of each level; the others are summed in one.")
 ]
 Currency = Annotated[str | None, typer.Option("--currency", help="Currency, where the bill has several.")]
-Bucket = Annotated[str | None, typer.Option("--bucket", help="run, idle, capacity_unused, shared …")]
+Bucket = Annotated[str | None, typer.Option("--bucket", help="run, serving, idle, capacity_unused, shared …")]
 Account = Annotated[str | None, typer.Option("--account", help="Account that used the service.")]
 Payer = Annotated[str | None, typer.Option("--payer", help="Account that pays the bill.")]
 Category = Annotated[str | None, typer.Option("--category", help="Charge category: Usage, Tax, Credit …")]

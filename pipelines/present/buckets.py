@@ -12,5 +12,5 @@ BUCKETS = {row["bucket"]: row["meaning"] for row in _ROWS}
 LABELS = {row["bucket"]: row["label"] for row in _ROWS}
 # Paid for and used by no run.
 UNUSED = tuple(row["bucket"] for row in _ROWS if row["bucket_group"] == "unused")
-# What training costs: runs, and what was paid for and not used.
-TRAINING = tuple(row["bucket"] for row in _ROWS if row["bucket_group"] in ("run", "unused"))
+# What charts draw: runs, serving, and what was paid for and not used.
+DRAWN = tuple(row["bucket"] for row in _ROWS if row["bucket_group"] != "other")

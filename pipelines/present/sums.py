@@ -3,13 +3,13 @@
 import yaml
 
 from pipelines.base import resources
-from pipelines.present.buckets import BUCKETS, TRAINING
+from pipelines.present.buckets import BUCKETS, DRAWN
 
 # A chart shows no more days: they would be thinner than a line.
 _DRAWN_DAYS = 92
 SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
 _PARTS = {
-    "{is_training}": f"bucket in ({', '.join(repr(bucket) for bucket in TRAINING)})",
+    "{is_drawn_bucket}": f"bucket in ({', '.join(repr(bucket) for bucket in DRAWN)})",
     "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day",
     "{buckets}": str(list(BUCKETS)),
 }

@@ -1,5 +1,5 @@
--- One row per day, payer, account, region, month, currency, model, platform, what is billed, tier, route, instance type and team:
--- what serving cost, idle included, and per million tokens.
+-- One row per day, payer, account, region, month, currency, model, platform, what is billed, tier, route, instance
+-- type and team: what serving cost, idle included, and per million tokens.
 with served as (
     select
         usage_date, payer_account_id, account_id, region_id, billing_month, billing_currency, model,

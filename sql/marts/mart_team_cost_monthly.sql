@@ -98,6 +98,7 @@ select
     count(distinct run_id) as run_count,
     sum(accelerator_hours) as accelerator_hours,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run_cost_usd,
+    coalesce(sum(effective_cost_usd) filter (where bucket = 'serving'), 0) as serving_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) as shared_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'unattributed'), 0) as unattributed_cost_usd,

@@ -70,8 +70,8 @@ def test_a_bucket_that_a_month_lacks_cost_nothing_in_it(summary: DuckDBEngine) -
 
 
 def test_every_bucket_is_there_in_every_month(summary: DuckDBEngine) -> None:
-    """Seven buckets, two months of USD and one of NOK."""
-    assert len(rows(summary, "*", "dimension = 'bucket'")) == 7 * 3
+    """Eight buckets, two months of USD and one of NOK."""
+    assert len(rows(summary, "*", "dimension = 'bucket'")) == 8 * 3
 
 
 def test_a_list_price_that_is_unknown_stays_unknown(summary: DuckDBEngine) -> None:
@@ -83,7 +83,7 @@ def test_a_list_price_that_is_unknown_stays_unknown(summary: DuckDBEngine) -> No
 @pytest.mark.parametrize(
     ("dimension", "expected"),
     [
-        ("bucket_group", [("other", 10), ("run", 40), ("unused", 0)]),
+        ("bucket_group", [("other", 10), ("run", 40), ("serving", 0), ("unused", 0)]),
         ("accelerator_family", [("gpu", 0), ("none", 13), ("trainium", 37)]),
         ("accelerator", [("accelerator", 37), ("no accelerator", 13)]),
         ("accelerator_instance_type", [("no accelerator", 13), ("p5.48xlarge", 0), ("trn1.32xlarge", 37)]),

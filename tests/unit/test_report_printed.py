@@ -20,7 +20,7 @@ def test_the_pdf_has_the_figures_of_the_page(tmp_path: Path) -> None:
     at = next(at for at, row in enumerate(rows) if row[0].startswith("Training runs"))
     # Run bucket: 1600 + 560 + 1440 = 3600; the bar next to its share is not text.
     assert rows[at][1:3] == ["$3,600", "82.2%"]
-    names = ["Training runs", "Idle", "Unattributed"]
+    names = ["Training runs", "Serving", "Idle", "Unattributed"]
     assert all(row[0].startswith(name) for row, name in zip(rows[at:], names, strict=False))
 
 

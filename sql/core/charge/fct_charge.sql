@@ -60,7 +60,8 @@ summed as (
         case when is_shared_out or accelerator_family <> 'none' or is_reserved then instance_type end as instance_type,
         case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_owner end
             as tag_owner,
-        case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_team end as tag_team,
+        case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_team end
+            as tag_team,
         case when is_shared_out or bucket in ('unattributed', 'idle') or (bucket = 'run' and tag_run_id <> named_run_id)
             then tag_run_id end as tag_run_id,
         case when is_shared_out then source_file end as source_file,

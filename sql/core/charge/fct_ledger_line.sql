@@ -5,8 +5,7 @@ with known_run as (
     select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms,
         min(has_one_spelling) as has_one_spelling
     from stg_tracker__stay_monthly
-    where stay_kind = 'attempt'
-    group by run_id
+    where stay_kind = 'attempt' group by run_id
 ),
 
 shared as (
@@ -92,6 +91,7 @@ select
         when entry.piece_kind = 'whole' then case entry.bucket
             when 'run' then 'whole line: a tag names ' || case when entry.evidence = 'tag_only'
                 then 'an unrecorded run' else 'the run, which was alive then' end
+            when 'serving' then 'whole line: serves a model'
             when 'unattributed' then 'whole line: accelerator hours on no resource that could be shared out'
             when 'commitment_unused'
                 then 'whole line: the fee of a commitment; its effective cost is the part that nothing used'

@@ -4,7 +4,7 @@
 -- lists lack is never taken for one that ends alike: CacheReadInputTokenCount is no InputTokenCount.
 with billed as (
     select distinct billing_period, line_item_product_code as service, bedrock_product as product_name,
-        coalesce(line_item_usage_type, '') as usage_type, coalesce(bedrock_unit, '') as pricing_unit,
+        coalesce(line_item_usage_type, '') as usage_type, coalesce(bedrock_unit, '') as billed_unit,
         split_part(coalesce(line_item_line_item_description, ''), '|', 3) as description_unit,
         bedrock_meter_id(bedrock_product, line_item_product_code, line_item_usage_type, bedrock_unit,
             line_item_line_item_description) as bedrock_meter_id
@@ -15,15 +15,9 @@ with billed as (
 
     select billing_period, coalesce(x_service_code, service_name, ''), coalesce(service_name, ''),
         coalesce(x_usage_type, sku_meter, ''), coalesce(pricing_unit, ''),
-        split_part(coalesce(charge_description, ''), '|', 3),
-        bedrock_meter_id(
-            bedrock_product(coalesce(x_service_code, service_name, ''),
-                focus_billing_entity(provider_name, publisher_name), service_name),
-            coalesce(x_service_code, service_name, ''), coalesce(x_usage_type, sku_meter), pricing_unit,
-            charge_description)
-    from aws_focus_line_item
-    where bedrock_product(coalesce(x_service_code, service_name, ''),
-        focus_billing_entity(provider_name, publisher_name), service_name) is not null
+        split_part(coalesce(charge_description, ''), '|', 3), focus_bedrock_meter_id(line)
+    from aws_focus_line_item as line
+    where focus_bedrock_meter_id(line) is not null
 ),
 
 -- On the Marketplace the product names the model: `USE1-MP:USE1_InputTokenCount-Units`.
@@ -69,7 +63,8 @@ parsed as (
     select
         spelled.billing_period, spelled.bedrock_meter_id, capacity.token_kind, capacity.tier, null, null,
         coalesce(case when spelled.is_resold then spelled.product_model end,
-            nullif(regexp_extract(spelled.meter, '^(.+)-(ProvisionedThroughput|reserved|CustomModelUnit|Customization)', 1), ''))
+            nullif(regexp_extract(spelled.meter,
+                '^(.+)-(ProvisionedThroughput|reserved|CustomModelUnit|Customization)', 1), ''))
     from spelled
     join ref_bedrock_capacity as capacity on regexp_matches(spelled.meter, capacity.pattern)
 ),
@@ -85,12 +80,12 @@ named as (
 
 select
     named.billing_period, named.bedrock_meter_id, named.service, named.product_name, named.usage_type,
-    named.pricing_unit, coalesce(model.model, named.billed_model) as model, named.token_kind, kind.billed_by,
+    named.billed_unit, coalesce(model.model, named.billed_model) as model, named.token_kind, kind.billed_by,
     named.tier, named.route, named.context,
     case when kind.billed_by in ('tokens', 'images') then unit.million_tokens_per_unit end as million_tokens_per_unit
 from named
 join ref_token_kind as kind on kind.token_kind = named.token_kind
 left join ref_bedrock_model as model on model.billed_model = named.billed_model
 left join ref_bedrock_unit as unit
-    on unit.pricing_unit = lower(named.pricing_unit)
+    on unit.billed_unit = lower(named.billed_unit)
     and (unit.description_unit is null or strpos(lower(named.description_unit), unit.description_unit) > 0)

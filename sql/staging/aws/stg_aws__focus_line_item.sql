@@ -79,31 +79,30 @@ bought as (
     select
         *, coalesce(consumed_quantity, pricing_quantity, 0) as quantity,
         market(operation like '%:CB', pricing_category = 'Dynamic' or usage_kind in ('SpotUsage', 'TrSpt'),
-            effective_rule) as market
-    from ruled
+            effective_rule) as market, focus_bedrock_meter_id(line) as bedrock_meter_id
+    from ruled as line
 )
 
 select
-    source_name, delivery_id, source_file, source_row, line.billing_period,
-    billing_month_of(billing_period_start, line.billing_period) as billing_month,
+    source_name, delivery_id, source_file, source_row, billing_period,
+    billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id, coalesce(sub_account_id, billing_account_id) as account_id,
     coalesce(invoice_id, '') as invoice_id, focus_billing_entity(provider_name, publisher_name) as billing_entity,
     coalesce(invoice_issuer_name, '') as invoice_issuer, billing_currency, charge_category as charge_type,
     coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
-    our_category as charge_category, effective_rule,
-    serving_class(line_class, our_category, meter.billed_by) as line_class, charge_description,
-    line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id, line.instance_type,
-    family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
+    our_category as charge_category, effective_rule, serving_class(line_class, our_category, billed_by) as line_class,
+    charge_description, line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id,
+    line.instance_type, family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
         as accelerator_count, market,
     nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id),
         '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
-    cast(charge_period_start as date) as usage_date,
-    quantity as usage_quantity, cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
+    cast(charge_period_start as date) as usage_date, quantity as usage_quantity,
+    cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
     commitment_eligibility(our_category, effective_rule, line_class, market, line.service, line.usage_type,
         line.instance_type, policy.assumed_eligible) as commitment_eligibility,
-    meter.bedrock_meter_id, cast(quantity * meter.million_tokens_per_unit as decimal(30, 13)) as million_tokens,
+    bedrock_meter_id, cast(quantity * million_tokens_per_unit as decimal(30, 13)) as million_tokens,
     is_shared_usage(listed.shared_reason, line.usage_type) as is_shared_usage,
     cast(focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost)
         as decimal(20, 10)) as list_cost_usd,
@@ -117,9 +116,5 @@ select
 from bought as line
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalog_type
 left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
-left join stg_aws__bedrock_meter as meter
-    on meter.billing_period = line.billing_period
-    and meter.bedrock_meter_id = bedrock_meter_id(
-        bedrock_product(line.service, focus_billing_entity(provider_name, publisher_name), service_name), line.service,
-        line.usage_type, line.pricing_unit, charge_description)
+left join stg_aws__bedrock_meter as meter using (billing_period, bedrock_meter_id)
 cross join policy

@@ -1,0 +1,7 @@
+-- The key of what a Bedrock line of a FOCUS export bills (bedrock_meter_id); null for any other line.
+-- args: line
+bedrock_meter_id(
+    bedrock_product(coalesce(line.x_service_code, line.service_name, ''),
+        focus_billing_entity(line.provider_name, line.publisher_name), line.service_name),
+    coalesce(line.x_service_code, line.service_name, ''), coalesce(line.x_usage_type, line.sku_meter),
+    line.pricing_unit, line.charge_description)

@@ -1,0 +1,130 @@
+"""Laws of the grammar of Bedrock's usage types: what it is written with, it is read as, and nothing else."""
+
+from __future__ import annotations
+
+import csv
+from decimal import Decimal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.base import resources
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.catalog import load_catalog
+from pipelines.models.expressions import expand_calls
+
+FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
+LISTS = ("component", "suffix", "capacity", "model", "unit")
+FOCUS = "x_service_code service_name x_usage_type sku_meter pricing_unit charge_description provider_name publisher_name"
+# Models as AWS writes them: none on our list, for those have another name there.
+MODELS = ["Llama3-3-70B", "GPT-OSS-Safeguard-20B", "TitanEmbeddingV2-Text", "xai.grok-4.3", "qwen.qwen3-vl-235b-a22b"]
+Meter = tuple[str, str, str]
+"""Usage type, product name, unit."""
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    with (resources.REFERENCE / f"ref_bedrock_{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def grammar() -> list[tuple[str, str, dict[str, str]]]:
+    """Every component with every suffix of its scheme: scheme, end of the usage type, and the fields it stands for."""
+    return [
+        (one["scheme"], one["component"] + end["suffix"], {"token_kind": one["token_kind"], **end})
+        for one in rows_of("component")
+        for end in rows_of("suffix")
+        if end["scheme"] == one["scheme"]
+    ]
+
+
+def parsed(meters: list[Meter]) -> dict[Meter, list[dict]]:
+    """What the model makes of each meter: one row, if the law holds."""
+    model = load_catalog()["stg_aws__bedrock_meter"]
+    with DuckDBEngine(threads=1) as engine:
+        for name in LISTS:
+            path = resources.REFERENCE / f"ref_bedrock_{name}.csv"
+            engine.view_sql(f"ref_bedrock_{name}", f"select * from read_csv('{path}', all_varchar = true)")
+        path = resources.REFERENCE / "ref_token_kind.csv"
+        engine.view_sql("ref_token_kind", f"select * from read_csv('{path}', all_varchar = true)")
+        values = ", ".join(f"('{use}', '{product}', '{unit}')" for use, product, unit in meters)
+        engine.view_sql(
+            "stg_aws__cur_combination",
+            "select '2026-07' as billing_period, 'AmazonBedrock' as line_item_product_code, product as bedrock_product, "
+            "usage_type as line_item_usage_type, unit as bedrock_unit, "
+            "'AWS Marketplace software usage|us-east-1|Million Tokens' as line_item_line_item_description "
+            f"from (values {values}) as meter (usage_type, product, unit)",
+        )
+        columns = ", ".join(f"cast(null as varchar) as {name}" for name in ("billing_period", *FOCUS.split()))
+        engine.view_sql("aws_focus_line_item", f"select {columns} where false")
+        rows = engine.query(expand_calls(model.text, model.path)).to_dicts()
+    found: dict[Meter, list[dict]] = {meter: [] for meter in meters}
+    for row in rows:
+        found[row["usage_type"], row["product_name"], row["billed_unit"]].append(row)
+    return found
+
+
+def written(scheme: str, end: str, model: str, region: str) -> Meter:
+    """A usage type as AWS writes it in a scheme."""
+    if scheme in ("camel", "snake"):
+        return f"{region}-MP:{region}_{end}-Units", f"{model} (Amazon Bedrock Edition)", "Units"
+    return f"{region}-{model}-{end}", "Amazon Bedrock", "1K tokens"
+
+
+@FEW
+@given(model=st.sampled_from(MODELS), region=st.sampled_from(["USE1", "EU", "APS3", "USW2"]))
+def test_every_combination_is_read_as_it_is_written(model: str, region: str) -> None:
+    wanted = {}
+    for scheme, end, fields in grammar():
+        wanted[written(scheme, end, model, region)] = fields
+    # Two combinations never make one usage type, or one would be read as the other.
+    assert len(wanted) == len(grammar())
+    for meter, rows in parsed(list(wanted)).items():
+        fields = wanted[meter]
+        (row,) = rows
+        assert row["model"] == model, meter
+        assert {name: row[name] for name in ("token_kind", "tier", "route", "context")} == {
+            name: fields[name] for name in ("token_kind", "tier", "route", "context")
+        }, meter
+        per_unit = Decimal(1) if meter[2] == "Units" else Decimal("0.001")
+        assert Decimal(row["million_tokens_per_unit"]) == per_unit
+
+
+@FEW
+@given(
+    model=st.sampled_from(MODELS),
+    extra=st.sampled_from(["cache", "cache-write-2h", "cache-read", "batch", "mantle", "long-output", "image-token-count"]),
+)
+def test_an_unknown_component_is_unknown_and_never_one_that_ends_alike(model: str, extra: str) -> None:
+    """`-cache-write-2h-input-tokens` ends in input-tokens and is none; so on the Marketplace."""
+    meters: list[Meter] = []
+    for scheme, end, _ in grammar():
+        glued = f"{extra}-{end}" if scheme in ("words", "mantle") else f"{extra.title().replace('-', '')}{end}"
+        meters.append(written(scheme, glued, model, "USE1"))
+    known = {written(scheme, end, model, "USE1") for scheme, end, _ in grammar()}
+    for meter, rows in parsed([meter for meter in meters if meter not in known]).items():
+        (row,) = rows
+        assert (row["token_kind"], row["tier"], row["million_tokens_per_unit"]) == ("unknown", None, None), meter
+
+
+@FEW
+@given(unit=st.sampled_from(["", "tokens", "10K tokens", "1B tokens", "Unit", "hour"]))
+def test_an_unknown_unit_is_refused_never_scaled(unit: str) -> None:
+    meter = ("USE1-Llama3-3-70B-input-tokens", "Amazon Bedrock", unit)
+    (row,) = parsed([meter])[meter]
+    assert (row["token_kind"], row["million_tokens_per_unit"]) == ("input", None)
+
+
+def test_what_bills_no_tokens_is_no_tokens() -> None:
+    """Usage types of facts serving 1 and 2.1; what trains a model is no serving."""
+    wanted = {
+        "USE1-Llama2-70B-ProvisionedThroughput-6MonthsCommit-ModelUnits": ("model_unit", "capacity", "Llama2-70B"),
+        "USE1-MP:USE1_Reserved_1Month_InputTPM_Geo-Units": ("reserved_tokens", "capacity", "A Model"),
+        "USE1-MP:USE1_ProvisionedThroughput_NoCommit_ModelUnits_Usage-Units": ("model_unit", "capacity", "A Model"),
+        "USW2-Llama3-3-70B-Customization-Training": ("training", "training", "Llama3-3-70B"),
+        "USE1-Guardrail-ContentPolicyImageUnitsConsumed": ("unknown", "unknown", None),
+    }
+    meters = [(use, "A Model (Amazon Bedrock Edition)" if "-MP:" in use else "Amazon Bedrock", "hour") for use in wanted]
+    for meter, rows in parsed(meters).items():
+        (row,) = rows
+        assert (row["token_kind"], row["billed_by"], row["model"]) == wanted[meter[0]]
+        assert row["million_tokens_per_unit"] is None
