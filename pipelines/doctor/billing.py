@@ -78,6 +78,8 @@ class BillExam:
     def _content(self, newest: Delivery, scratch: Path) -> Iterator[Finding]:
         with self._subject.trying("readable", "s3:GetObject", self._source.location):
             raw = load(newest.folder(self._raw_root)) or sample(newest, self._source, scratch)
+        if raw and raw.focus_versions:
+            yield self._subject.ok("version", f"FOCUS {' and '.join(sorted(raw.focus_versions))}, by its columns.")
         if newest.kind not in _WITH_OPTIONS:
             kinds = " and ".join(KINDS[kind] for kind in _WITH_OPTIONS)
             yield self._subject.unchecked("options", f"only the lines of {kinds} show them.")

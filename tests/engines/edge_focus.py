@@ -40,7 +40,7 @@ def _line(draw: random.Random, hour: int) -> dict[str, str]:
         "ChargePeriodStart": started.isoformat(),
         "ChargePeriodEnd": (started + timedelta(hours=1)).isoformat(),
         "InvoiceId": draw.choice(("INV-7", "")),
-        "ProviderName": draw.choice(("AWS", "AWS", "", "Microsoft")),
+        "HostProviderName": draw.choice(("AWS", "AWS", "", "Microsoft")),
         "SubAccountId": draw.choice(("000033334444", "")),
         "RegionId": draw.choice(("us-west-2", "")),
         "Tags": draw.choice(("", '{"user:RunId": "r-1", " team": "nlp"}')),

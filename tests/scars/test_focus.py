@@ -211,8 +211,8 @@ def test_a_correction_is_no_usage_of_this_month() -> None:
 
 def test_another_clouds_lines_are_no_runs() -> None:
     """One FOCUS table may hold several providers; a tag on a line of another one names none of our runs."""
-    ours = {**NODE, "ProviderName": "", "tag_run_id": "r-1"}
-    theirs = {"ProviderName": "Microsoft", "PublisherName": "Microsoft", "tag_run_id": "r-1"}
+    ours = {**NODE, "HostProviderName": "", "tag_run_id": "r-1"}
+    theirs = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "tag_run_id": "r-1"}
     assert staged("tag_run_id", ours, theirs) == [("r-1",), (None,)]
 
 

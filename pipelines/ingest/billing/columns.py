@@ -16,6 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.focus_version import NEWEST, unknown_columns
 
 REVIEWED = Path(__file__).with_name("columns.csv")
 TAGS = "TAGS"
@@ -185,6 +186,11 @@ class ColumnList:
                 self._refuse_other_kind(columns, where)
                 fix = f"it is not a complete {self.export}, or the export must be set up to deliver that column"
                 raise SourceError(f"{where} has no column {wanted.name}; {fix}.")
+        if self is FOCUS and (unknown := unknown_columns([column.name for column in columns])):
+            warnings.append(
+                f"{', '.join(unknown[:8])} {'is' if len(unknown) == 1 else 'are'} not of FOCUS 1.0 to {NEWEST} and "
+                "not read. Check whether a newer version of trainledger reads them."
+            )
         order = list(self.containers)
         tags.sort(key=lambda tag: order.index(tag.container))
         return Layout(sources, tuple(tags), tuple(warnings))

@@ -13,6 +13,7 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.base.paths import below
 from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, RawFile
+from pipelines.ingest.billing.focus_version import focus_version
 from pipelines.warehouse.storage import Object
 
 RECORD = "delivery.json"
@@ -75,11 +76,23 @@ class RawDelivery:
         return sum((file.billed_total for file in self.files), Decimal(0))
 
     @property
+    def focus_versions(self) -> set[str]:
+        """The versions of FOCUS its files are of; none of another kind of bill."""
+        is_focus = self.delivery.kind == "focus"
+        return {focus_version([column.name for column in file.columns]) for file in self.files if is_focus}
+
+    @property
     def warnings(self) -> list[str]:
         """What was read as missing, one sentence each."""
         nothing = f"{self.delivery.manifest_key} contains no line; the month is empty. Check the export if it was used."
         empty = [] if self.line_count else [nothing]
-        return [*empty, *(warning for file in self.files for warning in file.warnings)]
+        versions = sorted(self.focus_versions)
+        mixed = f"{self.delivery.manifest_key} has files of FOCUS {' and '.join(versions)}. Remove what is left over."
+        return [
+            *empty,
+            *([mixed] if len(versions) > 1 else ()),
+            *(warning for file in self.files for warning in file.warnings),
+        ]
 
 
 def delivery_folder(source: str, billing_period: str, fingerprint: str) -> str:

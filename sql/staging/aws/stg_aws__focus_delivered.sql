@@ -10,7 +10,7 @@ with line as (
             then case when commitment_discount_type like 'Savings%' then 'Spend' else 'Usage' end end) as commitment,
         coalesce(billing_period_start, cast(billing_period || '-01' as timestamp)) as period_start,
         charge_category in ('Usage', 'Purchase') as is_priced,
-        coalesce(invoice_issuer_name, provider_name, 'AWS') as issuer,
+        coalesce(invoice_issuer_name, host_provider_name, 'AWS') as issuer,
         coalesce(contracted_cost, effective_cost, 0) as contracted_usd,
         coalesce(pricing_quantity, consumed_quantity) as quantity
     from aws_focus_line_item
@@ -61,8 +61,8 @@ select
         as "PricingCurrencyListUnitPrice",
     case when is_priced then quantity end as "PricingQuantity",
     case when is_priced and quantity is not null then focus_unit(pricing_unit) end as "PricingUnit",
-    coalesce(provider_name, issuer) as "ProviderName",
-    coalesce(publisher_name, issuer) as "PublisherName",
+    coalesce(host_provider_name, issuer) as "ProviderName",
+    coalesce(service_provider_name, issuer) as "PublisherName",
     region_id as "RegionId", case when region_id is not null then coalesce(region_name, region_id) end as "RegionName",
     resource_id as "ResourceId", case when resource_id is not null then resource_name end as "ResourceName",
     case when resource_id is not null then coalesce(resource_type, focus_resource_type(resource_id, null)) end

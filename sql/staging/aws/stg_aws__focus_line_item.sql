@@ -13,7 +13,7 @@ with line as (
         coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''),
             resource_id) as bare_id,
         -- Other clouds may share the export.
-        is_aws_name(provider_name) as is_aws, is_aws_name(publisher_name) as is_aws_published,
+        is_aws_name(host_provider_name) as is_aws, is_aws_name(service_provider_name) as is_aws_published,
         charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
         case when commitment_discount_id is not null then case
             when focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_discount_id)
@@ -87,8 +87,8 @@ select
     source_name, delivery_id, source_file, source_row, billing_period,
     billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id, coalesce(sub_account_id, billing_account_id) as account_id,
-    coalesce(invoice_id, '') as invoice_id, focus_billing_entity(provider_name, publisher_name) as billing_entity,
-    coalesce(invoice_issuer_name, '') as invoice_issuer, billing_currency, charge_category as charge_type,
+    coalesce(invoice_id, '') as invoice_id, coalesce(invoice_issuer_name, '') as invoice_issuer, billing_currency,
+    focus_billing_entity(host_provider_name, service_provider_name) as billing_entity, charge_category as charge_type,
     coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
     our_category as charge_category, effective_rule, serving_class(line_class, our_category, billed_by) as line_class,
     charge_description, line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id,

@@ -61,7 +61,7 @@ select
     billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id,
     coalesce(invoice_id, '') as invoice_id,
-    focus_billing_entity(provider_name, publisher_name) as billing_entity,
+    focus_billing_entity(host_provider_name, service_provider_name) as billing_entity,
     coalesce(invoice_issuer_name, '') as invoice_issuer,
     billing_currency,
     coalesce(charge_category, '') as charge_type,

@@ -1,0 +1,71 @@
+"""FOCUS 1.0 to 1.4: versions of recorded files by their columns, who sells what, and what a later version adds."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from support.focus_exports import focus_lines, normalized
+from support.lab import Lab
+
+from pipelines.ingest.billing.columns import FOCUS, Delivered
+from pipelines.ingest.billing.focus_version import focus_version, unknown_columns
+
+_NAMES = ("host_provider_name", "service_provider_name")
+
+
+@pytest.mark.parametrize(
+    ("file", "version"),
+    [
+        ("focus/focus_1.0_sample_1000.csv", "1.0"),
+        ("focus13/fdt_aws_seed42/focus_1_2_cost_and_usage_aws.csv", "1.2"),
+        ("focus13/fdt_aws_seed42/focus_1_3_cost_and_usage_aws.csv", "1.3"),
+        ("focus13/consolidated_multi_provider_1_3.csv", "1.3"),
+        ("focus14/fdt_aws_seed42/focus_1_4_cost_and_usage.csv", "1.4"),
+    ],
+)
+def test_recorded_files_are_of_the_version_they_are_called(shared_data: Path, file: str, version: str) -> None:
+    with (shared_data / "billing" / file).open(encoding="utf-8-sig", newline="") as lines:
+        columns = next(csv.reader(lines))
+    assert focus_version(columns) == version
+    assert unknown_columns(columns) == []
+
+
+def test_a_file_without_its_optional_columns_is_of_the_version_that_removed_what_it_lacks() -> None:
+    assert focus_version(["BilledCost", "ServiceProviderName", "HostProviderName"]) == "1.4"
+    assert focus_version(["billed_cost", "service_provider_name", "provider_name"]) == "1.3"
+
+
+def test_columns_of_a_later_version_are_named() -> None:
+    columns = ["BilledCost", "InvoiceDetailId", "ConsumerId", "x_Ours", "AllocatedServiceName"]
+    assert unknown_columns(columns) == ["ConsumerId", "AllocatedServiceName"]
+
+
+@pytest.mark.parametrize(
+    ("service", "host", "entity"),
+    [
+        # The migration guidance of FOCUS (facts standards-2026 1.3), in its order.
+        ("AWS", "AWS", "AWS"),
+        ("Datadog", "AWS", "AWS Marketplace"),
+        ("Amazon Web Services, Inc.", "", "AWS"),
+        ("Microsoft", "Microsoft", "Microsoft"),
+    ],
+)
+def test_the_seller_is_found_by_the_new_columns(service: str, host: str, entity: str) -> None:
+    line = {"BilledCost": "1", "HostProviderName": host or service, "ServiceProviderName": service}
+    with Lab({"2026-07": normalized(focus_lines([line]))}, {}, listed=FOCUS) as lab:
+        found = lab.ask("select billing_entity from stg_aws__invoice_total", "stg_aws__invoice_total")
+    assert found == [(entity,)]
+
+
+def test_files_of_1_3_and_1_4_are_read_by_the_new_names() -> None:
+    """1.3 files carry the names that 1.4 removed too; the new ones count, and a tax without a host has its service."""
+    lines = focus_lines([{"HostProviderName": "AWS", "ServiceProviderName": "Datadog"}])
+    columns = tuple(Delivered(name, "any", "string") for name in lines[0])
+    sources = FOCUS.layout(columns, "f.csv").sources
+    named = {name: [columns[source.position].name for source in sources[name]] for name in _NAMES}
+    assert named == {
+        "host_provider_name": ["HostProviderName", "ServiceProviderName", "ProviderName"],
+        "service_provider_name": ["ServiceProviderName", "PublisherName"],
+    }
