@@ -52,7 +52,8 @@ def parsed(meters: list[Meter]) -> dict[Meter, list[dict]]:
         engine.view_sql(
             "aws_cur_line_item",
             "select '2026-07' as billing_period, 'AmazonBedrock' as line_item_product_code, "
-            "'AWS' as bill_billing_entity, product as product_product_name, usage_type as line_item_usage_type, unit as pricing_unit, "
+            "'AWS' as bill_billing_entity, product as product_product_name, usage_type as line_item_usage_type, "
+            "unit as pricing_unit, "
             "'AWS Marketplace software usage|us-east-1|Million Tokens' as line_item_line_item_description "
             f"from (values {values}) as meter (usage_type, product, unit)",
         )
