@@ -129,6 +129,7 @@ STANDING_NODES = (
 
 SHARED_CLUSTER = "larkfield-train"
 
+_CHATBOT = "application-inference-profile/chatbot"
 SERVICES = (
     Service("cluster", PLATFORM, "us-west-2", 1, f"cluster/{SHARED_CLUSTER}"),
     Service("nat_hours", PLATFORM, "us-west-2", 1, "natgateway/nat-0f31c9a27be4d5061"),
@@ -142,6 +143,13 @@ SERVICES = (
     Service("bucket", NLP, "us-west-2", 46000, "larkfield-nlp-checkpoints", 0.05, True, {"team": "nlp"}),
     Service("bucket", VISION, "us-west-2", 71000, "larkfield-vision-data", 0.02, True, {"team": "vision"}),
     Service("bucket", PLATFORM, "us-east-1", 9000, "larkfield-artifacts", 0.02, True),
+    # A chatbot that reads most of each prompt from the cache, digests by night, and a pilot's model still paid for.
+    Service("chat_input", NLP, "us-west-2", 1240, _CHATBOT, 0.9, tags={"team": "nlp"}),
+    Service("chat_output", NLP, "us-west-2", 85, _CHATBOT, 0.9, tags={"team": "nlp"}),
+    Service("chat_cache_read", NLP, "us-west-2", 4000, _CHATBOT, 0.9, tags={"team": "nlp"}),
+    Service("digest_input", NLP, "us-west-2", 40000, "", 0.0, True, {"team": "nlp"}),
+    Service("digest_output", NLP, "us-west-2", 6000, "", 0.0, True, {"team": "nlp"}),
+    Service("model_unit", NLP, "us-west-2", 1, "provisioned-model/pilot", tags={"team": "nlp"}),
 )
 
 EDP_RATIO = 0.05

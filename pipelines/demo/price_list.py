@@ -72,6 +72,8 @@ _EKS = ("AmazonEKS", "Amazon Elastic Container Service for Kubernetes")
 _CLOUDWATCH = ("AmazonCloudWatch", "AmazonCloudWatch")
 _RDS = ("AmazonRDS", "Amazon Relational Database Service")
 _LAMBDA = ("AWSLambda", "AWS Lambda")
+_BEDROCK = ("AmazonBedrock", "Amazon Bedrock", "Amazon Bedrock")
+_TOKENS = ("InvokeModelInference", "1K tokens")
 
 OFFERS = {
     "volume": Offer(*_EC2, "Storage", "EBS:VolumeUsage.gp3", "CreateVolume-Gp3", "GB-Mo", 0.08),
@@ -106,6 +108,19 @@ OFFERS = {
         savings_plan_ratio=0.83,
     ),
     "function_calls": Offer(*_LAMBDA, "Serverless", "Request", "Invoke", "Requests", 0.0000002),
+    # Claude Haiku 4.5, regional; Qwen3 32B in batches; a unit of a committed Llama 2 70B.
+    "chat_input": Offer(*_BEDROCK, "Claude4.5Haiku-input-tokens", *_TOKENS, 0.0011),
+    "chat_output": Offer(*_BEDROCK, "Claude4.5Haiku-output-tokens", *_TOKENS, 0.0055),
+    "chat_cache_read": Offer(*_BEDROCK, "Claude4.5Haiku-cache-read-input-token-count", *_TOKENS, 0.00011),
+    "digest_input": Offer(*_BEDROCK, "Qwen3-32B-input-tokens-batch", *_TOKENS, 0.000075),
+    "digest_output": Offer(*_BEDROCK, "Qwen3-32B-output-tokens-batch", *_TOKENS, 0.0003),
+    "model_unit": Offer(
+        *_BEDROCK,
+        "Llama2-70B-ProvisionedThroughput-6MonthsCommit-ModelUnits",
+        "InvokeModelInference",
+        "hour",
+        13.08,
+    ),
 }
 
 

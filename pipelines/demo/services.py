@@ -1,4 +1,4 @@
-"""Bill lines of what is always on: storage, network, control planes, logs, databases, functions."""
+"""Bill lines of what is always on: storage, network, control planes, logs, databases, functions, a chatbot."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _ARN_SERVICES = {
     "log-group": "logs",
     "db": "rds",
     "function": "lambda",
+    "application-inference-profile": "bedrock",
+    "provisioned-model": "bedrock",
 }
 
 

@@ -15,7 +15,9 @@ from pipelines.models.expressions import expand_calls
 
 FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 LISTS = ("component", "suffix", "capacity", "model", "unit")
-FOCUS = "x_service_code service_name x_usage_type sku_meter pricing_unit charge_description provider_name publisher_name"
+FOCUS = (
+    "x_service_code service_name x_usage_type sku_meter pricing_unit charge_description provider_name publisher_name"
+)
 # Models as AWS writes them: none on our list, for those have another name there.
 MODELS = ["Llama3-3-70B", "GPT-OSS-Safeguard-20B", "TitanEmbeddingV2-Text", "xai.grok-4.3", "qwen.qwen3-vl-235b-a22b"]
 Meter = tuple[str, str, str]
@@ -48,9 +50,10 @@ def parsed(meters: list[Meter]) -> dict[Meter, list[dict]]:
         engine.view_sql("ref_token_kind", f"select * from read_csv('{path}', all_varchar = true)")
         values = ", ".join(f"('{use}', '{product}', '{unit}')" for use, product, unit in meters)
         engine.view_sql(
-            "stg_aws__cur_combination",
-            "select '2026-07' as billing_period, 'AmazonBedrock' as line_item_product_code, product as bedrock_product, "
-            "usage_type as line_item_usage_type, unit as bedrock_unit, "
+            "aws_cur_line_item",
+            "select '2026-07' as billing_period, 'AmazonBedrock' as line_item_product_code, "
+            "'AWS' as bill_billing_entity, product as product_product_name, usage_type as line_item_usage_type, "
+            "unit as pricing_unit, "
             "'AWS Marketplace software usage|us-east-1|Million Tokens' as line_item_line_item_description "
             f"from (values {values}) as meter (usage_type, product, unit)",
         )
@@ -92,7 +95,9 @@ def test_every_combination_is_read_as_it_is_written(model: str, region: str) -> 
 @FEW
 @given(
     model=st.sampled_from(MODELS),
-    extra=st.sampled_from(["cache", "cache-write-2h", "cache-read", "batch", "mantle", "long-output", "image-token-count"]),
+    extra=st.sampled_from(
+        ["cache", "cache-write-2h", "cache-read", "batch", "mantle", "long-output", "image-token-count"]
+    ),
 )
 def test_an_unknown_component_is_unknown_and_never_one_that_ends_alike(model: str, extra: str) -> None:
     """`-cache-write-2h-input-tokens` ends in input-tokens and is none; so on the Marketplace."""
@@ -123,7 +128,9 @@ def test_what_bills_no_tokens_is_no_tokens() -> None:
         "USW2-Llama3-3-70B-Customization-Training": ("training", "training", "Llama3-3-70B"),
         "USE1-Guardrail-ContentPolicyImageUnitsConsumed": ("unknown", "unknown", None),
     }
-    meters = [(use, "A Model (Amazon Bedrock Edition)" if "-MP:" in use else "Amazon Bedrock", "hour") for use in wanted]
+    meters = [
+        (use, "A Model (Amazon Bedrock Edition)" if "-MP:" in use else "Amazon Bedrock", "hour") for use in wanted
+    ]
     for meter, rows in parsed(meters).items():
         (row,) = rows
         assert (row["token_kind"], row["billed_by"], row["model"]) == wanted[meter[0]]

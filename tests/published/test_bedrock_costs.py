@@ -132,7 +132,7 @@ def test_v5_an_active_window_of_an_imported_model(tmp_path: Path) -> None:
 
 
 def test_v6_provisioned_throughput_costs_with_traffic_or_none(tmp_path: Path) -> None:
-    """V6: Llama 2 70B, 6 months, 13.08 a unit-hour: 720 hours are 9,417.60. How much was idle the bill does not show."""
+    """V6: Llama 2 70B, 6 months, 13.08 a unit-hour: 720 hours are 9,417.60, idle or not."""
     lines = [line("USE1-Llama2-70B-ProvisionedThroughput-6MonthsCommit-ModelUnits", "hour", "720", "9417.60")]
     built = warehouse(tmp_path, lines)
     assert ask(
