@@ -1,6 +1,20 @@
 -- One row per billing month, currency, dimension and value of it: its costs, their share, change and running total.
--- The dimension `total` is the whole bill; choose one dimension, for each of them adds up to it.
-with cost as (
+-- The dimension `total` is the whole bill; choose one dimension, for each of them adds up to it. Commitment fees whose use
+-- the bill does not show are in no effective cost: `unallocated_fee_usd` has them where they belong.
+with payer as (
+    select billing_month, billing_currency,
+        unallocated_fee_usd(invoice_id, commitment_timing_usd) as unallocated_fee_usd
+    from fct_invoice_monthly
+    group by billing_month, payer_account_id, billing_currency
+),
+
+fee as (
+    select billing_month, billing_currency, sum(unallocated_fee_usd) as unallocated_fee_usd
+    from payer
+    group by billing_month, billing_currency
+),
+
+cost as (
     select
         billing_month, billing_currency, bucket, accelerator_family, account_id, service, instance_type, team,
         case when bucket = 'run' then run_id end as run_id,
@@ -29,9 +43,16 @@ line as (
             as accelerator_team,
         case when cost.accelerator_family = 'none' then 'no accelerator' when cost.has_run then 'run or run tag'
             else 'no run' end as accelerator_run,
-        cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
+        cost.accelerator_hours, cost.list_cost_usd,
+        -- Nothing unused is then unknown, not zero.
+        case when cost.bucket = 'commitment_unused' and fee.unallocated_fee_usd > 0
+            then nullif(cost.effective_cost_usd, 0) else cost.effective_cost_usd end as effective_cost_usd,
+        cost.billed_cost_usd,
+        case when cost.bucket = 'commitment_unused' then coalesce(fee.unallocated_fee_usd, 0) else 0 end
+            as unallocated_fee_usd
     from cost
     left join ref_bucket as named on named.bucket = cost.bucket
+    left join fee on fee.billing_month = cost.billing_month and fee.billing_currency = cost.billing_currency
 ),
 
 summed as (
@@ -55,6 +76,7 @@ summed as (
         known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd,
+        max(unallocated_fee_usd) as unallocated_fee_usd,
         true as is_on_bill
     from line
     group by billing_month, billing_currency, grouping sets ((), (bucket), (bucket_group), (accelerator_family),
@@ -82,8 +104,9 @@ monthly as (
         wanted.billing_month, wanted.billing_currency, wanted.dimension, wanted.dimension_value,
         case when summed.is_on_bill then summed.accelerator_hours else 0 end as accelerator_hours,
         case when summed.is_on_bill then summed.list_cost_usd else 0 end as list_cost_usd,
-        coalesce(summed.effective_cost_usd, 0) as effective_cost_usd,
-        coalesce(summed.billed_cost_usd, 0) as billed_cost_usd
+        case when summed.is_on_bill then summed.effective_cost_usd else 0 end as effective_cost_usd,
+        coalesce(summed.billed_cost_usd, 0) as billed_cost_usd,
+        coalesce(summed.unallocated_fee_usd, 0) as unallocated_fee_usd
     from wanted
     left join summed
         on summed.billing_month = wanted.billing_month and summed.billing_currency = wanted.billing_currency
@@ -97,7 +120,8 @@ running as (
         sum(accelerator_hours) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_accelerator_hours,
         case when count(list_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) = count(*) over (partition by billing_currency, dimension, dimension_value order by billing_month)
             then sum(list_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) end as running_list_cost_usd,
-        sum(effective_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_effective_cost_usd,
+        case when count(effective_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) = count(*) over (partition by billing_currency, dimension, dimension_value order by billing_month)
+            then sum(effective_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) end as running_effective_cost_usd,
         sum(billed_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_billed_cost_usd
     from monthly
 )
@@ -110,7 +134,7 @@ select
         as effective_share_ratio,
     running.effective_cost_usd - running.previous_effective_cost_usd as monthly_change_usd,
     running.running_accelerator_hours, running.running_list_cost_usd, running.running_effective_cost_usd,
-    running.running_billed_cost_usd,
+    running.running_billed_cost_usd, running.unallocated_fee_usd,
     case when whole.running_effective_cost_usd > 0
         then ratio(running.running_effective_cost_usd, whole.running_effective_cost_usd) end as running_share_ratio,
     running.billing_month = max(running.billing_month) over (partition by running.billing_currency) as is_newest_month
