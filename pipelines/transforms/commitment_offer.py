@@ -85,7 +85,7 @@ def in_force(commitments: pl.DataFrame) -> pl.DataFrame:
 
 
 def unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:
-    """The payers and currencies with commitments whose use or cost in their newest 28 days is unknown, with the reason."""
+    """The payers and currencies whose commitments have unknown use or cost in their newest 28 days, with the reason."""
     recent = pl.col("usage_date") > pl.col("usage_date").max().over(PAYER) - timedelta(days=28)
     uncosted = pl.col("covered_hours").filter(pl.col("covered_cost_usd").is_null()).sum()
     lost = commitments.filter(recent).group_by(PAYER).agg(pl.col("unallocated_fee_usd").sum(), uncosted)

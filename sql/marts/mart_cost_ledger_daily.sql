@@ -2,10 +2,8 @@
 -- × whether it has a list price, so that a plain sum of list costs is that of all that is priced.
 -- What a commitment left unused is unknown, not zero, while the bill does not show what used some of its payer's fees.
 with payer as (
-    select billing_month, payer_account_id, billing_currency,
-        unallocated_fee_usd(invoice_id, commitment_timing_usd) > 0 as is_use_missing
-    from fct_invoice_monthly
-    group by billing_month, payer_account_id, billing_currency
+    select billing_month, payer_account_id, currency as billing_currency, unallocated_fee_usd > 0 as is_use_missing
+    from detail_billing_month
 )
 
 select

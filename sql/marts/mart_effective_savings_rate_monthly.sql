@@ -7,7 +7,7 @@
 -- under a commitment costs.
 with cut as (
     select billing_month, payer_account_id, billing_currency, max(cut_at) as cut_at,
-        unallocated_fee_usd(invoice_id, commitment_timing_usd) as unallocated_fee_usd
+        sum(case when invoice_id <> '' then commitment_timing_usd else 0 end) as unallocated_fee_usd
     from fct_invoice_monthly
     group by billing_month, payer_account_id, billing_currency
 ),
@@ -24,7 +24,7 @@ charge as (
         part_before_usd(
             covered_cost_usd(charge.effective_cost_usd, charge.effective_rule, charge.instance_hours),
             charge.line_class, charge.usage_started_at, charge.usage_ended_at, cut.cut_at) as effective_cost_usd,
-        coalesce(cut.unallocated_fee_usd, 0) as unallocated_fee_usd
+        case when cut.unallocated_fee_usd > 0.01 then cut.unallocated_fee_usd else 0 end as unallocated_fee_usd
     from fct_charge as charge
     left join cut
         on cut.billing_month = charge.billing_month and cut.payer_account_id = charge.payer_account_id
