@@ -24,6 +24,9 @@ def show_key_figures(engine: Engine, console: Console) -> None:
         "from mart_cost_summary_monthly where is_newest_month and dimension in ('total', 'bucket_group', "
         "'accelerator', 'accelerator_run') order by 1, dimension <> 'total', 2, 3"
     ).rows(named=True)
+    missing = dict(
+        engine.query("select currency, max(all_unallocated_fee_usd) from detail_billing_month group by currency").rows()
+    )
     recorded = engine.query(
         "select run_count from detail_run_summary where billing_currency is null and dimension = 'total'"
     ).rows()
@@ -38,6 +41,9 @@ def show_key_figures(engine: Engine, console: Console) -> None:
         if total["dimension"] == "total":
             effective = cents(total["cost_usd"], total["currency"])
             _show("The bill", total["billed_cost_usd"], total["currency"], f"billed; {effective} effective", console)
+            if fees := missing.get(total["currency"]):
+                lacks = f"effective is without {cents(fees, total['currency'])} of fees whose use is not on the bill"
+                _line("", "", lacks, console)
         elif named := shown.get((total["dimension"], total["dimension_value"])):
             # An accelerator that ran costs something: nothing means that the bill does not have its cost.
             is_known = total["cost_usd"] or not total["accelerator_hours"]

@@ -94,7 +94,7 @@ def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> tuple[baseline.Flo
     return demand, paid
 
 
-def purchase(row: dict[str, Any], held: pl.DataFrame, newest: Any) -> dict[str, Any]:
+def purchase(row: dict[str, Any], held: pl.DataFrame, newest: Any, unknown_use: str | None) -> dict[str, Any]:
     """The row with what is paid upfront, the size of each step, and what of the same kind ends within the new term."""
     years = {"1": 1, "3": 3}.get((row["purchase_term"] or " ")[0])
     upfront = {"No Upfront": 0.0, "Partial Upfront": 0.5, "All Upfront": 1.0}.get(row["payment_option"])
@@ -104,6 +104,8 @@ def purchase(row: dict[str, Any], held: pl.DataFrame, newest: Any) -> dict[str, 
     return row | {
         "upfront_cost_usd": hourly * 8760 * years * upfront if known and hourly is not None else None,
         "tranche_per_hour_usd": hourly / TRANCHES if hourly is not None else None,
-        "expiring_per_hour_usd": float(ending["commitment_per_hour_usd"].cast(pl.Float64).sum()),
+        "expiring_per_hour_usd": None
+        if unknown_use
+        else float(ending["commitment_per_hour_usd"].cast(pl.Float64).sum()),
         "next_expiry_at": ending["ended_at"].min(),
     }

@@ -85,13 +85,17 @@ def in_force(commitments: pl.DataFrame) -> pl.DataFrame:
 
 
 def unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:
-    """The payers and currencies with fees in their newest 28 days whose use the bill does not show, with the amount."""
+    """The payers and currencies whose commitments have unknown use or cost in their newest 28 days, with the reason."""
     recent = pl.col("usage_date") > pl.col("usage_date").max().over(PAYER) - timedelta(days=28)
-    lost = commitments.filter(recent).group_by(PAYER).agg(pl.col("unallocated_fee_usd").sum())
-    return {
-        (payer, currency): f"the bill does not show what used {usd:,.2f} {currency} of commitment fees in 28 days"
-        for payer, currency, usd in lost.filter(pl.col("unallocated_fee_usd") != 0).sort(PAYER).iter_rows()
-    }
+    uncosted = pl.col("covered_hours").filter(pl.col("covered_cost_usd").is_null()).sum()
+    lost = commitments.filter(recent).group_by(PAYER).agg(pl.col("unallocated_fee_usd").sum(), uncosted)
+    found = {}
+    for payer, currency, usd, hours in lost.sort(PAYER).iter_rows():
+        reasons = [f"does not show what used {usd:,.2f} {currency} of commitment fees"] if usd else []
+        reasons += [f"has no cost of {hours:,.0f} hours that commitments covered"] if hours else []
+        if reasons:
+            found[payer, currency] = f"the bill {' and '.join(reasons)} in 28 days"
+    return found
 
 
 def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> list[dict[str, Any]]:

@@ -46,6 +46,8 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
             of_baseline = named.get(_version(baseline))
             known = baseline | (_asserted(baseline) if of_baseline is None else _measured(baseline, of_baseline, runs))
             known["figures_sha256"] = _digest(known) if known["is_sealed"] else None
+        if known["baseline_evidence"] == "measured":
+            known |= {"all_runs_hours_per_unit": _all_runs_hours(baseline, runs)}
         rows.append(known | {"is_configured": True})
     return rows + [row | {"is_configured": False} for row in before.values()]
 
@@ -74,6 +76,8 @@ def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[s
         what = baseline["unit_measure"].replace("_", " ")
         return row | {"missing_evidence": "; ".join(faults) or f"no {what} is recorded of its runs"}
     row |= {"run_count": len(side.succeeded), "failed_run_count": len(side.failed)}
+    starts = [run["started_at"].date() for run in own]
+    row |= {"first_run_date": min(starts), "last_run_date": max(starts)}
     hours = side.sample("hours")
     spent, listed = (side.sample(basis) for basis in ("effective", "on_demand"))
     if hours is None or spent is None or listed is None:
@@ -90,9 +94,21 @@ def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[s
     }
 
 
+def _all_runs_hours(baseline: Mapping[str, Any], runs: Mapping[str, Run]) -> float | None:
+    """Hours of a unit of all ended runs of the baseline's kind: whoever names runs chooses when they begin and end."""
+    kind = (baseline["workload_id"], baseline["baseline_instance_type"])
+    side = one_side([run for run in runs.values() if _kind(run) == kind], baseline["unit_measure"])
+    hours = side and side.sample("hours")
+    return None if hours is None else unit_cost(hours)[0]
+
+
+def _kind(run: Run) -> tuple[str, str]:
+    return run["workload_id"], run["instance_type"]
+
+
 def _faults(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str, Run]) -> Iterator[str]:
     """Why the named runs do not measure the baseline."""
-    workload_id, instance_type = baseline["workload_id"], baseline["baseline_instance_type"]
+    workload_id, instance_type = kind = baseline["workload_id"], baseline["baseline_instance_type"]
     for run_id in named:
         run = runs.get(run_id)
         if run is None:
@@ -108,8 +124,7 @@ def _faults(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str
     # Naming the expensive runs alone would raise the baseline.
     starts = [runs[run_id]["started_at"] for run_id in named if run_id in runs]
     for run_id, run in runs.items():
-        is_alike = (run["workload_id"], run["instance_type"]) == (workload_id, instance_type)
-        if is_alike and run_id not in named and starts and min(starts) <= run["started_at"] <= max(starts):
+        if _kind(run) == kind and run_id not in named and starts and min(starts) <= run["started_at"] <= max(starts):
             yield f"run {run_id} of the same days is not named"
 
 

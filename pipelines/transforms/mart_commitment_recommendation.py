@@ -59,9 +59,10 @@ def recommend(
             usage = used.filter(pl.col("commitment_eligibility").is_in(eligible))
             for offered in offer.offers(usage, rates.filter(is_kinds), is_bound):
                 row = dict(zip(offer.PAYER, payer, strict=True)) | {"commitment_kind": kind} | offered
-                judged = advice(row, oldest, newest, (unknown or {}).get(payer))
+                reason = (unknown or {}).get(payer)
+                judged = advice(row, oldest, newest, reason)
                 judged["eligible_share_ratio"] = _share(judged, usage, newest)
-                rows.append(purchase(judged, held.filter(is_kinds), newest))
+                rows.append(purchase(judged, held.filter(is_kinds), newest, reason))
     _name_exclusive(rows)
     return rows
 

@@ -63,15 +63,15 @@ entry as (
 
     select
         charge.billing_month, charge.usage_date, charge.payer_account_id, charge.billing_currency,
-        coalesce(charge.commitment_discount_id, ''),
-        coalesce(terms.commitment_kind,
+        coalesce(charge.commitment_discount_id, ''), coalesce(terms.commitment_kind,
             case charge.effective_rule when 'reservation' then 'reserved_instance' else 'savings_plan' end),
         null, null, - charge.amortized_cost_usd, false, true, charge.list_cost_usd,
-        charge.amortized_cost_usd, charge.instance_hours
+        covered_cost_usd(charge.amortized_cost_usd, charge.effective_rule, charge.instance_hours), charge.instance_hours
     from fct_charge as charge
     left join terms
         on terms.payer_account_id = charge.payer_account_id and terms.billing_currency = charge.billing_currency
         and terms.commitment_discount_id = coalesce(charge.commitment_discount_id, '')
+        and (terms.commitment_kind = 'reserved_instance') = (charge.effective_rule = 'reservation')
     where charge.effective_rule in ('savings_plan', 'reservation')
 ),
 
@@ -85,7 +85,7 @@ day as (
         sum(sum(owed_cost_usd)) over month > 0.01
             and (min(min(is_closed)) over month or max(max(is_silent)) over month) as is_use_missing,
         known_sum(covered_list_cost_usd) as line_list_cost_usd,
-        sum(covered_cost_usd) as covered_cost_usd, sum(covered_hours) as covered_hours
+        known_sum(covered_cost_usd) as covered_cost_usd, sum(covered_hours) as covered_hours
     from entry
     group by billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind
     window month as (partition by billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind)

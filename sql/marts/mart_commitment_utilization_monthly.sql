@@ -10,7 +10,7 @@ with month as (
         known_sum(unused_cost_usd) as unused_cost_usd,
         utilization_ratio(used_cost_usd, commitment_cost_usd) as utilization_ratio,
         sum(covered_hours) as covered_hours,
-        sum(covered_cost_usd) as covered_cost_usd,
+        known_sum(covered_cost_usd) as covered_cost_usd,
         known_sum(covered_list_cost_usd) as covered_list_cost_usd,
         sum(unallocated_fee_usd) as unallocated_fee_usd
     from detail_commitment_utilization_daily

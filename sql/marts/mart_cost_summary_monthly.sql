@@ -1,14 +1,13 @@
 -- One row per billing month, currency, dimension and value of it: its costs, their share, change and running total.
--- The dimension `total` is the whole bill; choose one dimension, for each of them adds up to it.
+-- Choose one dimension, for each adds up to `total`, the whole bill. Commitment fees whose use the bill does not show
+-- are in no effective cost, but in `unallocated_fee_usd`; what is unused is then unknown, not zero.
 with cost as (
     select
         billing_month, billing_currency, bucket, accelerator_family, account_id, service, instance_type, team,
         case when bucket = 'run' then run_id end as run_id,
         coalesce(run_id, tag_run_id) is not null as has_run,
-        sum(accelerator_hours) as accelerator_hours,
-        known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd
+        sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
+        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     group by all
 ),
@@ -29,9 +28,15 @@ line as (
             as accelerator_team,
         case when cost.accelerator_family = 'none' then 'no accelerator' when cost.has_run then 'run or run tag'
             else 'no run' end as accelerator_run,
-        cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
+        cost.accelerator_hours, cost.list_cost_usd,
+        case when fee.unallocated_fee_usd > 0 then nullif(cost.effective_cost_usd, 0) else cost.effective_cost_usd end
+            as effective_cost_usd, cost.billed_cost_usd, fee.unallocated_fee_usd
     from cost
     left join ref_bucket as named on named.bucket = cost.bucket
+    left join (select distinct billing_month, currency, month_unallocated_fee_usd as unallocated_fee_usd
+            from detail_billing_month) as fee
+        on fee.billing_month = cost.billing_month and fee.currency = cost.billing_currency
+        and cost.bucket = 'commitment_unused'
 ),
 
 summed as (
@@ -51,11 +56,9 @@ summed as (
         coalesce(bucket, bucket_group, accelerator_family, run_accelerator_family, account_id, service, other_service,
             accelerator, accelerator_instance_type, accelerator_account, accelerator_team, accelerator_run, 'all')
             as dimension_value,
-        sum(accelerator_hours) as accelerator_hours,
-        known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd,
-        true as is_on_bill
+        sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
+        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd,
+        max(unallocated_fee_usd) as unallocated_fee_usd, true as is_on_bill
     from line
     group by billing_month, billing_currency, grouping sets ((), (bucket), (bucket_group), (accelerator_family),
         (run_accelerator_family), (account_id), (service), (other_service), (accelerator), (accelerator_instance_type),
@@ -69,37 +72,35 @@ wanted as (
     join (
         select distinct billing_currency, dimension, dimension_value from summed
         union
-        select currency.billing_currency, 'bucket', ref_bucket.bucket
-        from (select distinct billing_currency from summed) as currency cross join ref_bucket
+        select summed.billing_currency, 'bucket', ref_bucket.bucket from summed cross join ref_bucket
         union
-        select currency.billing_currency, 'bucket_group', ref_bucket.bucket_group
-        from (select distinct billing_currency from summed) as currency cross join ref_bucket
+        select summed.billing_currency, 'bucket_group', ref_bucket.bucket_group from summed cross join ref_bucket
     ) as known on known.billing_currency = month.billing_currency
 ),
 
 monthly as (
     select
-        wanted.billing_month, wanted.billing_currency, wanted.dimension, wanted.dimension_value,
-        case when summed.is_on_bill then summed.accelerator_hours else 0 end as accelerator_hours,
-        case when summed.is_on_bill then summed.list_cost_usd else 0 end as list_cost_usd,
-        coalesce(summed.effective_cost_usd, 0) as effective_cost_usd,
-        coalesce(summed.billed_cost_usd, 0) as billed_cost_usd
+        billing_month, billing_currency, dimension, dimension_value,
+        case when is_on_bill then accelerator_hours else 0 end as accelerator_hours,
+        case when is_on_bill then list_cost_usd else 0 end as list_cost_usd,
+        case when is_on_bill then effective_cost_usd else 0 end as effective_cost_usd,
+        coalesce(billed_cost_usd, 0) as billed_cost_usd, coalesce(unallocated_fee_usd, 0) as unallocated_fee_usd
     from wanted
-    left join summed
-        on summed.billing_month = wanted.billing_month and summed.billing_currency = wanted.billing_currency
-        and summed.dimension = wanted.dimension and summed.dimension_value = wanted.dimension_value
+    left join summed using (billing_month, billing_currency, dimension, dimension_value)
 ),
 
 running as (
     select
         *,
-        lag(effective_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) as previous_effective_cost_usd,
-        sum(accelerator_hours) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_accelerator_hours,
-        case when count(list_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) = count(*) over (partition by billing_currency, dimension, dimension_value order by billing_month)
-            then sum(list_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) end as running_list_cost_usd,
-        sum(effective_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_effective_cost_usd,
-        sum(billed_cost_usd) over (partition by billing_currency, dimension, dimension_value order by billing_month) as running_billed_cost_usd
+        lag(effective_cost_usd) over running as previous_effective_cost_usd,
+        sum(accelerator_hours) over running as running_accelerator_hours,
+        case when count(list_cost_usd) over running = count(*) over running then sum(list_cost_usd) over running end
+            as running_list_cost_usd,
+        case when count(effective_cost_usd) over running = count(*) over running
+            then sum(effective_cost_usd) over running end as running_effective_cost_usd,
+        sum(billed_cost_usd) over running as running_billed_cost_usd
     from monthly
+    window running as (partition by billing_currency, dimension, dimension_value order by billing_month)
 )
 
 select
@@ -110,11 +111,10 @@ select
         as effective_share_ratio,
     running.effective_cost_usd - running.previous_effective_cost_usd as monthly_change_usd,
     running.running_accelerator_hours, running.running_list_cost_usd, running.running_effective_cost_usd,
-    running.running_billed_cost_usd,
+    running.running_billed_cost_usd, running.unallocated_fee_usd,
     case when whole.running_effective_cost_usd > 0
         then ratio(running.running_effective_cost_usd, whole.running_effective_cost_usd) end as running_share_ratio,
     running.billing_month = max(running.billing_month) over (partition by running.billing_currency) as is_newest_month
 from running
-join running as whole
-    on whole.billing_month = running.billing_month and whole.billing_currency = running.billing_currency
-    and whole.dimension = 'total'
+join running as whole on whole.billing_month = running.billing_month
+    and whole.billing_currency = running.billing_currency and whole.dimension = 'total'

@@ -3,7 +3,8 @@
 -- partition: billing_period
 -- Each scope contains the one before: classic is EC2, Fargate and Lambda under plans and reservations, before discounts
 -- and without Spot (facts aws-billing 3.1). Usage without a public price is in no rate but in `unpriced_cost_usd`. Fees
--- for hours to come are cut off. There is no rate while the bill does not show what used some fees.
+-- for hours to come are cut off. There is no rate while the bill does not show what used some fees, or what some use
+-- under a commitment costs.
 with cut as (
     select billing_month, payer_account_id, billing_currency, max(cut_at) as cut_at,
         sum(case when invoice_id <> '' then commitment_timing_usd else 0 end) as unallocated_fee_usd
@@ -17,10 +18,12 @@ charge as (
         charge.effective_rule in ('savings_plan_unused', 'reservation_unused') as is_unused,
         savings_scope_width(charge.effective_rule, charge.service, charge.commitment_eligibility) as width,
         charge.list_cost_usd,
-        part_before_usd(charge.amortized_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
-            cut.cut_at) as amortized_cost_usd,
-        part_before_usd(charge.effective_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
-            cut.cut_at) as effective_cost_usd,
+        part_before_usd(
+            covered_cost_usd(charge.amortized_cost_usd, charge.effective_rule, charge.instance_hours),
+            charge.line_class, charge.usage_started_at, charge.usage_ended_at, cut.cut_at) as amortized_cost_usd,
+        part_before_usd(
+            covered_cost_usd(charge.effective_cost_usd, charge.effective_rule, charge.instance_hours),
+            charge.line_class, charge.usage_started_at, charge.usage_ended_at, cut.cut_at) as effective_cost_usd,
         case when cut.unallocated_fee_usd > 0.01 then cut.unallocated_fee_usd else 0 end as unallocated_fee_usd
     from fct_charge as charge
     left join cut
@@ -33,13 +36,14 @@ charge as (
 summed as (
     select billing_period, billing_month, payer_account_id, billing_currency, width, unallocated_fee_usd,
         sum(case when not is_unused then list_cost_usd end) as list_cost_usd,
-        sum(case when not is_unused and list_cost_usd is not null then amortized_cost_usd else 0 end)
+        known_sum(case when not is_unused and list_cost_usd is not null then amortized_cost_usd else 0 end)
             as amortized_cost_usd,
-        sum(case when not is_unused and list_cost_usd is not null then effective_cost_usd else 0 end)
+        known_sum(case when not is_unused and list_cost_usd is not null then effective_cost_usd else 0 end)
             as effective_cost_usd,
         sum(case when is_unused then amortized_cost_usd else 0 end) as amortized_unused_usd,
         sum(case when is_unused then effective_cost_usd else 0 end) as effective_unused_usd,
-        sum(case when not is_unused and list_cost_usd is null then effective_cost_usd else 0 end) as unpriced_cost_usd
+        known_sum(case when not is_unused and list_cost_usd is null then effective_cost_usd else 0 end)
+            as unpriced_cost_usd
     from charge
     group by billing_period, billing_month, payer_account_id, billing_currency, width, unallocated_fee_usd
 ),
@@ -72,10 +76,10 @@ rate as (
     select
         billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label,
         sum(list_cost_usd) as list_cost_usd,
-        sum(usage_cost_usd) as usage_cost_usd,
+        known_sum(usage_cost_usd) as usage_cost_usd,
         known_sum(unused_cost_usd) as unused_cost_usd,
         effective_savings_rate_ratio(list_cost_usd, usage_cost_usd, unused_cost_usd) as effective_savings_rate_ratio,
-        sum(unpriced_cost_usd) as unpriced_cost_usd,
+        known_sum(unpriced_cost_usd) as unpriced_cost_usd,
         max(unallocated_fee_usd) as unallocated_fee_usd
     from scoped
     group by billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label
@@ -87,6 +91,7 @@ select
     effective_savings_rate_ratio,
     case
         when unallocated_fee_usd > 0 then 'unknown: the bill does not show what used some fees'
+        when usage_cost_usd is null then 'unknown: the bill has no cost of some use under a commitment'
         when usage_cost_usd + unused_cost_usd <= list_cost_usd then null
         when list_cost_usd = 0 then 'commitments without any use in the scope'
         when usage_cost_usd > list_cost_usd

@@ -161,6 +161,22 @@ def test_use_without_a_fee_on_any_bill_is_told() -> None:
     ]
 
 
+def test_a_reservation_without_costs_is_listed_and_has_no_rate() -> None:
+    """An hour of 55.04 at list that a reservation covers, at no cost, next to a plan of 40.00 that is used whole."""
+    reserved = machine(hour(11), "55.04", "DiscountedUsage") | {"line_item_unblended_cost": "0"}
+    bill = [fee(hour(10), "40.00", "40.00"), covered(hour(10), "55.04", "40.00"), reserved]
+    sql = f"select commitment_kind, commitment_cost_usd, used_cost_usd, lost_savings_reason from {MONTHLY} order by 1"
+    assert told(bill, sql) == [
+        ("compute_savings_plan", Decimal("40"), Decimal("40"), None),
+        ("reserved_instance", None, None, "unknown: no fee of it is on the bill"),
+    ]
+    sql = (
+        "select usage_cost_usd, effective_savings_rate_ratio, lost_savings_reason "
+        "from mart_effective_savings_rate_monthly where savings_scope = 'classic'"
+    )
+    assert told([reserved], sql) == [(None, None, "unknown: the bill has no cost of some use under a commitment")]
+
+
 @pytest.mark.parametrize("usage", ["SpotUsage", "BoxUsage"])
 def test_spot_and_blocks_are_in_no_denominator(usage: str) -> None:
     """An hour of either beside the golden hour's: coverage stays 55.04 of 110.08."""

@@ -21,7 +21,7 @@ def warnings(tmp_path: Any, lines: list[dict[str, Any]], name: str = "a-1.csv.gz
     return [warning.partition(": ")[2] for warning in raw.warnings]
 
 
-@pytest.mark.parametrize("word", ["null", "None", ""])
+@pytest.mark.parametrize("word", ["null", "NULL", "None", ""])
 def test_a_cost_that_is_the_word_null(tmp_path: Any, word: str) -> None:
     """Of three hours at 55.04 the last two bill nothing: 110.08."""
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": word}] * 2]
@@ -100,3 +100,16 @@ def test_a_file_replaced_by_one_of_the_same_size(tmp_path: Any) -> None:
     assert published and len(sizes) == 1
     (check,) = (one for one in published.checks if one["check"] == "delivery_changed_under_its_id")
     assert [float(row["moved_billed_cost_usd"]) for row in check["sample"]] == [60.0]
+
+
+def test_a_cost_under_a_commitment_that_is_the_word_null(ledger: Ledger) -> None:
+    """An hour that a plan covers has no cost in its own column; at public prices it is 55.04."""
+    covered = instance_hour(f"{MONTH}-03T04", "i-1", "p5.48xlarge", "55.04") | {
+        "line_item_line_item_type": "SavingsPlanCoveredUsage",
+        "savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1",
+        "savings_plan_savings_plan_effective_cost": "null",
+        "pricing_public_on_demand_cost": "55.04",
+    }
+    ledger.restate(*HOURS, covered)
+    (row,) = checked(ledger)["use_under_a_commitment_without_its_cost"]
+    assert (float(row["instance_hours"]), float(row["list_cost_usd"])) == (1, 55.04)

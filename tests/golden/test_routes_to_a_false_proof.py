@@ -324,7 +324,8 @@ def test_a_side_that_began_before_the_registration_must_be_listed() -> None:
     assert (row["verdict"], "without run gpu-2" in row["verdict_reason"]) == ("indicative", True)
 
 
-def test_a_price_change_inside_a_side_proves_nothing() -> None:
+@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
+def test_a_price_change_inside_a_side_proves_nothing(is_registered: bool) -> None:
     """The GPU runs of the first two days cost $98.32 an hour, the list price of then; on the last day it is $55.04.
 
     Hours of 0.8, 0.88 and 0.968 on either machine, Trainium at $43.00: Trainium looks cheaper by what was paid and is
@@ -334,7 +335,7 @@ def test_a_price_change_inside_a_side_proves_nothing() -> None:
         run | {"hours": HOURS[P5][int(run["run_id"][-1]) - 1], "paid": 98.32 / 55.04 * 4 if run["kind"] == P5 else 1}
         for run in sound()
     ]
-    row = verdict(runs, True)
+    row = verdict(runs, is_registered)
     assert (row["verdict"], "at list prices of 2026-07-13" in row["verdict_reason"]) == ("indicative", True)
 
 

@@ -231,15 +231,31 @@ def test_nise_lacks_the_fees_of_its_plans_in_effective_cost_and_that_is_told(nis
 
 
 def test_nise_figures_that_rest_on_unknown_use_are_unknown(nise: Nise) -> None:
-    """168 hours of fees at 114.0571428571 bill 19,162.08, of which covered usage takes 5,474.88: 13,687.20 remain."""
+    """168 hours of fees at 114.0571428571 bill 19,162.08, of which covered usage takes 5,474.88: 13,687.20 remain.
+
+    48 hours of a reserved trn1.32xlarge have neither a cost nor a fee; they are no use of the plan.
+    """
     missing = Decimal("13687.20")
     march = "billing_month = '2024-03-01'"
     plan = (
         "commitment_cost_usd, used_cost_usd, unused_cost_usd, utilization_ratio, net_savings_usd, unallocated_fee_usd"
     )
     assert ask_published(
-        nise.builder, f"select {plan} from mart_commitment_utilization_monthly where {march}"
-    ).rows() == [(None, None, None, None, None, missing)]
+        nise.builder,
+        f"select commitment_kind, {plan} from mart_commitment_utilization_monthly where {march} order by 1",
+    ).rows() == [
+        ("compute_savings_plan", None, None, None, None, None, missing),
+        ("reserved_instance", None, None, None, None, None, 0),
+    ]
+    unused = "sum(effective_cost_usd), sum(billed_cost_usd)"
+    assert ask_published(
+        nise.builder, f"select {unused} from mart_cost_ledger_daily where {march} and bucket = 'commitment_unused'"
+    ).rows() == [(None, Decimal("19162.08"))]
+    partial = "effective_cost_usd, running_effective_cost_usd, unallocated_fee_usd"
+    summary = f"select {partial} from mart_cost_summary_monthly where {march} and dimension_value = "
+    assert ask_published(nise.builder, summary + "'commitment_unused'").rows() == [(None, None, missing)]
+    ((whole, _, lacks),) = ask_published(nise.builder, summary + "'all'").rows()
+    assert (whole > 0, lacks) == (True, missing)
     rate = "unused_cost_usd, net_savings_usd, effective_savings_rate_ratio, unallocated_fee_usd"
     assert set(
         ask_published(nise.builder, f"select {rate} from mart_effective_savings_rate_monthly where {march}").rows()
@@ -252,5 +268,9 @@ def test_nise_figures_that_rest_on_unknown_use_are_unknown(nise: Nise) -> None:
     assert "does not show what used 13,687.20 USD of commitment fees" in note
     advice = ask_published(nise.builder, "select distinct advice, advice_reason from mart_commitment_recommendation")
     assert advice.rows() == [
-        ("undecided", "the bill does not show what used 13,687.20 USD of commitment fees in 28 days")
+        (
+            "undecided",
+            "the bill does not show what used 13,687.20 USD of commitment fees and has no cost of 48 hours that "
+            "commitments covered in 28 days",
+        )
     ]

@@ -133,6 +133,8 @@ def test_history_ends_at_the_newest_usage_of_any_line() -> None:
         "ended_at": pl.Datetime("us"),
         "commitment_cost_usd": pl.Decimal(38, 10),
         "unallocated_fee_usd": pl.Decimal(38, 10),
+        "covered_hours": pl.Decimal(38, 10),
+        "covered_cost_usd": pl.Decimal(38, 10),
     }
     declared = pl.DataFrame([PLAN | {"region_id": "us-west-2", "usage_type_key": "p5.48xlarge", "paid_ratio": 0.6}])
     table = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from math import log
 from pathlib import Path
@@ -70,6 +70,8 @@ def test_hours_come_from_all_ended_runs(tmp_path: Path) -> None:
     assert row["success_hours_per_unit"] == 3
     assert row["baseline_paid_ratio"] == pytest.approx(1)
     assert row["hours_low_per_unit"] < 10 / 3 < row["hours_high_per_unit"]
+    assert (row["first_run_date"], row["last_run_date"]) == (date(2026, 6, 1), date(2026, 6, 4))
+    assert row["all_runs_hours_per_unit"] == pytest.approx(10 / 3)
     (saved,) = ask(built, "select * from mart_savings_monthly").to_dicts()
     baseline, actual = 55.04 * 10 / 3, 107.50
     assert float(saved["avoided_cost_usd"]) == pytest.approx(baseline - actual)
@@ -82,6 +84,14 @@ def test_hours_come_from_all_ended_runs(tmp_path: Path) -> None:
     assert parts == saved["avoided_cost_usd"]
     # Nothing is proven of this workload.
     assert saved["is_headline"] is False
+
+
+def test_a_window_of_expensive_runs_shows_what_all_runs_took(tmp_path: Path) -> None:
+    """The runs of 2 to 4 June alone: (3 + 4 + 1) / 2 epochs are 4 hours; with that of the 1st, 10 / 3."""
+    built = lazy_warehouse(company(tmp_path, BASELINE.replace('"gpu-1", ', "")))
+    (row,) = ask(built, "select * from detail_baseline").to_dicts()
+    assert (row["first_run_date"], row["hours_per_unit"]) == (date(2026, 6, 2), 4)
+    assert row["all_runs_hours_per_unit"] == pytest.approx(10 / 3)
 
 
 @pytest.mark.parametrize(
@@ -118,11 +128,12 @@ def test_an_asserted_figure_is_labeled(tmp_path: Path) -> None:
 def test_published_figures_stay(tmp_path: Path) -> None:
     """The failed run is no longer recorded: nine hours of three epochs would be left of ten."""
     config = company(tmp_path)
-    first = ask(publish_tables(config, TABLES), "select * from detail_baseline")
+    sealed = "select * exclude (all_runs_hours_per_unit) from detail_baseline"
+    first = ask(publish_tables(config, TABLES), sealed)
     events = tmp_path / "runs" / "events.jsonl"
     kept = [line for line in events.read_text().splitlines(keepends=True) if "gpu-failed" not in line]
     events.write_text("".join(kept))
-    assert ask(publish_tables(config, TABLES), "select * from detail_baseline").equals(first)
+    assert ask(publish_tables(config, TABLES), sealed).equals(first)
     assert first["is_sealed"].all() and first["figures_sha256"].null_count() == 0
 
 
