@@ -86,8 +86,8 @@ summed as (
 )
 
 select
-    offer, instance_type, region_id, from_date, change_status, is_from_date_exact, price_before_per_hour_usd, price_per_hour_usd, team,
-    workload_id, instance_hours,
+    billing_currency, offer, instance_type, region_id, from_date, change_status, is_from_date_exact, price_before_per_hour_usd,
+    price_per_hour_usd, team, workload_id, instance_hours,
     cast((price_per_hour_usd - price_before_per_hour_usd) * instance_hours as decimal(20, 10)) as price_change_cost_usd,
     recent_instance_hours,
     cast((price_per_hour_usd - price_before_per_hour_usd) * recent_instance_hours as decimal(20, 10)) as recent_price_change_cost_usd,
