@@ -26,6 +26,7 @@ from pipelines.migrate.command import migrate
 from pipelines.models.command import check
 from pipelines.notify.command import notify
 from pipelines.present.command import build
+from pipelines.prices.command import app as prices_app
 from pipelines.prices.command import reprice
 from pipelines.query.command import query
 from pipelines.report.command import report
@@ -42,6 +43,7 @@ for command in (demo, init, build, check, report, query, compare, reprice, dashb
     app.command()(command)
 app.add_typer(explain_app, name="explain")
 app.add_typer(export_app, name="export")
+app.add_typer(prices_app, name="prices")
 
 
 @app.callback()

@@ -18,12 +18,18 @@ def known_reports() -> list[str]:
     return sorted(path.parent.name for path in DASHBOARDS.glob("*/report.yml"))
 
 
-@cache
 def accelerator_families() -> dict[str, str]:
     """The accelerator family of each instance type in the reviewed list."""
+    return {row["instance_type"]: row["accelerator_family"] for row in _instance_types() if row["accelerator_family"]}
+
+
+def accelerator_peaks() -> dict[tuple[str, str], str]:
+    """The dense peak of each accelerator in the reviewed list, by its name and the name of the column."""
+    columns = ("peak_bf16_tflops", "peak_fp8_tflops")
+    return {(row["accelerator_name"], name): row[name] for row in _instance_types() for name in columns if row[name]}
+
+
+@cache
+def _instance_types() -> list[dict[str, str]]:
     with (REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
-        return {
-            row["instance_type"]: row["accelerator_family"]
-            for row in csv.DictReader(listed)
-            if row["accelerator_family"]
-        }
+        return list(csv.DictReader(listed))

@@ -1,9 +1,11 @@
 """The `[[machines]]` section: instance types that the reviewed list does not have, or has otherwise."""
 
-from typing import Annotated, Any, Literal
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from pipelines.base.resources import accelerator_peaks
 from pipelines.config.fields import Frozen, Positive, Text
 
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -21,6 +23,16 @@ class Machine(Frozen):
     peak_fp8_tflops: Positive | None = None
     vcpu_count: _Count | None = None
     memory_gib: Positive | None = None
+
+    @model_validator(mode="after")
+    def _peaks_are_dense(self) -> Self:
+        for (accelerator, name), dense in accelerator_peaks().items():
+            peak = getattr(self, name)
+            if accelerator == self.accelerator_name and peak == 2 * Decimal(dense):
+                raise ValueError(
+                    f"{name} {peak} is the peak of {accelerator} with sparsity; write the dense one, {dense}"
+                )
+        return self
 
     @property
     def listed(self) -> dict[str, Any]:

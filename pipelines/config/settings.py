@@ -23,6 +23,7 @@ from pipelines.config.machines import Machine
 from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
 from pipelines.config.notify import Notify
 from pipelines.config.policy import Policy, Privacy
+from pipelines.config.prices import ListPrice
 from pipelines.config.teams import Teams
 from pipelines.config.terms import Terms
 
@@ -69,6 +70,7 @@ class Settings(BaseSettings):
     commitments: tuple[sources.CommitmentSource, ...] = ()
     invoices: tuple[sources.InvoiceSource, ...] = ()
     machines: tuple[Machine, ...] = ()
+    prices: tuple[ListPrice, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}
     # Who stands for the owners that contracts name: a team or a mail address.
     owners: dict[Literal["ml-finops", "ml-platform"], Text] = {}
@@ -87,6 +89,9 @@ class Settings(BaseSettings):
                 raise ValueError(f"[[{kind}]] name {twice!r} is used twice; give each source its own")
         if twice := repeated(machine.instance_type for machine in self.machines):
             raise ValueError(f"[[machines]] contain {twice} twice; remove one")
+        keys = (f"{one.instance_type} {one.region_id} {one.offer} {one.from_date}" for one in self.prices)
+        if twice := repeated(keys):
+            raise ValueError(f"[[prices]] contain {twice} twice; remove one")
         return self
 
     @classmethod

@@ -13,7 +13,9 @@ from pipelines.ingest.billing.tags import bare
 DEFINITION, ACTIVATION = "export definition", "tags activated"
 # What an export should be set to (facts aws-billing 1.2); the first is what hours need, the others are choices.
 NEEDED = {"TIME_GRANULARITY": "HOURLY", "INCLUDE_RESOURCES": "TRUE"}
-_CHOSEN = ("INCLUDE_SPLIT_COST_ALLOCATION_DATA", "INCLUDE_CAPACITY_RESERVATION_DATA")
+_CHOSEN = (
+    "INCLUDE_SPLIT_COST_ALLOCATION_DATA", "INCLUDE_CAPACITY_RESERVATION_DATA", "INCLUDE_IAM_PRINCIPAL_DATA",
+)  # fmt: skip
 
 
 class _Denied(SourceError):

@@ -11,6 +11,7 @@ from pipelines.base.errors import SourceError
 from pipelines.config.decisions import Decisions
 from pipelines.config.machines import Machine
 from pipelines.config.policy import Policy
+from pipelines.config.prices import ListPrice
 from pipelines.config.settings import Settings
 from pipelines.config.settings import Warehouse as WarehouseSettings
 from pipelines.config.teams import Teams
@@ -105,6 +106,7 @@ def _warehouse(published: Publication, folder: Path, sources: Sequence, settings
         teams=Teams.recorded(published.inputs.get("teams", [])),
         terms=Terms(**published.inputs.get("terms", {})),
         machines=tuple(Machine(**one) for one in published.inputs.get("machines", ())),
+        prices=tuple(ListPrice(**one) for one in published.inputs.get("prices", ())),
     )
     warehouse = Warehouse(clean)
     warehouse.bill = PublishedBill(folder / "raw", clean, published.inputs["deliveries"])

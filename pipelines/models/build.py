@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -190,7 +191,7 @@ class Builder:
         source = model.text
         made = staged.with_suffix(".made.parquet")
         if model.kind != "sql":
-            frame = self._listed(model) if model.kind == "reference" else model.transform(engine.query)
+            frame = self._listed(model, contract) if model.kind == "reference" else model.transform(engine.query)
             frame.write_parquet(made)
             engine.view("made", [made])
             source = "select * from made"
@@ -198,17 +199,18 @@ class Builder:
         engine.write(written_select(columns, contract.key, source), staged)
         made.unlink(missing_ok=True)
 
-    def _listed(self, model: Model) -> pl.DataFrame:
-        """A reviewed list; configured machines replace those of their type in the list of instance types."""
+    def _listed(self, model: Model, contract: Contract) -> pl.DataFrame:
+        """A reviewed list; configured machines and prices replace the rows of their key."""
         rows = pl.read_csv(model.path, infer_schema=False)
-        if not (machines := self._machines(model)):
+        if not (configured := self._configured(model)):
             return rows
-        added = pl.DataFrame(machines, schema=rows.schema)
-        return pl.concat([rows.join(added, on="instance_type", how="anti"), added])
+        added = pl.DataFrame(configured, schema=rows.schema)
+        return pl.concat([rows.join(added, on=contract.key, how="anti"), added])
 
-    def _machines(self, model: Model) -> list[dict[str, str | None]]:
-        is_theirs = model.name == "ref_instance_type"
-        return [machine.listed for machine in self.warehouse.settings.machines] if is_theirs else []
+    def _configured(self, model: Model) -> list[dict[str, Any]]:
+        settings = self.warehouse.settings
+        lists = {"ref_instance_type": settings.machines, "ref_list_price": settings.prices}
+        return [one.listed for one in lists.get(model.name, ())]
 
     def check(self, name: str) -> list[CheckResult]:
         """How the checks of a committed table come out now, over all its months."""
@@ -316,7 +318,7 @@ class Builder:
 
     def _fingerprint(self, model: Model, contract: Contract, period: str | None) -> str:
         known = f"{_FORM}{code_digest(*BUILD_CODE)}{self.pseudonyms.seal} {model.key} {period}\n{contract.digest}\n"
-        seal = hashlib.sha256(f"{known}{model.text}{model.code}{self._machines(model) or ''}".encode())
+        seal = hashlib.sha256(f"{known}{model.text}{model.code}{self._configured(model) or ''}".encode())
         for name in self.catalog.resting_on(model):
             if name in BILLS:
                 parts = [self.warehouse.bill.fingerprint(name, period)]

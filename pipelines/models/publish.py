@@ -72,7 +72,7 @@ def plan(warehouse: Warehouse) -> Plan:
         }
         for delivery in warehouse.bill.deliveries
     ]
-    machines = warehouse.settings.machines
+    configured = {"machines": warehouse.settings.machines, "prices": warehouse.settings.prices}
     inputs: dict[str, object] = {
         "code_revision": code_revision(),
         "deliveries": deliveries,
@@ -86,7 +86,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "invoices": {source.name: invoices_fingerprint(source) for source in warehouse.settings.invoices},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
-        **({"machines": [one.model_dump(mode="json") for one in machines]} if machines else {}),
+        **{name: [one.model_dump(mode="json") for one in listed] for name, listed in configured.items() if listed},
         **({"privacy": warehouse.pseudonyms.record()} if warehouse.pseudonyms else {}),
     }
     publication = warehouse.lake.current()

@@ -1,5 +1,6 @@
 """Prices of instance-hours with effective dates: the reviewed list, or the list as refreshed by a publication."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -10,11 +11,13 @@ import polars as pl
 from pipelines.analysis.repricing import UNSTATED, of_region, price_of_what
 from pipelines.base import resources
 from pipelines.base.errors import UsageError
+from pipelines.config.prices import ListPrice
 from pipelines.engine import Engine
 
 OFFERS = ("on_demand", "capacity_block", "reserved")
 # NeuronCores of one accelerator (facts aws-billing 5).
 CORES = {"Trainium": 2, "Inferentia2": 2, "Trainium2": 8, "Trainium3": 8}
+_KEY = ("instance_type", "region_id", "offer", "from_date")
 _COLUMNS = (
     "instance_type", "region_id", "offer", "from_date", "price_per_hour_usd", "price_evidence", "is_from_date_exact",
     "source", "as_of", "accelerator_family", "accelerator_name", "accelerator_count",
@@ -48,6 +51,8 @@ class PriceBook:
 
     def at(self, instance_type: str, day: date, offer: str, region_id: str) -> Price:
         """The price in force on a day."""
+        if held := self.held(instance_type, day, offer, region_id):
+            return held
         what = f"The price book has no {offer} price of {instance_type} in {region_id}"
         offered = self._known(instance_type, region_id).filter(pl.col("offer") == offer)
         if offered.is_empty():
@@ -55,10 +60,14 @@ class PriceBook:
             regions = sorted(set(self._known(instance_type, None)["region_id"]) - {UNSTATED})
             has = f"it has {', '.join(others)}" if others else f"other regions are {', '.join(regions)}"
             raise UsageError(f"{what}; {has}.")
-        held = offered.filter(pl.col("from_date") <= day)
+        raise UsageError(f"{what} before {offered['from_date'].min()}; choose that day or a later one.")
+
+    def held(self, instance_type: str, day: date, offer: str, region_id: str) -> Price | None:
+        """The price in force on a day; None where the book has none."""
+        offered = self._rows.filter(pl.col("from_date") <= day, instance_type=instance_type, offer=offer)
+        held = of_region(offered, region_id)
         if held.is_empty():
-            first = offered["from_date"].min()
-            raise UsageError(f"{what} before {first}; choose that day or a later one.")
+            return None
         row = held.row(-1, named=True)
         return Price(
             instance_type, offer, row["price_per_hour_usd"], row["from_date"], row["price_evidence"], row["source"],
@@ -108,9 +117,11 @@ class PriceBook:
         )
 
 
-def reviewed_book() -> PriceBook:
-    """The reviewed list of this installation."""
+def reviewed_book(configured: Sequence[ListPrice] = ()) -> PriceBook:
+    """The reviewed list of this installation, with `configured` prices in place of those of their day."""
     listed = pl.read_csv(resources.REFERENCE / "ref_list_price.csv", infer_schema=False)
+    added = pl.DataFrame([price.listed for price in configured], schema=listed.schema)
+    listed = pl.concat([listed.join(added, on=_KEY, how="anti"), added])
     machines = pl.read_csv(resources.REFERENCE / "ref_instance_type.csv", infer_schema=False)
     return PriceBook(
         listed.join(machines.drop("source", "as_of"), on="instance_type", how="left").with_columns(

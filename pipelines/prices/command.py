@@ -1,4 +1,4 @@
-"""The `trainledger reprice` command."""
+"""The `trainledger reprice` and `trainledger prices` commands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,44 @@ import typer
 
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
+from pipelines.config.file import find_config
 from pipelines.config.options import Config, Csv, Form, Json, form_of, settings_of
 
 if TYPE_CHECKING:
     from pipelines.prices.reprice import Repriced
 
+app = typer.Typer(help="Keep the price book up to date.", no_args_is_help=True)
+
 Pair = tuple[str | None, str | None]
 Number = Annotated[str | None, typer.Option(help="Price of the claim: USD per hour of the whole instance.")]
+
+
+@app.callback()
+def prices() -> None:
+    """Keep the price book up to date."""
+
+
+@app.command()
+def update(
+    files: Annotated[list[Path], typer.Argument(help="CSV offer files of EC2 from the AWS Price List, one a region.")],
+    write: Annotated[bool, typer.Option("--write", help="Append the changes to trainledger.toml.")] = False,
+    config: Config = None,
+) -> None:
+    """Compare the price book with AWS Price List offer files, and add what changed."""
+    settings = settings_of(config)
+    from pipelines.prices.book import reviewed_book
+    from pipelines.prices.offer_file import as_toml, price_changes, show_changes
+
+    changes, agreeing = price_changes(files, reviewed_book(settings.prices), settings.accelerator_families)
+    console = Console()
+    show_changes(changes, agreeing, console)
+    if changes and write:
+        path = find_config(config)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(as_toml([change.price for change in changes]))
+        console.say(f"Appended {len(changes)} [[prices]] to {path}; the next build uses them.")
+    elif changes:
+        console.say("Nothing was written; review the changes and run again with --write.")
 
 
 def reprice(

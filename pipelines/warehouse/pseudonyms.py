@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Columns that name a person, of our tables and of FOCUS; also the tags below.
 _USERS = frozenset({"owner", "tag_owner", "tagged_owner", "likely_owner"})
+# A user is a person, a role is not.
+_CALLER, _CALLING_USER = "iam_principal", re.compile(r"^(arn:.*:user/)?(?!arn:)(?P<name>.+)$")
 _ACCOUNT_NAMES = frozenset({"BillingAccountName", "SubAccountName"})
 _TAGS = "Tags"
 # Who made a resource, as AWS writes it.
@@ -117,13 +119,21 @@ class Pseudonyms:
     def _of_column(self, name: str) -> Callable[[str], str]:
         if name in _USERS:
             return self.user
+        if name == _CALLER:
+            return self._caller
         if name in _ACCOUNT_NAMES and "accounts" in self._of:
             return lambda text: text if _DONE.fullmatch(text) else f"acct-{self._letters('account', text)}"
         return self._in_tags if name == _TAGS else self.text
 
+    def _caller(self, principal: str) -> str:
+        found = _CALLING_USER.match(principal)
+        return self.text((found[1] or "") + self.user(found["name"]) if found else principal)
+
     def _in_tags(self, text: str) -> str:
         tags = parse_json(text)
-        return json.dumps({key: self.user(v) if key in self._tags else self.text(v) for key, v in tags.items()})
+        # A caller's or an account's tag has its origin before its key.
+        owners = {key for key in tags if key.rpartition("/")[2] in self._tags}
+        return json.dumps({key: self.user(v) if key in owners else self.text(v) for key, v in tags.items()})
 
     def _account(self, found: re.Match[str]) -> str:
         return found[0] if len(found[0]) > 12 else f"acct-{self._letters('account', found[0])}"

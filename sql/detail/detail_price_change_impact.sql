@@ -14,11 +14,11 @@ held as (
 
 -- A block keeps the price of the day it was bought.
 block as (
-    select fee.source_name, fee.source_file, fee.source_row, cast(min(fee.usage_started_at) over block as date) as bought_date,
-        ratio(sum(fee.effective_cost_usd) over block, held.instance_hours) as paid_per_hour_usd
+    select fee.source_name, fee.source_file, fee.source_row, cast(min(fee.usage_started_at) over of_block as date) as bought_date,
+        ratio(sum(fee.effective_cost_usd) over of_block, held.instance_hours) as paid_per_hour_usd
     from fct_capacity_block_fee as fee
     join held on held.block_id = fee.block_id
-    window block as (partition by fee.billing_currency, fee.block_id)
+    window of_block as (partition by fee.billing_currency, fee.block_id)
 ),
 
 used as (
@@ -86,8 +86,11 @@ summed as (
 )
 
 select
-    *,
+    billing_currency, offer, instance_type, region_id, from_date, change_status, is_from_date_exact, price_before_per_hour_usd,
+    price_per_hour_usd, team, workload_id, instance_hours,
     cast((price_per_hour_usd - price_before_per_hour_usd) * instance_hours as decimal(20, 10)) as price_change_cost_usd,
-    cast((price_per_hour_usd - price_before_per_hour_usd) * recent_instance_hours as decimal(20, 10)) as recent_price_change_cost_usd
+    recent_instance_hours,
+    cast((price_per_hour_usd - price_before_per_hour_usd) * recent_instance_hours as decimal(20, 10)) as recent_price_change_cost_usd,
+    source
 from summed
 where instance_hours <> 0 or recent_instance_hours <> 0

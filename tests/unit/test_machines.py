@@ -62,6 +62,10 @@ def test_a_configured_machine_is_known_from_the_next_build_on(tmp_path: Path) ->
         (P9.replace('"gpu"', '"GPU"'), "accelerator_family"),
         (P9.replace("= 8", "= 0"), "accelerator_count"),
         (P9.replace('"p9', '"ml.p9'), "instance_type"),
+        (
+            P9.replace('"R200"', '"H100"') + "peak_bf16_tflops = 1978\n",
+            "of H100 with sparsity; write the dense one, 989",
+        ),
     ],
 )
 def test_a_machine_that_is_wrong_is_refused(tmp_path: Path, machines: str, message: str) -> None:

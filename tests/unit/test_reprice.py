@@ -98,7 +98,7 @@ def test_a_price_is_told_what_it_is_of(given_usd: str, of: str) -> None:
         ),
         (
             {"--gpu": "g6.xlarge", "--region": "eu-west-1"},
-            "The price book has no on_demand price of g6.xlarge in eu-west-1; other regions are us-east-1.",
+            "The price book has no on_demand price of g6.xlarge in eu-west-1; other regions are us-east-1, us-west-2.",
         ),
         (
             {"--gpu-price": "4.0966"},

@@ -8,16 +8,20 @@ from collections.abc import Sequence
 from pipelines.base.sql import identifier, quoted
 from pipelines.ingest.billing.columns import RawFile, TagKey, tag_containers
 
-# The origin of a tag: the resource, its account, or a cost category rule (facts aws-billing 1.3).
-RESOURCE, ACCOUNT, CATEGORY = "resource", "account", "cost category"
+# The origin of a tag: the resource, who called, its account or a cost category (aws-billing 1.3, standards-2026 3).
+RESOURCE, CALLER, ACCOUNT, CATEGORY = "resource", "caller", "account", "cost category"
 _ORIGINS = (
     (RESOURCE, re.compile(r"resourceTags/(user:)?|user[:_]", re.IGNORECASE)),
+    (CALLER, re.compile(r"(iamPrincipal|userAttribute)/", re.IGNORECASE)),
     (ACCOUNT, re.compile(r"accountTag/", re.IGNORECASE)),
     (CATEGORY, re.compile(r"costCategory/", re.IGNORECASE)),
 )
 _CATEGORIES = "cost_category"
-# A whole account or category has an owner and a team, but never one run.
-FALLBACKS = {"run_id": (RESOURCE,), "owner": (RESOURCE, ACCOUNT, CATEGORY), "team": (RESOURCE, ACCOUNT, CATEGORY)}
+# A caller, a whole account or category has an owner and a team, but never one run.
+FALLBACKS = {
+    "run_id": (RESOURCE,),
+    **dict.fromkeys(("owner", "team"), (RESOURCE, CALLER, ACCOUNT, CATEGORY)),
+}
 _USER = re.compile(r"resourceTags/(user:)?(?!aws:)|user:", re.IGNORECASE)
 _PROVIDER = re.compile(r"(resourceTags/)?aws:(?P<name>.+)", re.IGNORECASE)
 # As the keys of a map and the names of Parquet columns are normalized.
@@ -35,7 +39,7 @@ def bare(key: str) -> str:
 
 
 def origin(tag: TagKey) -> str:
-    """The origin of a tag: the resource, its account or a cost category."""
+    """The origin of a tag: the resource, who called, its account or a cost category."""
     if tag.container == _CATEGORIES:
         return CATEGORY
     return next((name for name, prefix in _ORIGINS if prefix.match(tag.key)), RESOURCE)
