@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import polars as pl
 import pytest
 from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 
+from pipelines.base.errors import SourceError
+from pipelines.ingest.billing.allocated import refuse_origins
 from pipelines.ingest.billing.columns import FOCUS, Delivered
 from pipelines.ingest.billing.focus_version import focus_version, unknown_columns
 
@@ -69,3 +72,21 @@ def test_files_of_1_3_and_1_4_are_read_by_the_new_names() -> None:
         "host_provider_name": ["HostProviderName", "ServiceProviderName", "ProviderName"],
         "service_provider_name": ["ServiceProviderName", "PublisherName"],
     }
+
+
+def split(*rows: tuple[str | None, str]) -> pl.DataFrame:
+    same = {"ResourceId": "i-1", "ChargePeriodStart": "2026-07-01", "SkuPriceId": "p", "SubAccountId": None}
+    return pl.DataFrame([{**same, "AllocatedMethodId": method, "BilledCost": cost} for method, cost in rows])
+
+
+def test_allocated_charges_stand_instead_of_their_origin(shared_data: Path, tmp_path: Path) -> None:
+    """100.00 in thirds, the rest cent in the last (shared/data README), and another charge of the same resource."""
+    thirds = [("even", "33.333333"), ("even", "33.333333"), ("even", "33.333334")]
+    split(*thirds, (None, "7")).write_parquet(tmp_path / "parts.parquet")
+    refuse_origins(tmp_path / "parts.parquet", "parts")
+    split(*thirds, (None, "100.00")).write_parquet(tmp_path / "both.parquet")
+    with pytest.raises(SourceError, match=r"both has charges of 100.00 \(1 of its lines\) next to the allocated charges"):
+        refuse_origins(tmp_path / "both.parquet", "both")
+    recorded = shared_data / "billing" / "focus14" / "fdt_aws_seed42" / "focus_1_4_cost_and_usage.csv"
+    pl.read_csv(recorded, infer_schema=False).write_parquet(tmp_path / "recorded.parquet")
+    refuse_origins(tmp_path / "recorded.parquet", "recorded")

@@ -12,7 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.columns import ColumnList, RawFile
+from pipelines.ingest.billing.allocated import refuse_origins
+from pipelines.ingest.billing.columns import FOCUS, ColumnList, RawFile
 from pipelines.ingest.billing.parquet import inspect
 from pipelines.ingest.billing.repeats import repeated_lines
 from pipelines.ingest.billing.text import convert
@@ -38,11 +39,18 @@ def convert_file(
         delivered.rename(out)
         inspected = inspect(out, key=key, allowed=allowed, listed=listed)
         on_bytes(size)
+        _refuse_origins(out, allowed, listed)
         return inspected
     with converting:
         converted = convert(delivered, out, key=key, allowed=allowed, listed=listed, on_bytes=on_bytes)
+    _refuse_origins(out, allowed, listed)
     delivered.unlink()
     return converted
+
+
+def _refuse_origins(out: Path, allowed: Allowance, listed: ColumnList) -> None:
+    if listed is FOCUS:
+        refuse_origins(out, allowed.where)
 
 
 def with_repeats(
