@@ -126,9 +126,10 @@ def test_words_for_nothing_are_nothing(tmp_path: Path) -> None:
 
 
 def test_one_month_in_files_of_both_versions(tmp_path: Path) -> None:
-    """An export moved from 1.0 to 1.2 within the month: what a file lacks is null, not a fault."""
+    """An export moved from 1.0 to 1.2 within the month: what a file lacks is null, not a fault, but both are named."""
     old, new = focus_lines([LINE], version="1.0"), focus_lines([LINE])
     files = {"f-00001.parquet": focus_parquet(old), "f-00002.parquet": focus_parquet(new)}
     raws = stored(focus_export(tmp_path, files, new[0]), tmp_path / "raw")
     read = "select x_usage_type is null, sku_meter is null, invoice_id from aws_focus_line_item order by source_file"
     assert bill(raws, read) == [(False, True, None), (True, False, "INV-1")]
+    assert any("has files of FOCUS 1.0 and 1.2" in warning for raw in raws for warning in raw.warnings)
