@@ -65,6 +65,7 @@ class Settings(BaseSettings):
     warehouse: Warehouse = Warehouse()
     billing: tuple[sources.BillingSource, ...] = ()
     runs: tuple[sources.RunSource, ...] = ()
+    serving: tuple[sources.ServingSource, ...] = ()
     reservations: tuple[sources.ReservationSource, ...] = ()
     proof: sources.ProofSource = sources.ProofSource()
     commitments: tuple[sources.CommitmentSource, ...] = ()

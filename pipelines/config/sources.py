@@ -82,6 +82,45 @@ class RunSource(S3Options):
     run_id: str | None = Field(default=None, min_length=1)
 
 
+class ServingServer(Frozen):
+    """The machine of a server that is known by its metrics: the folder of its scrapes, or the label `instance`."""
+
+    server_id: Annotated[str, Field(min_length=1)]
+    resource: Annotated[str, Field(min_length=1)]
+    model: str | None = None
+    precision: str | None = None
+    instance_type: str | None = None
+    account_id: str | None = None
+    region: str | None = None
+    accelerators_used: int | None = Field(default=None, gt=0)
+    max_tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    team: str | None = None
+
+
+class ServingSource(S3Options):
+    """One system or folder that records servers of models, or calls of managed ones."""
+
+    name: SourceName
+    kind: Literal["events", "vllm", "bedrock_log"] = "events"
+    location: Location
+    # The latency at which a server's throughput counts as its capacity.
+    ttft_target_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    itl_target_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    # Of metrics, which do not show their machine.
+    servers: tuple[ServingServer, ...] = ()
+    # Of calls: the model of each profile or alias that stands in its place.
+    models: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _servers_are_of_metrics(self) -> Self:
+        if self.servers and self.kind != "vllm":
+            raise ValueError("`servers` describes those of kind 'vllm'; other kinds record them")
+        names = [server.server_id for server in self.servers]
+        if len({*names}) < len(names):
+            raise ValueError("`servers` has a server_id twice; remove one")
+        return self
+
+
 class ReservationSource(S3Options):
     """Reserved capacity: files of a location, or the API of AWS in some regions."""
 

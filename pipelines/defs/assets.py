@@ -28,6 +28,7 @@ from pipelines.models.catalog import (
     RAW_TABLES,
     RESERVATIONS,
     SCHEMAS,
+    SERVING_TABLES,
     SESSION_TABLES,
     Model,
     load_catalog,
@@ -293,6 +294,10 @@ def records_asset(
 
 
 _RUNS = {table: f"Training runs as recorded: {table.removeprefix('tracker_')}s of all sources." for table in RAW_TABLES}
+_SERVED = {
+    SERVING_TABLES[0]: "Servers of models as recorded. One row per stretch of time that one was up.",
+    SERVING_TABLES[1]: "Traffic of servers and of managed models. One row per stretch within an hour.",
+}
 _HELD = "Reserved capacity and its windows, from files or from AWS. One row per part of a reservation."
 _BOUGHT = "Savings Plans and reservations, from files or from AWS. One row per commitment."
 _INVOICED = "Invoices, from files or from AWS. One row per line of an invoice, or per part of its total."
@@ -308,6 +313,7 @@ def raw_assets(months: dg.PartitionsDefinition, owners: Owners) -> list[dg.Asset
     return [
         bill_asset(months, owners),
         records_asset("training runs", _RUNS, owner=platform),
+        records_asset("serving", _SERVED, owner=platform),
         records_asset("reservations", {RESERVATIONS: _HELD}, owner=finops),
         records_asset("commitments", {COMMITMENTS: _BOUGHT}, owner=finops),
         records_asset("invoices", {INVOICES: _INVOICED}, owner=finops),

@@ -36,6 +36,8 @@ Grain = Literal["month", "whole"]
 BILLS = tuple(listed.table for listed in LISTS)
 TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
+# Servers and their traffic, likewise.
+SERVING_TABLES = ("serving_server", "serving_traffic")
 # Reserved capacity, written by its source as well.
 RESERVATIONS = "aws_capacity_reservation"
 # Registrations of comparisons, likewise.
@@ -56,7 +58,9 @@ MOVED = {"detail/detail_restated_figure": "core/fct_restated_figure"}
 PUBLISHED_KEYS = (*PUBLISHED.values(), *MOVED.values())
 # Created by the session of a build, so no step of it makes them.
 SESSION_TABLES = CREATED | {*PUBLISHED}
-INPUT_TABLES = frozenset({*BILLS, RESERVATIONS, COMMITMENTS, INVOICES, *RAW_TABLES, *PROOF_TABLES, *SESSION_TABLES})
+INPUT_TABLES = frozenset(
+    {*BILLS, RESERVATIONS, COMMITMENTS, INVOICES, *RAW_TABLES, *SERVING_TABLES, *PROOF_TABLES, *SESSION_TABLES}
+)
 # Raw tables that we write ourselves, by their address in the warehouse.
 WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in INPUT_TABLES - SESSION_TABLES - {*BILLS}))
 LAYERS = ("reference", "staging", "core", "detail", "marts")

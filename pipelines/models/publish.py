@@ -12,6 +12,7 @@ from pipelines.ingest.inventory.invoices import invoices_fingerprint
 from pipelines.ingest.inventory.registrations import registrations_fingerprint
 from pipelines.ingest.inventory.reservations import reservations_fingerprint
 from pipelines.ingest.runs.tracker import runs_fingerprint
+from pipelines.ingest.serving.sources import serving_fingerprint
 from pipelines.models.catalog import WRITTEN_RAW
 from pipelines.models.records import RECORDS
 from pipelines.models.revision import code_revision
@@ -73,6 +74,7 @@ def plan(warehouse: Warehouse) -> Plan:
         for delivery in warehouse.bill.deliveries
     ]
     configured = {"machines": warehouse.settings.machines, "prices": warehouse.settings.prices}
+    serving = warehouse.settings.serving
     inputs: dict[str, object] = {
         "code_revision": code_revision(),
         "deliveries": deliveries,
@@ -86,6 +88,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "invoices": {source.name: invoices_fingerprint(source) for source in warehouse.settings.invoices},
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
+        **({"serving": {source.name: serving_fingerprint(source) for source in serving}} if serving else {}),
         **{name: [one.model_dump(mode="json") for one in listed] for name, listed in configured.items() if listed},
         **({"privacy": warehouse.pseudonyms.record()} if warehouse.pseudonyms else {}),
     }
@@ -171,7 +174,7 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
         for table, sentences in warehouse.bill.warnings(month).items()
     ]
     # A registration is read as it is, or refused.
-    for what in ("training runs", "reservations", "commitments"):
+    for what in ("training runs", "serving", "reservations", "commitments"):
         if RECORDS[what].sources(warehouse.settings):
             found.append((f"raw/{RECORDS[what].tables[0]}", None, RECORDS[what].warnings(warehouse)))
     for table, period, sentences in found:

@@ -1,4 +1,4 @@
-"""Refreshes the raw tables that we write ourselves: runs, reservations, commitments, invoices and registrations."""
+"""Refreshes the raw tables that we write ourselves: of runs, servers, reservations, commitments, invoices and proof."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from pipelines.ingest.inventory.invoices import invoices_fingerprint, read_invoi
 from pipelines.ingest.inventory.registrations import read_registrations, registrations_fingerprint
 from pipelines.ingest.inventory.reservations import read_reservations, reservations_fingerprint
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
-from pipelines.models.catalog import COMMITMENTS, INVOICES, PROOF_TABLES, RAW_TABLES, RESERVATIONS
+from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
+from pipelines.models.catalog import COMMITMENTS, INVOICES, PROOF_TABLES, RAW_TABLES, RESERVATIONS, SERVING_TABLES
 from pipelines.models.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -86,6 +87,11 @@ def _runs(warehouse: Warehouse) -> Read:
     return found.tables, found.warnings
 
 
+def _serving(warehouse: Warehouse) -> Read:
+    found = read_serving(warehouse.settings.serving)
+    return found.tables, found.warnings
+
+
 def _reservations(warehouse: Warehouse) -> Read:
     found = read_reservations(warehouse.settings.reservations, warehouse.settings.accelerator_families)
     return {RESERVATIONS: found.table}, found.warnings
@@ -112,6 +118,13 @@ RUN_CODE = "pipelines.ingest.runs.tracker"
 # Sources other than the bill, by the name of the step.
 RECORDS: Mapping[str, Records] = {
     "training runs": Records(RAW_TABLES, RUN_CODE, lambda settings: settings.runs, runs_fingerprint, _runs),
+    "serving": Records(
+        SERVING_TABLES,
+        "pipelines.ingest.serving.sources",
+        lambda settings: settings.serving,
+        serving_fingerprint,
+        _serving,
+    ),
     "reservations": Records(
         (RESERVATIONS,),
         "pipelines.ingest.inventory.reservations",

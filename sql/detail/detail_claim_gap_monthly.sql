@@ -4,7 +4,7 @@
 with recorded as (
     select billing_period, resource_id, run_id, started_ms, ended_ms, accelerators_used, 1 as machine_count
     from fct_resource_claim_monthly
-    where not is_estimated(evidence)
+    where not is_estimated(evidence) and run_id is not null
 
     union all
 

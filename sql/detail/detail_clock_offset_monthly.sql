@@ -11,7 +11,7 @@ with met as (
         on hour.resource_id = claim.resource_id
         and hour.window_started_ms < claim.ended_ms
         and hour.window_ended_ms > claim.started_ms
-    where not hour.is_job and not is_estimated(claim.evidence)
+    where not hour.is_job and claim.run_id is not null and not is_estimated(claim.evidence)
     group by claim.billing_period, claim.run_id, claim.attempt_no, claim.resource_id, claim.evidence,
         claim.started_ms, claim.ended_ms
 ),

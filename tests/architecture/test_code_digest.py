@@ -17,7 +17,7 @@ from pipelines.base.code import code_digest, modules_reached
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.ingest.billing.exports import CONVERTER
 from pipelines.ingest.runs.tracker import READERS
-from pipelines.models.catalog import PROOF_TABLES, RAW_TABLES, load_catalog, module_of
+from pipelines.models.catalog import PROOF_TABLES, RAW_TABLES, SERVING_TABLES, load_catalog, module_of
 from pipelines.models.records import RECORDS, RUN_CODE, run_code
 from pipelines.models.revision import BUILD_CODE, INPUT_CODE
 
@@ -32,6 +32,7 @@ TABLES = {
     **{f"raw/{listed.table}": (CONVERTER,) for listed in LISTS},
     **{f"raw/{name} of {kind}": run_code([kind]) for name in RAW_TABLES for kind in READERS},
     **dict.fromkeys((f"raw/{name}" for name in PROOF_TABLES), ("pipelines.ingest.inventory.registrations",)),
+    **dict.fromkeys((f"raw/{name}" for name in SERVING_TABLES), ("pipelines.ingest.serving.sources",)),
     "raw/aws_capacity_reservation": ("pipelines.ingest.inventory.reservations",),
     "raw/aws_commitment": ("pipelines.ingest.inventory.commitments",),
     "raw/aws_invoice": ("pipelines.ingest.inventory.invoices",),

@@ -182,6 +182,7 @@ def write_config(
     registrations: Path | str | None = None,
     commitments: Path | str | None = None,
     invoices: Path | str | None = None,
+    serving: Path | str | None = None,
     warehouse: str = "warehouse",
 ) -> Path:
     """Write a trainledger.toml below `root`; returns its path."""
@@ -196,6 +197,8 @@ def write_config(
         text += f'\n[[commitments]]\nname = "bought"\nlocation = "{commitments}"\n'
     if invoices is not None:
         text += f'\n[[invoices]]\nname = "invoices"\nlocation = "{invoices}"\n'
+    if serving is not None:
+        text += f'\n[[serving]]\nname = "servers"\nlocation = "{serving}"\nttft_target_seconds = 2.0\n'
     path = root / "trainledger.toml"
     path.write_text(text)
     return path

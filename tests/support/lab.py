@@ -20,6 +20,7 @@ from pipelines.ingest.inventory.invoices import SCHEMA as INVOICE_SCHEMA
 from pipelines.ingest.inventory.registrations import SCHEMAS as PROOF_SCHEMAS
 from pipelines.ingest.inventory.reservations import SCHEMA as RESERVATION_SCHEMA
 from pipelines.ingest.runs.records import SCHEMAS
+from pipelines.ingest.serving.records import SCHEMAS as SERVING_SCHEMAS
 from pipelines.models.catalog import (
     BILLS,
     COMMITMENTS,
@@ -61,7 +62,8 @@ class Lab:
     """Makes any table of the house from bill lines and run records, once each.
 
     `lines` are rows of a raw bill table by month (YYYY-MM), as text; `runs` are rows of the tracker tables,
-    `reservations` of the table of reserved capacity. What another example made from the same inputs is taken over.
+    `serving` of those of servers, `reservations` of the table of reserved capacity. What another example made from
+    the same inputs is taken over.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Lab:
         commitments: Sequence[Mapping[str, Any]] = (),
         registrations: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         invoices: Sequence[Mapping[str, Any]] = (),
+        serving: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ):
         self.months = tuple(sorted(lines))
         self._policy = policy
@@ -86,6 +89,8 @@ class Lab:
         for name in RAW_TABLES:
             self._made[name, None] = _kept(pl.DataFrame(list(runs.get(name, ())), schema=SCHEMAS[name]))
         self._made[RESERVATIONS, None] = _kept(pl.DataFrame(list(reservations), schema=RESERVATION_SCHEMA))
+        for name, schema in SERVING_SCHEMAS.items():
+            self._made[name, None] = _kept(pl.DataFrame(list((serving or {}).get(name, ())), schema=schema))
         for name, schema in PROOF_SCHEMAS.items():
             self._made[name, None] = _kept(pl.DataFrame(list((registrations or {}).get(name, ())), schema=schema))
         self._made[COMMITMENTS, None] = _kept(pl.DataFrame(list(commitments), schema=COMMITMENT_SCHEMA))

@@ -82,11 +82,18 @@ def build_story(
     # Said of comparisons before their runs.
     registered = next(story.glob("registrations"), None)
     bought = next(story.glob("commitments.json"), None)
+    served = next(story.glob("serving"), None)
     builder = None
     for number, months in enumerate(read_bills(story), start=1):
         export = writer_of(months)(root, months, execution=f"20260801T00000{number}Z-delivery{number}")
         config = write_config(
-            root, billing=export, runs=runs, reservations=held, registrations=registered, commitments=bought
+            root,
+            billing=export,
+            runs=runs,
+            reservations=held,
+            registrations=registered,
+            commitments=bought,
+            serving=served,
         )
         _add_decisions(story, config)
         builder = build(config, only)

@@ -11,6 +11,7 @@ from pipelines.config.sources import RunSource
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.runs.tracker import read_runs
+from pipelines.ingest.serving.sources import read_serving
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from support.bills import write_events
@@ -21,6 +22,9 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
     runs = write_events(root / "runs", events)
     engine = DuckDBEngine()
     for table, frame in read_runs(RunSource(name="jobs", location=str(runs))).tables.items():
+        frame.write_parquet(root / f"{table}.parquet")
+        engine.view(table, [root / f"{table}.parquet"])
+    for table, frame in read_serving([]).tables.items():
         frame.write_parquet(root / f"{table}.parquet")
         engine.view(table, [root / f"{table}.parquet"])
     types = resources.REFERENCE / "ref_instance_type.csv"
@@ -35,7 +39,7 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
     month = "timestamp '2026-07-01' as started_at, timestamp '2026-08-01' as ended_at"
     engine.view_sql("this_month", f"select '2026-07' as billing_period, {month}")
     for model in load_catalog().ordered:
-        if model.name.startswith("stg_tracker__"):
+        if model.name.startswith(("stg_tracker__", "stg_serving__")):
             engine.view_sql(model.name, model.text)
     return engine
 

@@ -55,11 +55,8 @@ class EventLog:
         for key, content in _contents(self._store, objects):
             self._keys.append(key)
             where = self._store.uri(key)
-            stream: BinaryIO = BytesIO(content)
-            if key.endswith(".gz"):
-                stream = gzip.GzipFile(fileobj=stream)  # pyright: ignore[reportAssignmentType]
             try:
-                self._read_file(stream, where, len(content))
+                self._read_file(key, content, where)
             except (OSError, EOFError, zlib.error) as error:
                 raise SourceError(f"{where} is not a complete gzip file ({error}); write it again.") from None
 
@@ -99,9 +96,9 @@ class EventLog:
         )
         return [*unknown, *strange, *self._cut, *aside]
 
-    def _read_file(self, stream: BinaryIO, where: str, size: int) -> None:
+    def _read_file(self, key: str, content: bytes, where: str) -> None:
         file_no = len(self._keys) - 1
-        for number, (line, is_whole) in enumerate(_split(stream, where, size), start=1):
+        for number, (line, is_whole) in enumerate(lines_of_file(key, content, where), start=1):
             if not line or line.isspace():
                 continue
             try:
@@ -184,8 +181,15 @@ def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, by
                 content.cancel()
 
 
-def _split(stream: BinaryIO, where: str, size: int) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a stream from a file of `size` bytes, each with whether it has a line end."""
+def lines_of_file(key: str, content: bytes, where: str) -> Iterator[tuple[bytes, bool]]:
+    """The lines of a file, unpacked if its key ends in .gz, each with whether it has a line end.
+
+    SourceError for one that unpacks to too much; OSError, EOFError or zlib.error for one that is not complete.
+    """
+    stream: BinaryIO = BytesIO(content)
+    if key.endswith(".gz"):
+        stream = gzip.GzipFile(fileobj=stream)  # pyright: ignore[reportAssignmentType]
+    size = len(content)
     rest = b""
     is_first = True
     unpacked = 0

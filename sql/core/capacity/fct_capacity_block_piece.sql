@@ -26,7 +26,7 @@ select
     hourly.charge_category, hourly.service, hourly.region_id, 'capacity_block' as market, hourly.block_id, hourly.is_overused,
     hourly.resource_id, hourly.instance_type, hourly.accelerator_family,
     cast(hourly.hour_started_at as date) as usage_date, hourly.hour_started_at,
-    share.run_id, share.attempt_no, share.evidence, share.tag_run_id, share.started_ms, share.ended_ms,
+    share.run_id, share.attempt_no, share.server_id, share.evidence, share.tag_run_id, share.started_ms, share.ended_ms,
     case when share.share_no is null then hourly.hour_list_cost_usd
         else piece_usd(hourly.hour_list_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as list_cost_usd,
     case when share.share_no is null then hourly.hour_effective_cost_usd

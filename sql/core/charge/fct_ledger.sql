@@ -7,7 +7,7 @@ with piece as (
         billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
         invoice_issuer, billing_currency, piece_kind, source_name, source_file, source_row,
         cast(0 as bigint) as hour_no, piece_no, bucket, charge_category, service, region_id, accelerator_family, market,
-        run_id, attempt_no, evidence, resource_id, instance_type, tag_owner, tag_team, tag_run_id, hour_started_at,
+        run_id, attempt_no, server_id, evidence, resource_id, instance_type, tag_owner, tag_team, tag_run_id, hour_started_at,
         started_ms, ended_ms, used_units, billed_units, accelerator_hours, list_cost_usd, effective_cost_usd,
         billed_cost_usd
     from fct_ledger_piece
@@ -17,7 +17,7 @@ with piece as (
     select
         billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
         invoice_issuer, billing_currency, 'block_hour', source_name, source_file, source_row, hour_no, piece_no, bucket,
-        charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, evidence, resource_id,
+        charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, server_id, evidence, resource_id,
         instance_type, null, null, tag_run_id, hour_started_at, started_ms, ended_ms, null, null,
         0, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_capacity_block_piece
@@ -30,16 +30,19 @@ select
     case when provisional.run_id is not null then 'run' else piece.bucket end as bucket,
     piece.charge_category, piece.service, piece.region_id, piece.accelerator_family, piece.market,
     -- A tag alone names an unrecorded run.
-    coalesce(provisional.run_id, piece.run_id) as run_id, piece.attempt_no,
+    coalesce(provisional.run_id, piece.run_id) as run_id, piece.attempt_no, piece.server_id,
     case when provisional.run_id is not null then 'tag_only' else piece.evidence end as evidence,
-    -- A run is its declared team's; else the team is the one the line's tag named on its own day, else the account's.
-    coalesce(run.team, team_name(piece.tag_team, policy.team_spelling), team_name(account.team, policy.team_spelling)) as team,
+    -- A run or a server is its declared team's; else the team is the one the line's tag named on its own day, else the account's.
+    coalesce(run.team, team_name(server.team, policy.team_spelling), team_name(piece.tag_team, policy.team_spelling),
+        team_name(account.team, policy.team_spelling)) as team,
     piece.resource_id, piece.instance_type, piece.tag_owner, piece.tag_team, piece.tag_run_id, piece.hour_started_at,
     piece.started_ms, piece.ended_ms, piece.used_units, piece.billed_units, piece.accelerator_hours,
     piece.list_cost_usd, piece.effective_cost_usd, piece.billed_cost_usd
 from piece
 cross join policy
 left join dim_run as run on run.run_id = piece.run_id
+left join (select server_id, max(team) as team from stg_serving__traffic group by server_id) as server
+    on server.server_id = piece.server_id
 left join dim_provisional_run as provisional
     on piece.bucket = 'unattributed' and provisional.is_provisional and provisional.run_key = folded(piece.tag_run_id)
 left join declared_account_team as account

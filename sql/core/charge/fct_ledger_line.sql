@@ -104,7 +104,7 @@ select
             when entry.bucket = 'unattributed' then 'no run names the resource:'
             when entry.evidence = 'tag_only' then 'its tag names an unrecorded run:'
             when entry.bucket = 'idle' then 'no run used'
-            when entry.bucket = 'shared' then 'no run held it:'
+            when entry.bucket = 'shared' then 'no run held it:' when entry.bucket = 'serving' then 'the server used'
             when entry.piece_kind = 'attached' then 'the run held it:'
             when entry.run_count > 1 then cast(entry.run_count as varchar) || ' runs shared the hour:'
             else 'the run used'

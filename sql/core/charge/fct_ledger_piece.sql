@@ -12,8 +12,8 @@ with attached as (
 
 held as (
     select
-        line.source_name, line.source_file, line.source_row, stay.run_id, stay.attempt_no, stay.evidence,
-        greatest(stay.started_ms, line.line_started_ms) as started_ms,
+        line.source_name, line.source_file, line.source_row, stay.run_id, stay.attempt_no, stay.server_id, stay.bucket,
+        stay.evidence, greatest(stay.started_ms, line.line_started_ms) as started_ms,
         least(stay.ended_ms, line.line_ended_ms) as ended_ms
     from attached as line
     -- Bytes are the instance's; whose they were, the stays on it say.
@@ -29,7 +29,8 @@ cut as (
         *, row_number() over stays as piece_no,
         sum(ended_ms - started_ms) over stays as upper_units
     from held
-    window stays as (partition by source_name, source_file, source_row order by run_id, attempt_no, started_ms
+    window stays as (partition by source_name, source_file, source_row 
+        order by coalesce(run_id, server_id), run_id is null, attempt_no, started_ms
         rows between unbounded preceding and current row)
 ),
 
@@ -48,8 +49,8 @@ rest as (
 
 attached_share as (
     select
-        cut.source_name, cut.source_file, cut.source_row, cut.piece_no, 'run' as bucket, cut.run_id, cut.attempt_no,
-        cut.evidence, cut.started_ms, cut.ended_ms, cut.upper_units - (cut.ended_ms - cut.started_ms) as lower_units,
+        cut.source_name, cut.source_file, cut.source_row, cut.piece_no, cut.bucket, cut.run_id, cut.attempt_no,
+        cut.server_id, cut.evidence, cut.started_ms, cut.ended_ms, cut.upper_units - (cut.ended_ms - cut.started_ms) as lower_units,
         cut.upper_units, rest.whole_units
     from cut
     join rest using (source_name, source_file, source_row)
@@ -57,7 +58,7 @@ attached_share as (
     union all
 
     select
-        source_name, source_file, source_row, 1000000, 'shared', null, null, null, line_started_ms, line_ended_ms,
+        source_name, source_file, source_row, 1000000, 'shared', null, null, null, null, line_started_ms, line_ended_ms,
         taken_units, whole_units, whole_units
     from rest
     where taken_units < whole_units
@@ -68,6 +69,7 @@ select
     billing_currency, 'whole' as piece_kind, cast(null as varchar) as source_name, cast(null as varchar) as source_file,
     cast(null as bigint) as source_row, cast(0 as bigint) as piece_no, bucket, charge_category, service, region_id,
     accelerator_family, market, run_id, cast(null as bigint) as attempt_no,
+    cast(null as varchar) as server_id,
     case when bucket = 'run' then case when tag_run_id is null then 'tag' else 'tag_folded' end end as evidence, resource_id,
     -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
     case when source_row is not null or accelerator_family <> 'none' then instance_type end as instance_type, tag_owner, tag_team, tag_run_id, cast(null as timestamp) as hour_started_at,
@@ -87,8 +89,8 @@ select
     line.billing_period, line.billing_month, line.usage_date, line.payer_account_id, line.account_id, line.invoice_id,
     line.billing_entity, line.invoice_issuer, line.billing_currency, 'instance_hour', line.source_name,
     line.source_file, line.source_row, share.share_no, share.bucket, line.charge_category, line.service, line.region_id,
-    line.accelerator_family, line.market, share.run_id, share.attempt_no, share.evidence, line.resource_id,
-    line.instance_type, line.tag_owner, line.tag_team, line.tag_run_id,
+    line.accelerator_family, line.market, share.run_id, share.attempt_no, share.server_id, share.evidence,
+    line.resource_id, line.instance_type, line.tag_owner, line.tag_team, line.tag_run_id,
     share.hour_started_at, share.started_ms, share.ended_ms, share.upper_units - share.lower_units, share.billed_units,
     line.is_unpriced,
     piece_usd(line.usage_quantity * line.accelerator_count, share.lower_units, share.upper_units, share.billed_units),
@@ -106,9 +108,8 @@ select
     line.billing_period, line.billing_month, line.usage_date, line.payer_account_id, line.account_id, line.invoice_id,
     line.billing_entity, line.invoice_issuer, line.billing_currency, 'attached', line.source_name, line.source_file,
     line.source_row, share.piece_no, share.bucket, line.charge_category, line.service, line.region_id,
-    line.accelerator_family,
-    line.market,
-    share.run_id, share.attempt_no, share.evidence, line.resource_id, null,
+    line.accelerator_family, line.market,
+    share.run_id, share.attempt_no, share.server_id, share.evidence, line.resource_id, null,
     case when share.bucket = 'shared' then line.tag_owner end,
     case when share.bucket = 'shared' then line.tag_team end, null, line.usage_started_at, share.started_ms,
     share.ended_ms, share.upper_units - share.lower_units, share.whole_units, line.is_unpriced, 0,

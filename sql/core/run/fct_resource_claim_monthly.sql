@@ -1,4 +1,4 @@
--- One row per stay that a run claims on a billed machine: one it recorded, one a tag names, or one found by what the run describes.
+-- One row per stay that a run or a server claims on a billed machine: one it recorded, one a tag names, or one found by what the run describes.
 -- partition: billing_period
 -- A run that names no machine describes one (facts training-runs 1.13): type, account, region and time. A machine fits that was billed
 -- while the whole gang ran and that no other run claims then; clocks differ by up to a minute. Rows that are no claim show why (match_kind).
@@ -22,7 +22,7 @@ job as (
 
 recorded as (
     select stay.billing_period, coalesce(job.resource_id, stay.resource_id) as resource_id, stay.run_id, stay.attempt_no,
-        stay.started_ms, stay.ended_ms, stay.accelerators_used, stay.evidence
+        stay.started_ms, stay.ended_ms, stay.accelerators_used, stay.evidence, stay.server_id, stay.bucket
     from stg_tracker__stay_monthly as stay
     left join job on job.job_name = stay.resource_id
     where stay.stay_kind = 'machine'
@@ -35,7 +35,7 @@ claim as (
 
     -- A tag shows which run a node served when the run itself did not record it.
     select attempt.billing_period, tagged.resource_id, attempt.run_id, attempt.attempt_no, attempt.started_ms, attempt.ended_ms, null,
-        min(case when attempt.run_id = tagged.tag_run_id then 'tag' else 'tag_folded' end)
+        min(case when attempt.run_id = tagged.tag_run_id then 'tag' else 'tag_folded' end), null, 'run'
     from (select distinct resource_id, tag_run_id from billed) as tagged
     join stg_tracker__stay_monthly as attempt on attempt.stay_kind = 'attempt' and folded(attempt.run_id) = folded(tagged.tag_run_id)
         and (attempt.run_id = tagged.tag_run_id or attempt.has_one_spelling)
@@ -99,13 +99,13 @@ judged as (
 )
 
 select billing_period, resource_id, run_id, attempt_no, started_ms, ended_ms, accelerators_used, evidence,
-    true as is_claim, cast(null as varchar) as match_kind, cast(null as bigint) as machine_count, cast(null as bigint) as fit_count
+    server_id, bucket, true as is_claim, cast(null as varchar) as match_kind, cast(null as bigint) as machine_count, cast(null as bigint) as fit_count
 from claim
 
 union all
 
 select judged.billing_period, fit.resource_id, judged.run_id, judged.attempt_no, judged.started_ms, judged.ended_ms,
-    judged.accelerators_used, 'type_match', not judged.has_rival and judged.fit_count <= judged.machine_count,
+    judged.accelerators_used, 'type_match', null, 'run', not judged.has_rival and judged.fit_count <= judged.machine_count,
     case when judged.has_rival then 'rivals' when judged.fit_count > judged.machine_count then 'too_many' else 'match' end,
     judged.machine_count, judged.fit_count
 from judged
@@ -113,7 +113,7 @@ join fit on fit.wanted_no = judged.wanted_no
 
 union all
 
-select billing_period, any_resource_id, run_id, attempt_no, started_ms, ended_ms, accelerators_used, 'type_match', false, 'missing',
+select billing_period, any_resource_id, run_id, attempt_no, started_ms, ended_ms, accelerators_used, 'type_match', null, 'run', false, 'missing',
     machine_count, fit_count
 from judged
 where fit_count < machine_count

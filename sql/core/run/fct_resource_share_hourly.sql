@@ -1,8 +1,8 @@
--- One row per resource, hour and user of it: each run's stay, and last the rest that no run used.
+-- One row per resource, hour and user of it: each stay of a run or a server, and last the rest that none used.
 -- partition: billing_period
 -- Units are accelerator-milliseconds (milliseconds where there is no accelerator); cuts run from 0 to billed_units.
 with claim as (
-    select resource_id, run_id, attempt_no, evidence, started_ms, ended_ms, accelerators_used
+    select resource_id, run_id, attempt_no, server_id, bucket, evidence, started_ms, ended_ms, accelerators_used
     from fct_resource_claim_monthly
     where is_claim
 ),
@@ -10,7 +10,7 @@ with claim as (
 stay as (
     select
         hour.resource_id, hour.hour_ms, hour.billed_units, hour.capacity_count, hour.accelerator_family, hour.is_job,
-        claim.run_id, claim.attempt_no, claim.evidence,
+        claim.run_id, claim.attempt_no, claim.server_id, claim.bucket, claim.evidence,
         greatest(claim.started_ms, hour.window_started_ms) as started_ms,
         least(claim.ended_ms, hour.window_ended_ms) as ended_ms,
         -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
@@ -60,9 +60,10 @@ cut as (
     select
         *,
         sum(claimed_units) over (partition by resource_id, hour_ms
-            order by run_id, attempt_no, started_ms, ended_ms
+            order by coalesce(run_id, server_id), run_id is null, attempt_no, started_ms, ended_ms
             rows between unbounded preceding and current row) as claimed_upto,
-        row_number() over (partition by resource_id, hour_ms order by run_id, attempt_no, started_ms, ended_ms) as share_no,
+        row_number() over (partition by resource_id, hour_ms
+            order by coalesce(run_id, server_id), run_id is null, attempt_no, started_ms, ended_ms) as share_no,
         -- Clocks differ by seconds: an excess within a minute is fitted to the bill, and runs on a node without
         -- accelerators, or with an unknown number of them, share it. More stays as negative idle, which is an error the checks name. A job is billed for its
         -- runs' time and no other, so they share all of it.
@@ -74,7 +75,7 @@ cut as (
 
 used as (
     select
-        resource_id, hour_ms, share_no, run_id, attempt_no, evidence, started_ms, ended_ms,
+        resource_id, hour_ms, share_no, run_id, attempt_no, server_id, bucket, evidence, started_ms, ended_ms,
         (is_fitted and not is_job) or is_clipped as is_fitted,
         case when is_fitted then (claimed_upto - claimed_units) * billed_units // all_claimed_units
             else claimed_upto - claimed_units end as lower_units,
@@ -97,7 +98,7 @@ rest as (
 
 select
     hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, cast(used.share_no as bigint) as share_no,
-    'run' as bucket, used.run_id, used.attempt_no, used.evidence, used.started_ms, used.ended_ms,
+    used.bucket, used.run_id, used.attempt_no, used.server_id, used.evidence, used.started_ms, used.ended_ms,
     cast(used.lower_units as bigint) as lower_units, cast(used.upper_units as bigint) as upper_units, hour.billed_units,
     used.is_fitted, cast(null as varchar) as tag_run_id
 from used
@@ -109,7 +110,7 @@ union all
 select
     hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, 1000000 as share_no,
     case when rest.is_known then 'idle' else 'unattributed' end as bucket,
-    null as run_id, null as attempt_no, null as evidence, rest.window_started_ms, rest.window_ended_ms,
+    null as run_id, null as attempt_no, null as server_id, null as evidence, rest.window_started_ms, rest.window_ended_ms,
     cast(rest.taken_units as bigint) as lower_units, rest.billed_units as upper_units, rest.billed_units, false as is_fitted,
     case when not rest.is_known then hour.tag_run_id end
 from rest

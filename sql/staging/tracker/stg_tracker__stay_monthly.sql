@@ -1,5 +1,5 @@
--- One row per stay of a run, clipped to the month: an attempt, and what it held of billed machines and storage, or had
--- held before.
+-- One row per stay of a run or a server, clipped to the month: an attempt, and what it held of billed machines and
+-- storage, or had held before.
 -- partition: billing_period
 -- A run that ends today changes the months it ran in and the next, and no other month is built again.
 with resource as (
@@ -46,19 +46,27 @@ stay as (
     select 'attempt' as stay_kind, run_id, attempt_no, cast(null as varchar) as resource_id, started_at, ended_at,
         false as is_any_machine, cast(null as varchar) as instance_type, cast(null as varchar) as account_id,
         cast(null as varchar) as region_id, cast(null as bigint) as accelerators_used,
-        cast(null as varchar) as capacity_reservation_id, cast(null as varchar) as evidence
+        cast(null as varchar) as capacity_reservation_id, cast(null as varchar) as evidence,
+        cast(null as varchar) as server_id, 'run' as bucket
     from stg_tracker__attempt
 
     union all
 
     select 'machine', run_id, attempt_no, machine_id, joined_at, left_at, is_any_machine, instance_type, account_id,
-        region_id,
-        accelerators_used, capacity_reservation_id, evidence
+        region_id, accelerators_used, capacity_reservation_id, evidence, null, 'run'
     from machine
 
     union all
 
-    select 'storage', run_id, attempt_no, storage_id, joined_at, left_at, false, null, null, null, null, null, evidence
+    select 'machine', null, null, resource_id, started_at, ended_at, false, instance_type, account_id, region_id,
+        accelerators_used, null, evidence, server_id, bucket
+    from stg_serving__traffic
+    where resource_id is not null
+
+    union all
+
+    select 'storage', run_id, attempt_no, storage_id, joined_at, left_at, false, null, null, null, null, null, evidence,
+        null, 'run'
     from storage
     where left_at > joined_at
 
@@ -66,13 +74,21 @@ stay as (
 
     -- For a month after a run left it a machine may still be up, held by no other run.
     select 'earlier', run_id, attempt_no, machine_id, left_at, left_at + interval 31 day, false, null, null, null, null,
-        null, evidence
+        null, evidence, null, 'run'
     from machine
 
     union all
 
+    select 'earlier', null, null, resource_id, max(ended_at), max(ended_at) + interval 31 day, false, null, null, null,
+        null, null, max(evidence), server_id, 'idle'
+    from stg_serving__traffic
+    where resource_id is not null
+    group by resource_id, server_id
+
+    union all
+
     select 'earlier', run_id, attempt_no, null, ended_at, ended_at + interval 31 day, false, null, null, null, null,
-        null, null
+        null, null, null, 'run'
     from stg_tracker__attempt
 )
 
@@ -82,7 +98,7 @@ select
     unix_ms(least(stay.ended_at, month.ended_at)) as ended_ms,
     stay.is_any_machine, stay.instance_type, stay.account_id, stay.region_id, stay.accelerators_used,
     stay.capacity_reservation_id,
-    stay.evidence,
+    stay.evidence, stay.server_id, stay.bucket,
     -- A tag in another spelling names the run if no other run has one.
     min(stay.run_id) over (partition by folded(stay.run_id)) = max(stay.run_id) over (partition by folded(stay.run_id))
         as has_one_spelling

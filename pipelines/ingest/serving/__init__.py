@@ -1,0 +1,1 @@
+"""Servers of models and their traffic, from any kind of source in one form."""

@@ -1,0 +1,265 @@
+"""Servers and traffic as the kinds of [[serving]] record them; expected counts are added up by hand in each test."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.config.sources import ServingServer, ServingSource
+from pipelines.ingest.serving.records import SERVER, TRAFFIC, ServingRecords
+from pipelines.ingest.serving.sources import read_serving
+
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "serving"
+COUNTS = ("request_count", "input_tokens", "cache_read_tokens", "output_tokens")
+
+
+def at(clock: str) -> str:
+    return f"2026-07-01T{clock}:00Z"
+
+
+def moment(clock: str) -> datetime:
+    return datetime.fromisoformat(f"2026-07-01T{clock}:00")
+
+
+def started(clock: str, **fields: Any) -> dict[str, Any]:
+    machine = {"model": "m", "resource": "i-1"}
+    return {"event": "server_started", "server_id": "s", "at": at(clock), **machine, **fields}
+
+
+def traffic(begun: str, ended: str, requests: int, output: int = 0, **fields: Any) -> dict[str, Any]:
+    counts = {"requests": requests, "input_tokens": 0, "output_tokens": output}
+    return {"event": "traffic", "server_id": "s", "from": at(begun), "to": at(ended), **counts, **fields}
+
+
+def stopped(clock: str) -> dict[str, Any]:
+    return {"event": "server_stopped", "server_id": "s", "at": at(clock)}
+
+
+def read(folder: Path, *lines: dict[str, Any] | str) -> ServingRecords:
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    (folder / "servers.jsonl").write_text(text)
+    return read_serving([ServingSource(name="servers", location=str(folder))])
+
+
+def spans(found: ServingRecords, *columns: str) -> list[tuple[Any, ...]]:
+    return found.tables[TRAFFIC].select("started_at", "ended_at", *columns).rows()
+
+
+def test_traffic_covers_the_uptime_and_shows_where_nothing_is_recorded(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, started("10:00"), traffic("10:10", "10:20", 5, 70), traffic("10:20", "10:30", 0), stopped("10:40")
+    )
+    assert spans(found, "is_quiet", "output_tokens") == [
+        (moment("10:00"), moment("10:10"), None, None),
+        (moment("10:10"), moment("10:20"), False, 70),
+        (moment("10:20"), moment("10:30"), True, 0),
+        (moment("10:30"), moment("10:40"), None, None),
+    ]
+    assert found.warnings == []
+
+
+def test_a_record_over_the_hour_keeps_its_sum(tmp_path: Path) -> None:
+    """10 tokens over 3 hours, 3.33 an hour: the cuts are at 3 and 6."""
+    found = read(tmp_path, started("10:00"), traffic("10:00", "13:00", 1, 10), stopped("13:00"))
+    assert [row[2] for row in spans(found, "output_tokens")] == [3, 3, 4]
+    assert [row[2] for row in spans(found, "request_count")] == [0, 0, 1]
+
+
+def test_neighbors_of_one_hour_and_state_are_one_row(tmp_path: Path) -> None:
+    """Means by time: (1 x 10 + 4 x 20) / 30 = 3 requests at a time; of percentiles the worse."""
+    found = read(
+        tmp_path,
+        started("10:00"),
+        traffic("10:00", "10:10", 2, 20, running=1, ttft_p90=0.5),
+        traffic("10:10", "10:30", 3, 30, running=4, ttft_p90=0.25),
+        stopped("10:30"),
+    )
+    assert spans(found, *COUNTS, "running_count", "ttft_p90_seconds") == [
+        (moment("10:00"), moment("10:30"), 5, 0, 0, 50, 3.0, 0.5)
+    ]
+
+
+def test_a_server_that_restarts_has_two_uptimes(tmp_path: Path) -> None:
+    """The first stop is not recorded, so it ends with its last traffic; the stop is of the second start."""
+    found = read(tmp_path, started("10:00"), traffic("10:00", "10:20", 1, 5), started("11:00"), stopped("11:30"))
+    ups = found.tables[SERVER].select("started_at", "ended_at", "is_end_inferred").rows()
+    assert ups == [(moment("10:00"), moment("10:20"), True), (moment("11:00"), moment("11:30"), False)]
+
+
+def test_the_same_file_delivered_twice_counts_once(tmp_path: Path) -> None:
+    lines = (started("10:00"), traffic("10:00", "10:30", 4, 40), stopped("10:30"))
+    once = read(tmp_path, *lines)
+    (tmp_path / "again.jsonl.gz").write_bytes(gzip.compress((tmp_path / "servers.jsonl").read_bytes()))
+    twice = read(tmp_path, *lines)
+    assert twice.tables[TRAFFIC].equals(once.tables[TRAFFIC])
+    assert twice.tables[SERVER].equals(once.tables[SERVER])
+
+
+@pytest.mark.parametrize(
+    ("line", "warning"),
+    [
+        (traffic("10:00", "10:30", 1, -5), "has a wrong `output_tokens`"),
+        (traffic("10:30", "10:00", 1, 5), "`to` is not after `from`"),
+        ('{"event": "prompt", "server_id": "s", "text": "secret words"}', "is no serving event"),
+        ('{"event": "traffic", "server_id": "s"', "is no serving event"),
+        (traffic("10:00", "10:30", 1, 5) | {"from": "2026-07-01T10:00:00"}, "has a wrong `from`"),
+    ],
+    ids=["negative tokens", "backwards", "a prompt", "cut short", "no zone"],
+)
+def test_a_wrong_line_is_skipped_with_a_warning(tmp_path: Path, line: Any, warning: str) -> None:
+    found = read(tmp_path, started("10:00"), line, stopped("11:00"))
+    assert len(found.warnings) == 1
+    assert warning in found.warnings[0] and "line 2" in found.warnings[0]
+    assert "secret" not in found.warnings[0]
+    assert spans(found, "output_tokens") == [(moment("10:00"), moment("11:00"), None)]
+
+
+def test_counters_that_are_exported_twice_count_once(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, started("10:00"), traffic("10:00", "10:30", 4, 40), traffic("10:10", "10:40", 4, 40), stopped("10:40")
+    )
+    assert found.tables[TRAFFIC]["output_tokens"].sum() == 40
+    assert "overlaps" in found.warnings[0]
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    assert "no start" in read(tmp_path, traffic("10:00", "10:30", 4, 40)).warnings[0]
+    assert "neither traffic nor a stop" in read(tmp_path, started("10:00")).warnings[0]
+    late = read(tmp_path, started("10:00"), stopped("10:30"), traffic("10:40", "10:50", 4, 40))
+    assert "while it was not up" in late.warnings[0]
+
+
+def scrape(folder: Path, clock: str, start: float | None, output: int, prompt: int = 0, more: str = "") -> None:
+    text = f'vllm:generation_tokens_total{{model_name="m"}} {output}.0\n'
+    text += f'vllm:prompt_tokens_total{{model_name="m"}} {prompt}\n'
+    text += f'vllm:request_success_total{{finished_reason="stop",model_name="m"}} {output // 10}\n'
+    text += f"process_start_time_seconds {start}\n" if start else ""
+    (folder / "s").mkdir(exist_ok=True)
+    (folder / "s" / f"20260701T{clock}00Z.txt").write_text(f"# HELP x\n{text}{more}")
+
+
+def scraped(folder: Path) -> ServingRecords:
+    server = ServingServer(server_id="s", resource="i-1")
+    return read_serving([ServingSource(name="v", kind="vllm", location=str(folder), servers=(server,))])
+
+
+def epoch(clock: str) -> float:
+    return datetime.fromisoformat(at(clock)).timestamp()
+
+
+def test_a_process_that_restarts_counts_from_its_own_start(tmp_path: Path) -> None:
+    """100 before the first scrape, 50 to the second; 30 of a new process since 10:25: 180. What the first one served
+    between 10:20 and 10:25 is unknown."""
+    scrape(tmp_path, "1010", epoch("10:00"), 100)
+    scrape(tmp_path, "1020", epoch("10:00"), 150)
+    scrape(tmp_path, "1030", epoch("10:25"), 30)
+    found = scraped(tmp_path)
+    assert spans(found, "output_tokens") == [
+        (moment("10:00"), moment("10:20"), 150),
+        (moment("10:20"), moment("10:25"), None),
+        (moment("10:25"), moment("10:30"), 30),
+    ]
+
+
+def test_a_counter_that_falls_shows_a_restart(tmp_path: Path) -> None:
+    """Without a start time the first sample is only a start: 50, then 30 since the restart."""
+    scrape(tmp_path, "1010", None, 100)
+    scrape(tmp_path, "1020", None, 150)
+    scrape(tmp_path, "1030", None, 30)
+    found = scraped(tmp_path).tables[TRAFFIC]
+    assert found["output_tokens"].sum() == 80
+    assert found["started_at"].min() == moment("10:10")
+
+
+def test_cached_tokens_are_apart_and_percentiles_are_interpolated(tmp_path: Path) -> None:
+    """Of 100 prompt tokens 64 were cached. 10 requests: 5 below 1 s, 5 from 1 to 2 s; the 9th lies at 1 + 4/5."""
+    buckets = "".join(
+        f'vllm:time_to_first_token_seconds_bucket{{le="{le}",model_name="m"}} {count}\n'
+        for le, count in (("1.0", 5), ("2.0", 10), ("+Inf", 10))
+    )
+    scrape(tmp_path, "1010", epoch("10:00"), 100, 100, buckets + 'vllm:prefix_cache_hits_total{model_name="m"} 64\n')
+    ((*_, uncached, cached, ttft),) = spans(scraped(tmp_path), "input_tokens", "cache_read_tokens", "ttft_p90_seconds")
+    assert (uncached, cached, ttft) == (36, 64, pytest.approx(1.8))
+
+
+def test_prometheus_answers_are_read_like_scrapes(tmp_path: Path) -> None:
+    times = [epoch("10:00"), epoch("10:10")]
+    series = [
+        {
+            "metric": {"__name__": name, "instance": "s", "model_name": "m"},
+            "values": [[times[0], "5"], [times[1], last]],
+        }
+        for name, last in (("vllm:generation_tokens_total", "65"), ("vllm:prompt_tokens_total", "25"))
+    ]
+    (tmp_path / "range.json").write_text(json.dumps({"status": "success", "data": {"result": series}}))
+    assert spans(scraped(tmp_path), "input_tokens", "output_tokens") == [(moment("10:00"), moment("10:10"), 20, 60)]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded files of other projects are not here")
+def test_a_real_scrape_of_vllm(tmp_path: Path) -> None:
+    """Of the file: started 1718140558.3, 1 request, 5 prompt and 7 generated tokens; the cache section is of another
+    server, so no prompt token is left that was not cached."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "20240611T220000Z.txt").write_bytes((SHARED / "vllm_metrics_opt125m.txt").read_bytes())
+    found = scraped(tmp_path)
+    assert found.tables[TRAFFIC].select("request_count", "output_tokens").sum().rows() == [(1, 7)]
+    assert found.tables[SERVER]["model"].to_list() == ["facebook/opt-125m"]
+
+
+def call(clock: str, request: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "schemaType": "ModelInvocationLog",
+        "timestamp": at(clock),
+        "accountId": "111122223333",
+        "region": "us-east-1",
+        "requestId": request,
+        "modelId": "us.anthropic.claude-haiku-4-5-20251001-v1:0",
+        "identity": {"arn": "arn:aws:sts::111122223333:assumed-role/chat/ann"},
+        "input": {"inputTokenCount": 12400, "cacheReadInputTokenCount": 40000, "inputBodyJson": {"prompt": "secret"}},
+        "output": {"outputTokenCount": 850, "outputBodyJson": {"text": "secret"}},
+        **fields,
+    }
+
+
+def logged(folder: Path, *calls: dict[str, Any], **options: Any) -> ServingRecords:
+    (folder / "log.json.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, calls)).encode()))
+    return read_serving([ServingSource(name="b", kind="bedrock_log", location=str(folder), **options)])
+
+
+def test_calls_are_summed_by_hour_model_and_caller_without_their_texts(tmp_path: Path) -> None:
+    """Facts serving V4: calls of 12,400 input, 40,000 cached and 850 output tokens."""
+    found = logged(tmp_path, call("10:05", "a"), call("10:55", "b"), call("11:00", "c"))
+    rows = found.tables[TRAFFIC].select("started_at", "model", "caller", *COUNTS).rows()
+    model, caller = "anthropic.claude-haiku-4-5-20251001-v1:0", "arn:aws:sts::111122223333:assumed-role/chat"
+    assert rows == [
+        (moment("10:00"), model, caller, 2, 24800, 80000, 1700),
+        (moment("11:00"), model, caller, 1, 12400, 40000, 850),
+    ]
+    assert "secret" not in str(found)
+
+
+def test_a_call_that_is_delivered_twice_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "first.jsonl").write_text(json.dumps(call("10:05", "a")))
+    found = logged(tmp_path, call("10:05", "a"), call("10:06", "b"), call("10:06", "b"))
+    assert found.tables[TRAFFIC]["request_count"].to_list() == [2]
+    assert "2 calls were delivered twice" in found.warnings[0]
+
+
+def test_a_profile_is_its_model(tmp_path: Path) -> None:
+    profile = "arn:aws:bedrock:us-east-1:111122223333:application-inference-profile/a1b2"
+    unknown = logged(tmp_path, call("10:05", "a", modelId=profile))
+    assert "a1b2 is an inference profile without a model" in unknown.warnings[0]
+    known = logged(tmp_path, call("10:05", "a", modelId=profile), models={profile: "haiku"})
+    assert known.tables[TRAFFIC]["model"].to_list() == ["haiku"]
+
+
+def test_lines_that_are_no_call_are_counted(tmp_path: Path) -> None:
+    negative = call("10:05", "a", output={"outputTokenCount": -1})
+    found = logged(tmp_path, negative, {"schemaType": "other"}, call("10:05", "c"))
+    assert found.tables[TRAFFIC]["request_count"].to_list() == [1]
+    assert [sentence.split(": ", 1)[1][:2] for sentence in found.warnings] == ["1 ", "1 "]
