@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipelines.base.errors import shown
 from pipelines.ingest.inventory.commitments import commitments_fingerprint
 from pipelines.ingest.inventory.invoices import invoices_fingerprint
 from pipelines.ingest.inventory.registrations import registrations_fingerprint
 from pipelines.ingest.inventory.reservations import reservations_fingerprint
+from pipelines.ingest.runs.event_log import ASIDE
 from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.ingest.serving.sources import serving_fingerprint
 from pipelines.models.catalog import WRITTEN_RAW
@@ -163,6 +165,16 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     return publication
 
 
+def _tagged_costs(builder: Builder) -> dict[str, str]:
+    """What the bill tags with each run that is in no run source, in words, by how warnings begin that set it aside."""
+    with builder.open(["detail_provisional_run"]) as engine:
+        rows = engine.query(
+            "select run_id, string_agg(printf('%.2f', effective_cost_usd) || ' ' || billing_currency, ' and ' "
+            "order by billing_currency) from detail_provisional_run group by run_id"
+        ).rows()
+    return {f"Run {shown(run_id)}": f"{amounts} is tagged with a run that is not read. " for run_id, amounts in rows}
+
+
 def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[str, object]]:
     """The warnings of reading the sources, as results next to those of the checks."""
     from pipelines.models.validate import CheckResult
@@ -177,6 +189,7 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
     for what in ("training runs", "serving", "reservations", "commitments"):
         if RECORDS[what].sources(warehouse.settings):
             found.append((f"raw/{RECORDS[what].tables[0]}", None, RECORDS[what].warnings(warehouse)))
+    costs = _tagged_costs(builder) if any(ASIDE in one for _, _, sentences in found for one in sentences) else {}
     for table, period, sentences in found:
         result = CheckResult(
             check="source_without_warnings",
@@ -184,7 +197,10 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
             passed=not sentences,
             observed=f"{len(sentences)} warnings",
             unexpected_count=len(sentences),
-            sample=[{"warning": warehouse.pseudonyms.text(sentence)} for sentence in sentences[:20]],
+            sample=[
+                {"warning": warehouse.pseudonyms.text(costs.get(sentence.partition(ASIDE)[0], "") + sentence)}
+                for sentence in sentences[:20]
+            ],
             title="warnings of reading a source",
         )
         yield {"table": table, "period": period, **result.__dict__}

@@ -54,6 +54,15 @@ def set_aside(ledger: Ledger) -> str:
     return "\n".join(row["warning"] for check in record["checks"] for row in check["sample"] if "warning" in row)
 
 
+def test_a_run_that_is_set_aside_is_named_with_its_dollars(ledger: Ledger) -> None:
+    """Two hours at 55.04 carry its tag: 110.08, next to the runs that are right."""
+    tag = {"resource_tags": '{"user_run_id": "x"}'}
+    hours = (instance_hour(f"{MONTH}-02T{hour}", "i-9", "p5.48xlarge", "55.04", **tag) for hour in ("01", "02"))
+    ledger.restate(*HOURS, *hours)
+    ledger.record(event("run_ended", "00:00:00", status="fine"))
+    assert "110.08 USD is tagged with a run that is not read. Run 'x' is set aside" in set_aside(ledger)
+
+
 @pytest.mark.parametrize(
     ("events", "said"),
     [

@@ -27,6 +27,8 @@ NO_ATTEMPT = 0
 _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
 _CHUNK_BYTES = 1 << 20
+# What follows the run in the warning of one.
+ASIDE = " is set aside"
 _LINE_BYTES = 16 << 20
 _AHEAD_BYTES = 64 << 20
 _FLUSH_ROWS = 8_000
@@ -91,8 +93,7 @@ class EventLog:
             for (kind, field), count in self._strange.items()
         )
         aside = (
-            f"Run {shown(run)} is set aside, so what its machines cost is no run's: {why}"
-            for run, why in self.aside.items()
+            f"Run {shown(run)}{ASIDE}, so what its machines cost is no run's: {why}" for run, why in self.aside.items()
         )
         return [*unknown, *strange, *self._cut, *aside]
 
