@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from pipelines.base import resources
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.ingest.billing.columns import FOCUS
 from pipelines.models.catalog import load_catalog
 from pipelines.models.expressions import expand_calls
 
 FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 LISTS = ("component", "suffix", "capacity", "model", "unit")
-FOCUS = (
-    "x_service_code service_name x_usage_type sku_meter pricing_unit charge_description provider_name publisher_name"
-)
 # Models as AWS writes them: none on our list, for those have another name there.
 MODELS = ["Llama3-3-70B", "GPT-OSS-Safeguard-20B", "TitanEmbeddingV2-Text", "xai.grok-4.3", "qwen.qwen3-vl-235b-a22b"]
 Meter = tuple[str, str, str]
@@ -57,7 +55,8 @@ def parsed(meters: list[Meter]) -> dict[Meter, list[dict]]:
             "'AWS Marketplace software usage|us-east-1|Million Tokens' as line_item_line_item_description "
             f"from (values {values}) as meter (usage_type, product, unit)",
         )
-        columns = ", ".join(f"cast(null as varchar) as {name}" for name in ("billing_period", *FOCUS.split()))
+        names = ["billing_period", *(column.name for column in FOCUS.columns)]
+        columns = ", ".join(f"cast(null as varchar) as {name}" for name in names)
         engine.view_sql("aws_focus_line_item", f"select {columns} where false")
         rows = engine.query(expand_calls(model.text, model.path)).to_dicts()
     found: dict[Meter, list[dict]] = {meter: [] for meter in meters}

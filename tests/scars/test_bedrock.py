@@ -6,7 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from support.bills import write_config, write_events, write_export
+from support.focus_exports import focus_lines, normalized
+from support.lab import Lab
 from support.ledgers import ask, lazy_warehouse
+
+from pipelines.ingest.billing.columns import FOCUS
 
 
 def line(usage_type: str, unit: str, quantity: str, cost: str, **more: str) -> dict[str, str]:
@@ -60,4 +64,62 @@ def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp
         ("output", Decimal("2.5"), Decimal("2")),
         ("output", Decimal("4"), Decimal("6")),
         ("model_unit", None, Decimal("20")),
+    ]
+
+
+def test_each_dollar_of_bedrock_is_in_one_bucket(tmp_path: Path) -> None:
+    """Tokens 3, a usage type nobody knows 4 and an hour of capacity 20 serve; customization 5 trains and a credit of
+    -2 gives back, an agent's runtime 6 calls: none of these serves. Together 36.
+    """
+    tokens = line("USE1-NovaLite-input-tokens", "1K tokens", "1000", "3")
+    lines = [
+        tokens,
+        line("USE1-NovaLite-cache-write-2h-input-tokens", "1K tokens", "1000", "4"),
+        line("USE1-NovaLite-ProvisionedThroughput-NoCommit-ModelUnits", "hour", "1", "20"),
+        line("USE1-NovaLite-Customization-Training", "1K tokens", "1000", "5"),
+        {**tokens, "line_item_line_item_type": "Credit", "line_item_unblended_cost": "-2"},
+        line("USE1-AgentRuntime-vCPU", "vCPU-Hours", "1", "6", line_item_product_code="AmazonBedrockAgentCore"),
+    ]
+    export = write_export(tmp_path, {"2026-07": lines})
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    buckets = ask(builder, "select bucket, sum(billed_cost_usd) from fct_ledger group by 1 order by 1").rows()
+    assert buckets == [("other", Decimal("9")), ("serving", Decimal("27"))]
+    # The unknown one is a row of its own, its tokens in no rate.
+    assert ask(
+        builder,
+        "select billed_by, input_tokens, idle_cost_usd, effective_cost_usd, missing_evidence is not null "
+        "from mart_inference_cost_daily order by 1",
+    ).rows() == [
+        ("capacity", None, None, Decimal("20"), True),
+        ("tokens", Decimal("1000000"), 0, Decimal("3"), False),
+        ("unknown", None, None, Decimal("4"), True),
+    ]
+
+
+def test_tokens_of_a_focus_export_are_those_of_the_report() -> None:
+    """A million input tokens at 0.06 by x_UsageType, and half a million on the Marketplace, which its product names."""
+    mine = {
+        "x_ServiceCode": "AmazonBedrock",
+        "ServiceName": "Amazon Bedrock",
+        "x_UsageType": "USE1-NovaLite-input-tokens",
+    }
+    sold = {
+        "PublisherName": "Anthropic",
+        "x_ServiceCode": "5xk2haiku45",
+        "ServiceName": "Claude Haiku 4.5 (Amazon Bedrock Edition)",
+        "x_UsageType": "USE1-MP:USE1_CacheReadInputTokenCount_Global-Units",
+        "ChargeDescription": "AWS Marketplace software usage|us-east-1|Million Cache Read Input Tokens",
+    }
+    costs = {"BilledCost": "0.06", "EffectiveCost": "0.06", "ListCost": "0.06"}
+    lines = [
+        {**mine, **costs, "ConsumedQuantity": "1000", "PricingUnit": "1K tokens"},
+        {**sold, **costs, "ConsumedQuantity": "0.5", "PricingUnit": "Units"},
+    ]
+    made = Lab({"2026-07": normalized(focus_lines(lines, "2026-07"))}, {}, listed=FOCUS)
+    what = "model, token_kind, route, million_tokens, unit_price_usd, bucket"
+    with made:
+        rows = made.ask(f"select {what} from detail_bedrock_usage_daily order by 1", "detail_bedrock_usage_daily")
+    assert rows == [
+        ("Claude Haiku 4.5", "cache_read", "global", Decimal("0.5"), Decimal("0.12"), "serving"),
+        ("Nova Lite", "input", "regional", Decimal("1"), Decimal("0.06"), "serving"),
     ]

@@ -65,7 +65,9 @@ def focus_lines(lines: Iterable[Mapping[str, str]], period: str = "2026-07", ver
 def normalized(lines: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
     """Whole lines as rows of the raw table; a tag, and a key of a map, is given under its normalized name."""
     known = {column.name for column in FOCUS.columns} | {"tag_run_id", "tag_owner", "tag_team"}
+    ours = {alias: column.name for column in FOCUS.columns for alias in column.aliases if alias not in known}
     rows = [{snake(name): value for name, value in line.items() if value} for line in lines]
+    rows = [{ours[name]: value for name, value in row.items() if name in ours} | row for row in rows]
     return [{name: value for name, value in row.items() if name in known} for row in rows]
 
 
