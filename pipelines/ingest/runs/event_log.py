@@ -4,32 +4,27 @@ Files are read one after the other, a few ahead for stores that answer slowly. E
 every so often; unknown events leave only a time behind, heartbeats the tokens seen as well.
 """
 
-import gzip
 import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from io import BytesIO
-from typing import Any, BinaryIO
+from typing import Any
 
 import polars as pl
 
 from pipelines.base.errors import SourceError, shown
-from pipelines.base.limits import UNPACK_RATIO, most_bytes
+from pipelines.ingest.json_lines import lines_of_file
 from pipelines.ingest.runs.event import FIELDS, Event, Wrong, parse_event, run_of
 from pipelines.warehouse.storage import Object, Store
 
-SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
 BASE = {"run_id": pl.String, "attempt_no": pl.Int64, "at": pl.Int64, "file_no": pl.UInt32, "line_no": pl.UInt32}
 # An event of the run as a whole belongs to no attempt.
 NO_ATTEMPT = 0
 _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
-_CHUNK_BYTES = 1 << 20
 # What follows the run in the warning of one.
 ASIDE = " is set aside"
-_LINE_BYTES = 16 << 20
 _AHEAD_BYTES = 64 << 20
 _FLUSH_ROWS = 8_000
 
@@ -153,14 +148,6 @@ def _schema(kind: str) -> dict[str, type[pl.DataType]]:
     return {**BASE, **{name: form.dtype for name, form in FIELDS[kind].items()}}
 
 
-def event_files(store: Store) -> tuple[list[Object], list[str]]:
-    """The event files of a source, by key, and the keys of what else lies there."""
-    found = store.list()
-    events = [item for item in found if item.key.endswith(SUFFIXES)]
-    others = [item.key for item in found if not item.key.endswith(SUFFIXES)]
-    return events, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
-
-
 def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, bytes]]:
     """Key and bytes of each object in order, read a little ahead."""
     with ThreadPoolExecutor(8, thread_name_prefix="run-events") as pool:
@@ -180,35 +167,6 @@ def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, by
         finally:
             for _, content in waiting:
                 content.cancel()
-
-
-def lines_of_file(key: str, content: bytes, where: str) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a file, unpacked if its key ends in .gz, each with whether it has a line end.
-
-    SourceError for one that unpacks to too much; OSError, EOFError or zlib.error for one that is not complete.
-    """
-    stream: BinaryIO = BytesIO(content)
-    if key.endswith(".gz"):
-        stream = gzip.GzipFile(fileobj=stream)  # pyright: ignore[reportAssignmentType]
-    size = len(content)
-    rest = b""
-    is_first = True
-    unpacked = 0
-    while chunk := stream.read(_CHUNK_BYTES):
-        unpacked += len(chunk)
-        if unpacked > most_bytes(size):
-            fix = "check what wrote it, or unpack it to .jsonl"
-            raise SourceError(f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; {fix}.")
-        if is_first:
-            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
-            is_first = False
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line, True
-        if len(rest) > _LINE_BYTES:
-            raise SourceError(f"{where} has a line of over {_LINE_BYTES >> 20} MiB; write one event a line.")
-    if rest:
-        yield rest, False
 
 
 def _lines(count: int) -> str:

@@ -10,8 +10,9 @@ import polars as pl
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
+from pipelines.ingest.json_lines import SUFFIXES, event_files
 from pipelines.ingest.runs.event import FIELDS, clock
-from pipelines.ingest.runs.event_log import NO_ATTEMPT, SUFFIXES, EventLog, event_files
+from pipelines.ingest.runs.event_log import NO_ATTEMPT, EventLog
 from pipelines.ingest.runs.records import SCHEMAS, RunRecords, open_run_store
 
 # Best first (facts training-runs 1.13): of several events the best evidence counts.

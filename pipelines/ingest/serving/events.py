@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import ServingSource
-from pipelines.ingest.runs.event_log import event_files, lines_of_file
+from pipelines.ingest.json_lines import event_files, lines_of_file
 from pipelines.ingest.serving.records import Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 
@@ -123,7 +123,7 @@ def _servers(events: list[Any], warnings: list[str]) -> list[Row]:
         if isinstance(event, ServerStopped):
             stops.setdefault(event.server_id, []).append(event.at)
     found = []
-    for start in sorted({event for event in events if isinstance(event, ServerStarted)}, key=lambda one: one.at):
+    for start in (event for event in events if isinstance(event, ServerStarted)):
         after = [at for at in stops.get(start.server_id, ()) if at >= start.at]
         row = start.model_dump(exclude={"event", "at", "resource", "region"})
         names = {"resource_id": start.resource, "region_id": start.region, "started_at": start.at}

@@ -16,7 +16,7 @@ from typing import Any
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ServingSource
-from pipelines.ingest.runs.event_log import lines_of_file
+from pipelines.ingest.json_lines import lines_of_file
 from pipelines.ingest.runs.records import moment_of, reading
 from pipelines.ingest.serving.records import Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store

@@ -1,0 +1,51 @@
+"""Files of JSON lines: which of a source are such files, and their lines."""
+
+import gzip
+from collections.abc import Iterator
+from io import BytesIO
+from typing import BinaryIO
+
+from pipelines.base.errors import SourceError
+from pipelines.base.limits import UNPACK_RATIO, most_bytes
+from pipelines.warehouse.storage import Object, Store
+
+SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_CHUNK_BYTES = 1 << 20
+_LINE_BYTES = 16 << 20
+
+
+def event_files(store: Store) -> tuple[list[Object], list[str]]:
+    """The event files of a source, by key, and the keys of what else lies there."""
+    found = store.list()
+    events = [item for item in found if item.key.endswith(SUFFIXES)]
+    others = [item.key for item in found if not item.key.endswith(SUFFIXES)]
+    return events, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
+
+
+def lines_of_file(key: str, content: bytes, where: str) -> Iterator[tuple[bytes, bool]]:
+    """The lines of a file, unpacked if its key ends in .gz, each with whether it has a line end.
+
+    SourceError for one that unpacks to too much; OSError, EOFError or zlib.error for one that is not complete.
+    """
+    stream: BinaryIO = BytesIO(content)
+    if key.endswith(".gz"):
+        stream = gzip.GzipFile(fileobj=stream)  # pyright: ignore[reportAssignmentType]
+    size = len(content)
+    rest = b""
+    is_first = True
+    unpacked = 0
+    while chunk := stream.read(_CHUNK_BYTES):
+        unpacked += len(chunk)
+        if unpacked > most_bytes(size):
+            fix = "check what wrote it, or unpack it to .jsonl"
+            raise SourceError(f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; {fix}.")
+        if is_first:
+            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+            is_first = False
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line, True
+        if len(rest) > _LINE_BYTES:
+            raise SourceError(f"{where} has a line of over {_LINE_BYTES >> 20} MiB; write one event a line.")
+    if rest:
+        yield rest, False
