@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 
+from pydantic import SecretStr
 from support.bills import write_config, write_events, write_export
 from support.ledgers import ask, lazy_warehouse
 
@@ -72,7 +73,7 @@ def test_owners_without_resource_tags(tmp_path: Path) -> None:
 
 
 def test_a_user_who_calls_has_a_pseudonym_and_a_role_keeps_its_name() -> None:
-    names = Pseudonyms(Privacy(pseudonyms=("users",), key="k" * 32), ("team",))
+    names = Pseudonyms(Privacy(pseudonyms=("users",), key=SecretStr("k" * 32)), ("team",))
     user, role, other = (names.value("iam_principal", one) for one in (USER, ROLE, "90677f5c-1"))
     assert user == f"arn:aws:iam::123456789012:user/{names.user('user-1')}"
     assert role == ROLE
