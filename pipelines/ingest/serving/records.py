@@ -1,6 +1,6 @@
 """The two tables that every source of serving fills: servers while they are up, and traffic within one clock hour.
 
-Traffic covers all of a server's recorded uptime: where no record says what a server did, its counts are null. So a
+Traffic covers all of a server's recorded uptime: where no record shows what a server did, its counts are null. So a
 stretch of traffic is also a stay on the server's machine. Calls of a managed model have no server.
 """
 

@@ -70,18 +70,18 @@ def read(source: ServingSource) -> ServingRecords:
         warnings.append(f"{store.location}: {len(skipped)} files like {skipped[0]} are skipped.")
     servers, traffic = [], []
     for server_id, by_time in samples.items():
-        told = described.get(server_id)
-        model = (told.model if told else None) or models.get(server_id)
+        declared = described.get(server_id)
+        model = (declared.model if declared else None) or models.get(server_id)
         own = [row | {"server_id": server_id, "model": model} for row in _differences(by_time)]
         traffic += own
-        if told is None:
+        if declared is None:
             warnings.append(
                 f"Server {server_id} has metrics and no [[serving.servers]] entry; add one with its resource."
             )
         else:
             first = min([moment_of(min(by_time)), *(row["started_at"] for row in own)])
-            row = told.model_dump(exclude={"resource", "region"}) | {"model": model, "engine": "vllm"}
-            machine = {"resource_id": told.resource, "region_id": told.region, "evidence": "nodemap"}
+            row = declared.model_dump(exclude={"resource", "region"}) | {"model": model, "engine": "vllm"}
+            machine = {"resource_id": declared.resource, "region_id": declared.region, "evidence": "nodemap"}
             servers.append(row | machine | {"started_at": first})
     return records(source, servers, traffic, warnings)
 

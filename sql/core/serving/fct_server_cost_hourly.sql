@@ -1,5 +1,5 @@
 -- One row per server, hour, payer, account, region, month and currency: what its part of machines cost, idle included.
--- Idle of a machine that nobody held is shared by what held it in that month, by accelerator-seconds; the part of runs
+-- Idle of a machine that nothing held is shared by what held it in that month, by accelerator-seconds; the part of runs
 -- is no server's.
 with held as (
     select
