@@ -30,7 +30,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
 def grammar() -> list[tuple[str, str, dict[str, str]]]:
     """Every component with every suffix of its scheme: scheme, end of the usage type, and the fields it stands for."""
     return [
-        (one["scheme"], one["component"] + end["suffix"], {"token_kind": one["token_kind"], **end})
+        (one["scheme"], one["component"] + end["suffix"].replace("none", ""), {"token_kind": one["token_kind"], **end})
         for one in rows_of("component")
         for end in rows_of("suffix")
         if end["scheme"] == one["scheme"]

@@ -146,6 +146,7 @@ def test_a_lookup_with_a_row_twice(tmp_path: Path, name: str) -> None:
         "BOOLEAN": lambda text: text == "true",
         "DATE": lambda text: text.str.to_date(),
         "DECIMAL(10,2)": lambda text: text.cast(pl.Decimal(10, 2)),
+        "DECIMAL(10,6)": lambda text: text.cast(pl.Decimal(10, 6)),
         "DECIMAL(20,10)": lambda text: text.cast(pl.Decimal(20, 10)),
         "DECIMAL(38,6)": lambda text: text.cast(pl.Decimal(38, 6)),
         "VARCHAR": lambda text: text,

@@ -37,7 +37,7 @@ spelled as (
 ),
 
 tail as (
-    select component.component || coalesce(suffix.suffix, '') as tail, component.token_kind, suffix.tier, suffix.route,
+    select component.component || replace(suffix.suffix, 'none', '') as tail, component.token_kind, suffix.tier, suffix.route,
         suffix.context, component.scheme in ('camel', 'snake') as is_resold
     from ref_bedrock_component as component
     join ref_bedrock_suffix as suffix on suffix.scheme = component.scheme
