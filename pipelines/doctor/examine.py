@@ -46,6 +46,8 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
         yield Finding("configuration", "runs", "warn", "no [[runs]] source: nothing is joined to a run.")
     for source in settings.runs:
         yield from examine_runs(source)
+    for source in settings.serving:
+        yield from examine_serving(source)
     yield from examine_reservations(settings.reservations, settings.accelerator_families)
     yield from examine_registrations(settings.proof)
     for source in settings.commitments:
@@ -80,6 +82,17 @@ def examine_runs(source: sources.RunSource) -> Iterator[Finding]:
     yield subject.ok("newest file", f"{newest.key}, written {newest.modified_at:%Y-%m-%d %H:%M} UTC.")
     with subject.trying("readable", "s3:GetObject", source.location):
         store.read(newest.key)
+
+
+@until_stopped
+def examine_serving(source: sources.ServingSource) -> Iterator[Finding]:
+    """A source of servers and their traffic: reachable, with something in it. Logs are too large to read here."""
+    subject = Subject(f"serving {source.name}")
+    with subject.trying("reachable", "s3:ListBucket", source.location):
+        found = open_store(source.location, **source.reach, hurried=True).list()
+    yield subject.judged(
+        "reachable", f"{redacted(source.location)} holds {counted(len(found), 'file')}.", is_ok=bool(found)
+    )
 
 
 @until_stopped

@@ -208,6 +208,15 @@ def test_reservations_are_read_from_a_folder_or_one_file(tmp_path: Path, locatio
     assert findings[subject, "readable"] == Finding(subject, "readable", "ok", "1 reservation found.")
 
 
+def test_a_source_of_servers_without_files_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "serving").mkdir()
+    export = write_export(tmp_path, {"2026-07": [hour()]})
+    config = write_config(tmp_path, billing=export, serving=tmp_path / "serving")
+    assert by_check(config)["serving servers", "reachable"].status == "warn"
+    (tmp_path / "serving" / "a.jsonl").write_text("{}")
+    assert by_check(config)["serving servers", "reachable"].message.endswith("holds 1 file.")
+
+
 def test_registrations_are_read_as_a_build_reads_them(tmp_path: Path) -> None:
     config = with_reservations(tmp_path, RESERVED + BLOCK)
     folder = tmp_path / "registered"
