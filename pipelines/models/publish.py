@@ -186,7 +186,7 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
         for table, sentences in warehouse.bill.warnings(month).items()
     ]
     # A registration is read as it is, or refused.
-    for what in ("training runs", "serving", "reservations", "commitments"):
+    for what in ("training runs", "serving", "reservations", "commitments", "invoices"):
         if RECORDS[what].sources(warehouse.settings):
             found.append((f"raw/{RECORDS[what].tables[0]}", None, RECORDS[what].warnings(warehouse)))
     costs = _tagged_costs(builder) if any(ASIDE in one for _, _, sentences in found for one in sentences) else {}
