@@ -85,7 +85,9 @@ def test_allocated_charges_stand_instead_of_their_origin(shared_data: Path, tmp_
     split(*thirds, (None, "7")).write_parquet(tmp_path / "parts.parquet")
     refuse_origins(tmp_path / "parts.parquet", "parts")
     split(*thirds, (None, "100.00")).write_parquet(tmp_path / "both.parquet")
-    with pytest.raises(SourceError, match=r"both has charges of 100.00 \(1 of its lines\) next to the allocated charges"):
+    with pytest.raises(
+        SourceError, match=r"both has charges of 100.00 \(1 of its lines\) next to the allocated charges"
+    ):
         refuse_origins(tmp_path / "both.parquet", "both")
     recorded = shared_data / "billing" / "focus14" / "fdt_aws_seed42" / "focus_1_4_cost_and_usage.csv"
     pl.read_csv(recorded, infer_schema=False).write_parquet(tmp_path / "recorded.parquet")

@@ -87,8 +87,8 @@ def test_ledger_by_bucket_and_month(page: str) -> None:
     # 300 of 1600 + 560 + 1440 + 212.40 + 131.36 + 300 + 57.50 + 80 + 0 = 4381.26 is 6.8 %.
     assert "reserved capacity and Capacity Blocks without instances $300 6.8% $600 $150 8.0" in ledger
     assert "everything else on the bill $0 0.0% n/a $0 8.0" in ledger
-    assert "June 2026 $1,600 $212 $0 $0 $0 $80 $0 $1,892" in ledger
-    assert "July 2026 $2,000 $0 $131 $300 $58 $0 $0 $2,489" in ledger
+    assert "June 2026 $1,600 $0 $212 $0 $0 $0 $80 $0 $1,892" in ledger
+    assert "July 2026 $2,000 $0 $0 $131 $300 $58 $0 $0 $2,489" in ledger
 
 
 def test_the_daily_chart_says_what_it_leaves_out(page: str, render: Render) -> None:
