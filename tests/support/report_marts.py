@@ -290,7 +290,7 @@ def frame(mart: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(exact, schema=schema, orient="row")
 
 
-# Made of the marts of a test as a build makes them, where the test has what they read.
+# Made of the marts of a test as a build makes them, in this order, where the test has what they read.
 SUMMED = (
     "detail_billing_month",
     "mart_cost_summary_monthly",
@@ -315,16 +315,14 @@ def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
         # Each family of a test's ledger is the one of its run.
         engine.view_sql("fct_ledger", f"select *, accelerator_family as run_id, {absent} from mart_cost_ledger_daily")
     engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
+    made = {"fct_run": "mart_run_cost", "fct_ledger": "mart_cost_ledger_daily"}
+    present = {"ref_bucket", *(name for name, mart in made.items() if mart in marts), *marts}
     for model in (catalog[name] for name in SUMMED):
-        made = {"fct_run": "mart_run_cost", "fct_ledger": "mart_cost_ledger_daily"}
-        known = {"ref_bucket", "detail_billing_month", *(name for name, mart in made.items() if mart in marts), *marts}
-        columns = load_contract(model.key).columns
-        if known >= set(model.inputs):
+        if present >= set(model.inputs):
+            present.add(model.name)
+            columns = load_contract(model.key).columns
             typed = ", ".join(f"cast({column.name} as {column.type}) as {column.name}" for column in columns)
             engine.view_sql(model.name, f"select {typed} from ({model.text})")
-        elif model.name == "detail_billing_month" and "mart_cost_ledger_daily" in marts:
-            typed = ", ".join(f"cast(null as {column.type}) as {column.name}" for column in columns)
-            engine.view_sql(model.name, f"select {typed} where 1 = 0")
 
 
 def rendered(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:
