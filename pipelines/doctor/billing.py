@@ -45,7 +45,8 @@ class BillExam:
                 # With an empty cache every manifest is read, which tests the permission to read.
                 deliveries = list_deliveries(source, Path(scratch))
             self.kind = deliveries[-1].kind
-            origin = "its manifest" if source.kind == "auto" else "its [[billing]] entry"
+            shown_by = "its columns" if source.files else "its manifest"
+            origin = shown_by if source.kind == "auto" else "its [[billing]] entry"
             yield subject.ok("kind", f"{KINDS[self.kind]}, according to {origin}.")
             yield self._months([delivery.billing_period for delivery in deliveries])
             yield self._newest(deliveries[-1])

@@ -168,7 +168,7 @@ def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
         age = now - published.published_at.replace(tzinfo=None)
         months = {delivery["billing_period"] for delivery in published.inputs.get("deliveries", ())}
         summary = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC, {age.days} days ago"
-        yield subject.ok("publication", f"{summary}, {len(months)} billing months.")
+        yield subject.ok("publication", f"{summary}, {counted(len(months), 'billing month')}.")
     if warehouse.location.startswith("s3://"):
         yield from _probed(subject, store, warehouse.location)
         return

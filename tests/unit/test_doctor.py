@@ -48,7 +48,7 @@ def test_a_good_ledger_has_nothing_wrong(tmp_path: Path) -> None:
     assert bill["resource ids"] == "100% of usage lines name one."
     # From 11:00 on the 3rd to noon of the 4th.
     assert bill["newest usage"] == "2026-07-03 11:00 UTC, 25 hours ago."
-    assert findings["warehouse", "publication"].message.endswith("1 billing months.")
+    assert findings["warehouse", "publication"].message.endswith(" 1 billing month.")
 
 
 def test_a_daily_export_fails(tmp_path: Path) -> None:

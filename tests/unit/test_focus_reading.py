@@ -53,7 +53,7 @@ def test_a_line_is_read_alike_however_it_is_delivered(tmp_path: Path, version: s
     lines = in_lower_case(lines) if "Glue" in form else lines
     files = {"f-00001.csv.gz": packed(csv_text(lines))} if form == "csv" else {"f.parquet": focus_parquet(lines)}
     raws = stored(focus_export(tmp_path, files, lines[0], partition=partition), tmp_path / "raw")
-    assert [raw.delivery.kind for raw in raws] == ["focus"]
+    assert [(raw.delivery.kind, raw.focus_versions) for raw in raws] == [("focus", {version})]
     assert raws[0].billed_total == Decimal("0.1234567891")
     assert bill(raws, READ) == [EXPECTED]
 

@@ -92,6 +92,15 @@ def test_a_bare_file_that_changes_is_another_delivery(tmp_path: Path) -> None:
     assert after.fingerprint != before.fingerprint
 
 
+def test_a_bare_file_that_is_no_bill_is_refused_by_name(tmp_path: Path) -> None:
+    """FOCUS's contract commitments lie next to its costs where somebody downloaded all data sets."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "contract.csv").write_text("ContractCommitmentId,ContractCommitmentCost\nc-1,10\n")
+    bare = source(tmp_path / "files").model_copy(update={"files": "*.csv"})
+    with pytest.raises(SourceError, match=r"contract\.csv is no bill: it has no column of a billing period"):
+        list_deliveries(bare, tmp_path / "raw")
+
+
 def test_files_below_a_manifest_are_refused_as_bare_ones(tmp_path: Path) -> None:
     """Each month has the files of every delivery beside each other: all of them would count twice."""
     root = legacy_export(tmp_path / "export", {"a.csv.gz": packed(csv_text([LEGACY_LINE]))})

@@ -73,6 +73,11 @@ def _look(item: Object, store: Store) -> str:
         month = "-".join(part.zfill(2) for part in year_and_month)
     else:
         month = min((start[:7] for start in starts if start), default="")
+    if not named and not _dated(columns):
+        raise SourceError(
+            f"{store.uri(item.key)} is no bill: it has no column of a billing period or of when use started. Leave it "
+            "out of `files`, or move it out of the bill's folder."
+        )
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month):
         raise SourceError(
             f"{store.uri(item.key)}: its billing month is unknown, for no line of it has a start date; put it into a "

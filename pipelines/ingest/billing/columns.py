@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.focus_version import NEWEST, unknown_columns
+from pipelines.ingest.billing.focus_version import NEWEST, focus_version, unknown_columns
 
 REVIEWED = Path(__file__).with_name("columns.csv")
 TAGS = "TAGS"
@@ -94,7 +94,7 @@ class RawFile:
     """One delivered file in the raw store: Parquet named `name` of `size` bytes, rows in the delivered order.
 
     `billed_total`: of a csv with every delivered digit, of Parquet to 10 places a line; `sha256` is of the
-    delivered bytes.
+    delivered bytes; `focus_version` is by the delivered columns, empty for a report of AWS.
     """
 
     key: str
@@ -106,6 +106,7 @@ class RawFile:
     tag_keys: tuple[TagKey, ...]
     warnings: tuple[str, ...]
     sha256: str = ""
+    focus_version: str = ""
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,10 @@ class ColumnList:
         order = list(self.containers)
         tags.sort(key=lambda tag: order.index(tag.container))
         return Layout(sources, tuple(tags), tuple(warnings))
+
+    def version(self, columns: Sequence[str]) -> str:
+        """The version of FOCUS of a file with these columns; empty for a report of AWS."""
+        return focus_version(columns) if self is FOCUS else ""
 
     def _refuse_other_kind(self, columns: Sequence[Delivered], where: str) -> None:
         """A manifest without columns may be of FOCUS or of a report; its files show which."""

@@ -13,7 +13,6 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.base.paths import below
 from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, RawFile
-from pipelines.ingest.billing.focus_version import focus_version
 from pipelines.warehouse.storage import Object
 
 RECORD = "delivery.json"
@@ -78,8 +77,7 @@ class RawDelivery:
     @property
     def focus_versions(self) -> set[str]:
         """The versions of FOCUS its files are of; none of another kind of bill."""
-        is_focus = self.delivery.kind == "focus"
-        return {focus_version([column.name for column in file.columns]) for file in self.files if is_focus}
+        return {file.focus_version for file in self.files if file.focus_version}
 
     @property
     def warnings(self) -> list[str]:

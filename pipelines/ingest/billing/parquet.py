@@ -221,7 +221,11 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
         raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None
     others = (*ambiguous, *found.warnings, *unread_maps, *unread, *silent, *unlisted)
     warnings = tuple(f"{key}: {warning}" for warning in others)
-    return RawFile(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings), ids
+    raw = RawFile(
+        *(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings),
+        focus_version=listed.version([column.name for column in columns]),
+    )
+    return raw, ids
 
 
 def _read_maps(stored: Path, listed: ColumnList) -> list[str]:

@@ -55,7 +55,10 @@ def convert(
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
     columns, tags, warnings = delivered_columns(bill.schema)[0], bill.tag_keys(), bill.warnings()
-    raw = RawFile(key, out.name, out.stat().st_size, bill.row_count, bill.billed_total, columns, tags, warnings)
+    raw = RawFile(
+        *(key, out.name, out.stat().st_size, bill.row_count, bill.billed_total, columns, tags, warnings),
+        focus_version=listed.version(names),
+    )
     return raw, bill.identities.ids
 
 
