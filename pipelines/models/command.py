@@ -54,7 +54,7 @@ def build_marts(settings: Settings, console: Console, *, list_warnings: bool = T
         console.note(sentence)
     every = check_counts(published.checks)[1]
     console.say(
-        f"Published {published.number}: {len(planned.months)} billing months, {every} checks, "
+        f"Published {published.number}: {counted(len(planned.months), 'billing month')}, {every:,} checks, "
         f"{counted(len(warned), 'warning')}{'' if list_warnings or not warned else '; `trainledger check` lists them'}."
     )
     return True
@@ -100,7 +100,7 @@ def check_marts(settings: Settings, console: Console) -> None:
     """Run the checks of every published mart again; CheckError when one of severity error fails."""
     from pipelines.models.build import Builder
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.models.warnings import failed_checks, sentences
+    from pipelines.models.warnings import check_counts, failed_checks, sentences
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse)
@@ -125,12 +125,11 @@ def check_marts(settings: Settings, console: Console) -> None:
         for check in checks:
             for text in sentences(check, {**settings.owners}):
                 console.say(f"{severity}: {text}")
-    passed = sum(check["passed"] for check in results)
+    passed, every = check_counts([*results, *read])
     console.say(
-        f"{passed} of {len(results)} checks passed on publication {published.number}; "
-        f"{counted(len(warned), 'warning')}."
+        f"{passed:,} of {every:,} checks passed on publication {published.number}; {counted(len(warned), 'warning')}."
     )
     if read:
-        console.say(f"{len(read)} checks of the sources are shown as published; they were not run again.")
+        console.say("Those of the sources are shown as published; they were not run again.")
     if errors:
         raise CheckError(f"{len(errors)} error checks failed, first: {errors[0]['title']} of {errors[0]['table']}.")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from pipelines.base.console import counted
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import Contract, load_contract
 
@@ -110,7 +111,7 @@ def advice(table: str, name: str, owners: Mapping[str, str] | None = None) -> st
 def warnings(warned: Sequence[Mapping[str, Any]], owners: Mapping[str, str] | None = None) -> list[str]:
     """The first of `failed_checks`, and how to see the others."""
     more = len(warned) - WARNINGS
-    rest = [f"And {more} more warnings; `trainledger check` lists every one."] if more > 0 else []
+    rest = [f"And {counted(more, 'more warning')}; `trainledger check` lists every one."] if more > 0 else []
     return [f"Warning: {sentence(check, owners)}" for check in warned[:WARNINGS]] + rest
 
 

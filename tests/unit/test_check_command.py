@@ -29,9 +29,10 @@ def published(root: Path, policy: Policy) -> Settings:
 
 def summary(page: str) -> tuple[int, int, int]:
     """Checks that passed, all of them, and warnings, in the line of the summary."""
-    found = re.search(r"^(\d+) of (\d+) checks passed on publication 1; (\d+) warnings?\.$", page, re.MULTILINE)
+    found = re.search(r"^([\d,]+) of ([\d,]+) checks passed on publication 1; (\d+) warnings?\.$", page, re.MULTILINE)
     assert found
-    return int(found[1]), int(found[2]), int(found[3])
+    passed, of, warned = (int(number.replace(",", "")) for number in found.groups())
+    return passed, of, warned
 
 
 @pytest.mark.slow
