@@ -91,6 +91,16 @@ def test_ledger_by_bucket_and_month(page: str) -> None:
     assert "July 2026 $2,000 $0 $0 $131 $300 $58 $0 $0 $2,489" in ledger
 
 
+def test_without_runs_what_they_used_is_unknown_on_every_basis(render: Render) -> None:
+    """No run is recorded, so the zeros in the bucket of runs are not known to be zero; those of capacity are."""
+    ledger = example()["mart_cost_ledger_daily"]
+    zero = dict.fromkeys(("effective_cost_usd", "list_cost_usd", "billed_cost_usd", "accelerator_hours"), Decimal(0))
+    nothing = [row | zero if row["bucket"] in ("run", "capacity_unused") else row for row in ledger]
+    shown = part(render(example() | {"mart_run_cost": [], "mart_cost_ledger_daily": nothing}), "ledger")
+    assert "runs that a tag alone names are provisional n/a n/a n/a n/a n/a" in shown
+    assert "reserved capacity and Capacity Blocks without instances $0 0.0% $0 $0 0.0" in shown
+
+
 def test_the_daily_chart_says_what_it_leaves_out(page: str, render: Render) -> None:
     # 80 shared + 0 other of 4381.26 is 1.8 %; no day is older than 92.
     assert "Not shown is 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
