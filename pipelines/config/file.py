@@ -25,7 +25,9 @@ def find_config(config: Path | None = None) -> Path:
     for candidate in (Path(CONFIG_NAME), Path(DEMO_FOLDER) / CONFIG_NAME):
         if candidate.is_file():
             return candidate
-    raise UsageError(f"No {CONFIG_NAME} here; write one (README, 'Your own bill') or run `trainledger demo` first.")
+    raise UsageError(
+        f"No {CONFIG_NAME} here; run `trainledger init` on the folder or bucket of your bill, or `trainledger demo`."
+    )
 
 
 def read_config(config: Path | None = None) -> tuple[Path, dict[str, Any]]:

@@ -53,7 +53,7 @@ def show_changes(changes: Sequence[Change], agreeing: int, console: Console) -> 
     rows = [
         (price.instance_type, price.region_id, price.from_date.isoformat(), held.since if held else "not in the book",
          f"{held.usd_per_hour.normalize():f}" if held else "", f"{price.price_per_hour_usd:f}",
-         f"{(price.price_per_hour_usd / held.usd_per_hour - 1) * 100:+.1f} %" if held else "new")
+         f"{(price.price_per_hour_usd / held.usd_per_hour - 1) * 100:+.1f}%" if held else "new")
         for price, held in changes
     ]  # fmt: skip
     if rows:

@@ -268,7 +268,7 @@ def _page(one: Repriced, width: int) -> list[str]:
 
 
 def _percent(ratio: Decimal | None) -> str:
-    return "unknown" if ratio is None else f"{ratio * 100:.1f} %"
+    return "unknown" if ratio is None else f"{ratio * 100:.1f}%"
 
 
 def _usd(amount: Decimal) -> str:

@@ -5,6 +5,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pipelines.analysis.published_price import PublishedPrice, reconcile
+from pipelines.base.console import counted
 from pipelines.base.errors import CheckError, UsageError
 
 COLUMNS = ("name", "units_per_second", "price_per_hour_usd", "printed_usd_per_million")
@@ -20,7 +21,7 @@ def check_table(path: Path) -> str:
     rows = _read(path)
     if differences := reconcile(rows):
         raise CheckError(f"{path.name} does not follow from its inputs. " + " ".join(differences))
-    return f"All {len(rows)} prices of {path.name} follow from their inputs."
+    return f"{path.name}: each price follows from its inputs ({counted(len(rows), 'price')})."
 
 
 def _read(path: Path) -> list[PublishedPrice]:

@@ -371,4 +371,4 @@ def test_a_folder_without_configuration_says_what_to_do(
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 2
-    assert "No trainledger.toml here; write one" in capsys.readouterr().err
+    assert "No trainledger.toml here; run `trainledger init`" in capsys.readouterr().err

@@ -66,7 +66,7 @@ def write_table(path: Path, rows: list[PublishedPrice]) -> str:
 def test_the_command_tells_the_one_table_from_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """S5 follows, exit 0; S6 is refused with a sentence a row, exit 1, and no price of it is printed as ours."""
     said = run_command(capsys, "reprice", "--table", write_table(tmp_path / "inf2.csv", INF2))
-    assert (said.code, said.out) == (0, "All 4 prices of inf2.csv follow from their inputs.\n")
+    assert (said.code, said.out) == (0, "inf2.csv: each price follows from its inputs (4 prices).\n")
     said = run_command(capsys, "reprice", "--table", write_table(tmp_path / "serving.csv", SERVING))
     assert (said.code, said.out) == (1, "")
     assert said.error.count("the inputs do not give the output") == 5
@@ -81,7 +81,7 @@ def test_a_price_per_total_token_is_normalized_first(tmp_path: Path, capsys: pyt
     lines = "16,311,72.795,65.02,output,,\n128,2359,72.795,8.57,,,\n", "128 total,2359,72.795,0.26,total,8192,256\n"
     (tmp_path / "v1.csv").write_text(head + "".join(lines))
     said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
-    assert (said.code, said.out) == (0, "All 3 prices of v1.csv follow from their inputs.\n")
+    assert (said.code, said.out) == (0, "v1.csv: each price follows from its inputs (3 prices).\n")
     (tmp_path / "v1.csv").write_text(head + lines[1].replace("total,8192", "output,8192"))
     said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
     assert (said.code, "are $8.57 per million, printed $0.26 (33.0 times less)" in said.error) == (1, True)

@@ -119,7 +119,7 @@ def test_it_shows_the_more_expensive_side_as_words_and_table(
     pretraining: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = run_command(capsys, "reprice", "llama-3.1-8b", "--at", "2026-08-01", "--config", str(pretraining))
-    assert "Trainium is 65.8 % more expensive; measured on the bill, list it was 7.2 %" in said.out
+    assert "Trainium is 65.8% more expensive; measured on the bill, list it was 7.2%" in said.out
     table = run_command(capsys, "reprice", "llama", "--at", "2026-08-01", "--csv", "--config", str(pretraining))
     (row,) = csv.DictReader(io.StringIO(table.out))
     assert row["baseline_price_per_hour_usd"] == "55.040000"

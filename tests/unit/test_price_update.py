@@ -79,7 +79,7 @@ def test_nothing_is_written_before_the_changes_were_reviewed(
     update([path], write=False, config=config)
     assert config.read_text() == before
     shown = capsys.readouterr().out
-    assert "21.95764" in shown and "19.7618" in shown and "-10.0 %" in shown
+    assert "21.95764" in shown and "19.7618" in shown and "-10.0%" in shown
     assert "1 price differs from the book, 1 agrees." in shown
 
     update([path], write=True, config=config)
