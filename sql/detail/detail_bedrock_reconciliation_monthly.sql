@@ -3,38 +3,44 @@
 with logged as (
     select
         cast(date_trunc('month', traffic.started_at) as date) as billing_month, traffic.account_id, traffic.region_id,
-        coalesce(listed.model, traffic.model) as model, max(traffic.ended_at) as seen_until,
+        coalesce(listed.model, traffic.model) as model, bill.billing_currency, max(traffic.ended_at) as seen_until,
         sum(traffic.input_tokens) as input_tokens, sum(traffic.cache_read_tokens) as cache_read_tokens,
         sum(traffic.cache_write_tokens) as cache_write_tokens, sum(traffic.output_tokens) as output_tokens
     from stg_serving__traffic as traffic
     left join ref_bedrock_model as listed on listed.billed_model = bedrock_model_id(traffic.model)
+    left join (select account_id, min(billing_currency) as billing_currency from detail_bedrock_usage_daily
+            group by account_id) as bill on bill.account_id = traffic.account_id
     where traffic.server_id is null
     group by all
 ),
 
 token as (
     select
-        billing_month, account_id, region_id, model, 'input' as token_kind, input_tokens as log_tokens,
+        billing_month, account_id, region_id, model, billing_currency, 'input' as token_kind,
+        input_tokens as log_tokens,
         cast(null as decimal(38, 10)) as bill_tokens, cast(null as decimal(38, 10)) as batch_tokens,
         cast(null as decimal(38, 10)) as effective_cost_usd
     from logged
 
     union all
 
-    select billing_month, account_id, region_id, model, 'cache_read', cache_read_tokens, null, null, null from logged
+    select billing_month, account_id, region_id, model, billing_currency, 'cache_read', cache_read_tokens, null, null, null
+    from logged
 
     union all
 
-    select billing_month, account_id, region_id, model, 'cache_write', cache_write_tokens, null, null, null from logged
+    select billing_month, account_id, region_id, model, billing_currency, 'cache_write', cache_write_tokens, null, null, null
+    from logged
 
     union all
 
-    select billing_month, account_id, region_id, model, 'output', output_tokens, null, null, null from logged
+    select billing_month, account_id, region_id, model, billing_currency, 'output', output_tokens, null, null, null
+    from logged
 
     union all
 
     select
-        billing_month, account_id, region_id, model,
+        billing_month, account_id, region_id, model, billing_currency,
         case when token_kind like 'cache_write%' then 'cache_write' else token_kind end, null, million_tokens * 1000000,
         case when tier = 'batch' then million_tokens * 1000000 end, effective_cost_usd
     from detail_bedrock_usage_daily
@@ -43,12 +49,12 @@ token as (
 
 compared as (
     select
-        billing_month, account_id, region_id, model, token_kind, sum(bill_tokens) as bill_tokens,
+        billing_month, account_id, region_id, model, billing_currency, token_kind, sum(bill_tokens) as bill_tokens,
         sum(log_tokens) as log_tokens,
         coalesce(sum(bill_tokens), 0) - coalesce(sum(log_tokens), 0) as difference_tokens,
         coalesce(sum(batch_tokens), 0) as batch_tokens, sum(effective_cost_usd) as effective_cost_usd
     from token
-    group by billing_month, account_id, region_id, model, token_kind
+    group by billing_month, account_id, region_id, model, billing_currency, token_kind
 ),
 
 billed as (
@@ -64,7 +70,8 @@ place as (
 )
 
 select
-    compared.billing_month, compared.account_id, compared.region_id, compared.model, compared.token_kind,
+    compared.billing_month, compared.account_id, compared.region_id, compared.model,
+    compared.billing_currency, compared.token_kind,
     compared.bill_tokens, compared.log_tokens, compared.difference_tokens, compared.effective_cost_usd,
     case
         when abs(difference_tokens) <= 0.01 * coalesce(bill_tokens, 0) then 'agrees'

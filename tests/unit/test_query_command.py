@@ -44,7 +44,8 @@ def test_without_a_query_the_marts_are_listed_one_line_each(
     names = [line.split()[0] for line in listed if line.startswith("  ")]
     assert sorted(names) == sorted(model.name for model in load_catalog().layer("marts"))
     with_detail = lines(capsys, built_company, "--detail")
-    assert with_detail[: len(listed)] == listed
+    # A longer name moves the second column, which may then be cut.
+    assert [line.split()[:2] for line in with_detail[: len(listed)]] == [line.split()[:2] for line in listed]
     assert "Detail" in with_detail
 
 
