@@ -146,7 +146,7 @@ def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
     assert "resource i-2, hour started at 2026-07-01T01:00:00" in said
     # Half an hour of it was billed, at 55.04 an hour.
     assert "claimed by a, b" in said and "cost at stake $27.52" in said
-    assert "Correct when each of these runs joined and left the machine" in said
+    assert "Correct when each of these runs and servers joined and left the machine" in said
 
 
 def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:

@@ -233,7 +233,7 @@ def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[
     """The story's derivation: nlp spent 134.50 of 200, ocr its 21.50; nightly 10 cost 20.00 more than its median."""
     reader = Reader(Warehouse(load_settings(published_story("a_dear_run_and_three_budgets") / "trainledger.toml")))
     page = text_of(render(reader, "teams", {"month": JULY}))
-    assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in page
+    assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in page
     assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in page
     assert "ocr $21.50 $21.50 $0.00 100.0% 14 of 31" in page
     assert "$30.00 $10.00 $20.00" in page
@@ -262,7 +262,7 @@ def test_a_bill_without_runs_says_so_on_every_page(tmp_path: Path, serving: Call
     assert "What do accelerators cost? $55 effective, July 2026 GPU $55." in first
     assert "Which runs were they? Not known No accelerator on this bill has a run tag." in first
     # What runs used or left idle is unknown without runs; that no commitment is unused is on the bill.
-    assert "July 2026 n/a n/a $55 $0 $0 $0 $55" in first
+    assert "July 2026 n/a $0 n/a $55 $0 $0 $0 $55" in first
     assert "No training run is recorded in this publication" in text_of(said["/runs"][1])
     assert "there is nothing to compare" in text_of(said["/sides"][1])
     # The hour nobody claimed.

@@ -66,7 +66,7 @@ def test_the_ledger_answers_with_the_whole_bill(marts: Engine) -> None:
     asked = {question.partition(",")[0]: marts.query(text) for question, text in QUESTIONS.items()}
     billed = pl.col("billed_cost_usd").sum()
     ledger = asked["Where did the dollars of a month go"].group_by("billing_month").agg(billed)
-    invoices = asked["Does the ledger tie to the invoices?"].group_by("billing_month").agg(billed)
+    invoices = asked["Does the ledger tie to the bill"].group_by("billing_month").agg(billed)
     both = ledger.join(invoices, on="billing_month", suffix="_invoiced")
     assert both.height == ledger.height > 1
     assert both["billed_cost_usd"].to_list() == both["billed_cost_usd_invoiced"].to_list()
@@ -84,7 +84,8 @@ def test_the_savings_proof_says_what_was_avoided(marts: Engine, published: Publi
     told = words(report_page(marts, published, "savings", "2026-07"))
     # The comparison is inconclusive, so the saving is shown and not quoted.
     assert "What did it save in July 2026? None claimed" in told
-    assert "measured baseline llama8b, version 1: 2 independent runs show no interval, 3 do" in told
+    assert "measured baseline llama8b, version 1, runs of 3 Jun 2026 to 11 Jun 2026" in told
+    assert ": 2 independent runs show no interval, 3 do" in told
     assert f" ${avoided:,.0f} none $" in told
     assert "registered as llama8b-2026 on 2 June 2026" in told
     # 12 days at 900 USD, and the two validation runs as the bill has them.
