@@ -34,6 +34,12 @@ def summary() -> Iterator[DuckDBEngine]:
     with DuckDBEngine(threads=1) as engine:
         engine.view_sql("fct_ledger", LEDGER)
         engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
+        # No fee of these months lacks its use.
+        engine.view_sql(
+            "detail_billing_month",
+            "select cast(null as date) as billing_month, '' as currency, cast(null as decimal(38, 10)) as "
+            "month_unallocated_fee_usd where 1 = 0",
+        )
         engine.view_sql("summary", catalog["mart_cost_summary_monthly"].text)
         yield engine
 

@@ -193,7 +193,7 @@ def provisional(*spends: str, known: str = "select 'recorded' as run_id", is_on:
     # As fct_ledger has it.
     engine.view_sql(
         "fct_ledger",
-        "select piece.* exclude (bucket), if(is_provisional, 'run', 'unattributed') as bucket, "
+        "select piece.* exclude (bucket), tag_team as team, if(is_provisional, 'run', 'unattributed') as bucket, "
         "if(is_provisional, 'tag_only', null) as evidence "
         "from fct_ledger_piece as piece left join dim_provisional_run as named on run_key = lower(trim(tag_run_id))",
     )
