@@ -125,7 +125,8 @@ def _own_columns(
 
 def _coded(codes: np.ndarray, values: list[str]) -> pa.Array:
     # Decoded, for an array of codes was written as other bytes each time.
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(values, pa.string())).dictionary_decode()
+    coded = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(values, pa.string()))
+    return coded.dictionary_decode()
 
 
 def _intervals(hour: np.ndarray, month: str) -> pa.Array:
