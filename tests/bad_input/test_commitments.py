@@ -18,7 +18,7 @@ RESERVED = "arn:aws:ec2:us-west-2:000033334444:reserved-instances/"
 Line = dict[str, str]
 
 
-def told(bill: list[Line], sql: str) -> list[tuple]:
+def answer(bill: list[Line], sql: str) -> list[tuple]:
     """A SELECT over the table it names, made of the bill alone."""
     with Lab({MONTH: bill}, {}) as made:
         return made.ask(sql, sql.split(" from ")[1].split()[0])
@@ -89,7 +89,7 @@ def test_a_plan_bought_mid_hour_is_committed_from_then_on() -> None:
         fee(hour(11), "40.00", "30.00"),
         covered(hour(11), "55.04", "30.00"),
     ]
-    found = told(bill, f"select commitment_cost_usd, unused_cost_usd, utilization_ratio from {MONTHLY}")
+    found = answer(bill, f"select commitment_cost_usd, unused_cost_usd, utilization_ratio from {MONTHLY}")
     assert found == [(Decimal("60"), Decimal("15"), Decimal("0.75"))]
 
 
@@ -99,7 +99,7 @@ def test_a_plan_that_ended_in_the_month_has_no_days_left_and_no_later_cost() -> 
     later = span("2026-07-15 10:00:00", "2026-07-15 11:00:00")
     bill = [fee(hour(10), "40.00", "40.00", **ended), fee(later, "8.00", "8.00", "sp-2")]
     sql = f"select commitment_id, commitment_cost_usd, days_to_expiry, is_expired from {MONTHLY} order by 1"
-    assert told(bill, sql) == [
+    assert answer(bill, sql) == [
         (PLAN + "sp-1", Decimal("40"), 0, True),
         (PLAN + "sp-2", Decimal("8"), None, False),
     ]
@@ -110,7 +110,7 @@ def test_plans_of_two_payers_stay_apart() -> None:
     other = {"bill_payer_account_id": "000099998888"}
     bill = [fee(hour(10), "40.00", "10.00"), fee(hour(10), "4.00", "4.00", **other)]
     sql = f"select payer_account_id, utilization_ratio from {MONTHLY} order by 1"
-    assert told(bill, sql) == [("000011112222", Decimal("0.25")), ("000099998888", Decimal("1"))]
+    assert answer(bill, sql) == [("000011112222", Decimal("0.25")), ("000099998888", Decimal("1"))]
 
 
 def test_a_reservation_that_was_modified_ends_where_the_new_one_begins() -> None:
@@ -122,11 +122,11 @@ def test_a_reservation_that_was_modified_ends_where_the_new_one_begins() -> None
         reserved_fee(new, "408", "408", "81.60", "81.60", "ri-new"),
     ]
     sql = f"select usage_date, count(*), sum(commitment_cost_usd) from {DAILY} group by 1 order by 1"
-    days = told(bill, sql)
+    days = answer(bill, sql)
     assert [count for _, count, _ in days] == [1] * 31
     assert [cost for _, _, cost in days] == [Decimal("2.40")] * 14 + [Decimal("4.80")] * 17
     sql = f"select commitment_id, unused_cost_usd, lost_savings_reason from {MONTHLY} order by 1"
-    assert told(bill, sql) == [
+    assert answer(bill, sql) == [
         (RESERVED + "ri-new", Decimal("81.60"), "nothing used it"),
         (RESERVED + "ri-old", Decimal("33.60"), "nothing used it"),
     ]
@@ -148,7 +148,7 @@ def test_fees_for_hours_to_come_are_not_committed_yet() -> None:
     """An open bill of 14 July with six hours of fees, and use in the first: 30 of 40, not 30 of 240."""
     bill = [fee(hour(10 + number), "40.00", "30.00" if not number else "0", bill_invoice_id="") for number in range(6)]
     bill.append(covered(hour(10), "55.04", "30.00") | {"bill_invoice_id": ""})
-    assert told(bill, f"select commitment_cost_usd, utilization_ratio from {MONTHLY}") == [
+    assert answer(bill, f"select commitment_cost_usd, utilization_ratio from {MONTHLY}") == [
         (Decimal("40"), Decimal("0.75"))
     ]
 
@@ -156,7 +156,7 @@ def test_fees_for_hours_to_come_are_not_committed_yet() -> None:
 def test_use_without_a_fee_on_any_bill_is_told() -> None:
     """The plan is another account's: what it covered is known, what it costs is not."""
     sql = f"select used_cost_usd, commitment_cost_usd, utilization_ratio, lost_savings_reason from {MONTHLY}"
-    assert told([covered(hour(10), "55.04", "30.00")], sql) == [
+    assert answer([covered(hour(10), "55.04", "30.00")], sql) == [
         (Decimal("30"), None, None, "unknown: no fee of it is on the bill")
     ]
 
@@ -166,7 +166,7 @@ def test_a_reservation_without_costs_is_listed_and_has_no_rate() -> None:
     reserved = machine(hour(11), "55.04", "DiscountedUsage") | {"line_item_unblended_cost": "0"}
     bill = [fee(hour(10), "40.00", "40.00"), covered(hour(10), "55.04", "40.00"), reserved]
     sql = f"select commitment_kind, commitment_cost_usd, used_cost_usd, lost_savings_reason from {MONTHLY} order by 1"
-    assert told(bill, sql) == [
+    assert answer(bill, sql) == [
         ("compute_savings_plan", Decimal("40"), Decimal("40"), None),
         ("reserved_instance", None, None, "unknown: no fee of it is on the bill"),
     ]
@@ -174,7 +174,7 @@ def test_a_reservation_without_costs_is_listed_and_has_no_rate() -> None:
         "select usage_cost_usd, effective_savings_rate_ratio, lost_savings_reason "
         "from mart_effective_savings_rate_monthly where savings_scope = 'classic'"
     )
-    assert told([reserved], sql) == [(None, None, "unknown: the bill has no cost of some use under a commitment")]
+    assert answer([reserved], sql) == [(None, None, "unknown: the bill has no cost of some use under a commitment")]
 
 
 @pytest.mark.parametrize("usage", ["SpotUsage", "BoxUsage"])
@@ -192,18 +192,18 @@ def test_spot_and_blocks_are_in_no_denominator(usage: str) -> None:
         "select eligible_list_cost_usd, coverage_ratio from mart_commitment_coverage_daily "
         "where commitment_kind = 'compute_savings_plan'"
     )
-    assert told(bill, sql) == [(Decimal("110.08"), Decimal("0.5"))]
+    assert answer(bill, sql) == [(Decimal("110.08"), Decimal("0.5"))]
 
 
 def test_currencies_are_never_added() -> None:
     """The same hour billed in euros stands beside it."""
     bill = [fee(hour(10), "40.00", "30.00"), fee(hour(10), "7.00", "7.00", line_item_currency_code="EUR")]
     sql = f"select billing_currency, commitment_cost_usd from {MONTHLY} order by 1"
-    assert told(bill, sql) == [("EUR", Decimal("7")), ("USD", Decimal("40"))]
+    assert answer(bill, sql) == [("EUR", Decimal("7")), ("USD", Decimal("40"))]
 
 
 def test_a_fee_of_nine_thousand_years_is_one_day() -> None:
     """No term is longer than three years, so all of it is the cost of its first day."""
     bill = [fee(span("1000-01-01 00:00:00", "9999-12-31 00:00:00"), "40.00", "30.00")]
     sql = f"select usage_date, commitment_cost_usd from {DAILY}"
-    assert told(bill, sql) == [(date(1000, 1, 1), Decimal("40"))]
+    assert answer(bill, sql) == [(date(1000, 1, 1), Decimal("40"))]

@@ -20,7 +20,7 @@ AS_SHIPPED = Policy()
 LEDGER, WAY = "fct_ledger", "mart_invoice_reconciliation_monthly"
 
 
-def told(bill: list[Line], sql: str, policy: Policy = AS_SHIPPED) -> list[tuple]:
+def answer(bill: list[Line], sql: str, policy: Policy = AS_SHIPPED) -> list[tuple]:
     """A SELECT over the table it names, made of the bill and one run that holds i-0a for hour 20."""
     table = sql.split(" from ")[1].split()[0]
     with Lab({MONTH: bill}, tracker(NODE), policy=policy) as made:
@@ -64,11 +64,11 @@ def test_fees_of_hours_to_come_are_not_cost_to_date() -> None:
     sql = f"select status, billed_cost_usd, billed_to_date_usd, effective_to_date_usd, newest_usage_at from {WAY}"
     newest = datetime(2026, 7, 14, 20)
     cut = ("open", Decimal("240"), Decimal("40"), Decimal("40"), newest)
-    assert told(bill, sql) == [cut]
+    assert answer(bill, sql) == [cut]
     early = Policy(as_of=datetime(2026, 7, 14, 12, tzinfo=UTC))
-    assert told(bill, sql, early) == [cut]
+    assert answer(bill, sql, early) == [cut]
     later = Policy(as_of=datetime(2026, 7, 14, 22, 30, tzinfo=UTC))
-    assert told(bill, sql, later) == [("open", Decimal("240"), Decimal("100"), Decimal("100"), newest)]
+    assert answer(bill, sql, later) == [("open", Decimal("240"), Decimal("100"), Decimal("100"), newest)]
 
 
 def test_a_negation_is_no_usage_and_an_upfront_fee_is_not_paid_twice() -> None:
@@ -81,10 +81,10 @@ def test_a_negation_is_no_usage_and_an_upfront_fee_is_not_paid_twice() -> None:
     bill += [charge("Fee", "8760.00", **RESERVED)]
     sums = "sum(accelerator_hours), sum(effective_cost_usd), sum(billed_cost_usd), sum(list_cost_usd)"
     # The upfront fees have no list price, nor has a sum that holds one.
-    assert told(bill, f"select {sums} from {LEDGER} where bucket = 'run'") == [
+    assert answer(bill, f"select {sums} from {LEDGER} where bucket = 'run'") == [
         (Decimal("8"), Decimal("30"), Decimal("0"), Decimal("55.04"))
     ]
-    found = told(bill, f"select effective_cost_usd, upfront_fee_usd, billed_cost_usd from {WAY}")
+    found = answer(bill, f"select effective_cost_usd, upfront_fee_usd, billed_cost_usd from {WAY}")
     assert found == [(Decimal("40"), Decimal("359160"), Decimal("359160"))]
 
 
@@ -102,7 +102,7 @@ def test_a_reservations_fee_of_the_whole_month_leads_to_the_invoice_on_day_one()
     fee = charge("RIFee", "1488.00", **{**WHOLE_MONTH, **amortized, **open_month})
     bill = [{**used, **first, "reservation_effective_cost": "3.00"}, fee]
     columns = "effective_cost_usd, upfront_fee_usd, amortized_upfront_usd, commitment_timing_usd, billed_cost_usd"
-    assert told(bill, f"select {columns}, billed_to_date_usd, status from {WAY}") == [
+    assert answer(bill, f"select {columns}, billed_to_date_usd, status from {WAY}") == [
         (Decimal("3"), Decimal("0"), Decimal("-744"), Decimal("2229"), Decimal("1488"), Decimal("2"), "open")
     ]
 
@@ -117,14 +117,14 @@ def test_a_plans_fee_refund_counts_nothing_and_any_other_refund_on_it_is_kept() 
         charge("Refund", "-12.00", **{**RESERVED, words: "Refund of a reservation"}),
     ]
     way = f"select effective_cost_usd, neutralised_refund_usd, billed_cost_usd from {WAY}"
-    assert told(bill, way) == [(Decimal("-16"), Decimal("-50"), Decimal("-66"))]
+    assert answer(bill, way) == [(Decimal("-16"), Decimal("-50"), Decimal("-66"))]
 
 
 def test_a_node_under_a_plan_gives_its_run_what_the_plan_charges() -> None:
     """T10. Unblended shows the on-demand 55.04 on the node and the negation elsewhere: the run costs 30.00."""
     sums = "run_id, sum(effective_cost_usd), sum(billed_cost_usd), sum(list_cost_usd)"
     bill = [*covered(), plan_fee(0, "30.00")]
-    assert told(bill, f"select {sums} from {LEDGER} where bucket = 'run' group by 1") == [
+    assert answer(bill, f"select {sums} from {LEDGER} where bucket = 'run' group by 1") == [
         ("run-0", Decimal("30"), Decimal("0"), Decimal("55.04"))
     ]
 
@@ -142,7 +142,7 @@ def test_an_hour_on_demand_under_a_plan_and_reserved_is_one_hour() -> None:
         plan_fee(0, "15.00", "15.00"),
     ]
     sums = "sum(accelerator_hours), sum(effective_cost_usd), sum(list_cost_usd)"
-    assert told(bill, f"select {sums} from {LEDGER} where run_id = 'run-0'") == [
+    assert answer(bill, f"select {sums} from {LEDGER} where run_id = 'run-0'") == [
         (Decimal("8"), Decimal("31.76"), Decimal("55.04"))
     ]
 
@@ -156,12 +156,12 @@ def test_savings_stay_below_spend_and_a_loss_is_shown_as_one() -> None:
     saved = f"select sum(list_cost_usd) from {LEDGER} where run_id = 'run-0'"
     spent = f"select sum(effective_cost_usd) from {LEDGER}"
     for bill in ([machine_line("i-0a", 0, "1", "55.04"), discount], [netted, discount]):
-        ((listed,),) = told(bill, saved)
-        ((cost,),) = told(bill, spent)
+        ((listed,),) = answer(bill, saved)
+        ((cost,),) = answer(bill, spent)
         assert (listed - cost, cost) == (Decimal("33.024"), Decimal("22.016"))
     idle_plan = [*covered(rate="5.00", cost="9.00"), plan_fee(0, "5.00")]
     sums = "sum(list_cost_usd) - sum(effective_cost_usd)"
-    assert told(idle_plan, f"select {sums} from {LEDGER}") == [(Decimal("-31"),)]
+    assert answer(idle_plan, f"select {sums} from {LEDGER}") == [(Decimal("-31"),)]
 
 
 def test_usage_without_a_public_price_hides_none_that_has_one() -> None:
@@ -172,7 +172,7 @@ def test_usage_without_a_public_price_hides_none_that_has_one() -> None:
         charge("Usage", "7.00", line_item_resource_id="i-2", **usage),
     ]
     figures = "select list_cost_usd, usage_cost_usd, unpriced_cost_usd from mart_effective_savings_rate_monthly"
-    assert told(bill, f"{figures} where savings_scope = 'classic'") == [(12, 10, 7)]
+    assert answer(bill, f"{figures} where savings_scope = 'classic'") == [(12, 10, 7)]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_net_columns_absent_null_or_present(given: Line, expected: str) -> None:
     usage = {"line_item_usage_type": "Requests-Tier1", **{name: value for name, value in given.items() if value}}
     bill = [charge("Usage", "100.00", **usage), charge("EdpDiscount", "-10.00"), charge("Tax", "20.00")]
     bill += [charge("Refund", "-5.00")]
-    found = told(bill, f"select sum(effective_cost_usd), sum(billed_cost_usd) from {LEDGER}")
+    found = answer(bill, f"select sum(effective_cost_usd), sum(billed_cost_usd) from {LEDGER}")
     assert found == [(Decimal(expected), Decimal("105"))]
 
 
@@ -217,4 +217,4 @@ def test_unused_commitment_after_discounts_follows_the_policy(
     fee |= {"savings_plan_net_amortized_upfront_commitment_for_billing_period": "30.00"}
     sql = f"select sum(effective_cost_usd) from {LEDGER} where bucket = 'commitment_unused'"
     bill = [*covered(line_item_net_unblended_cost="55.04"), fee]
-    assert told(bill, sql, Policy.model_validate({"savings_plan_unused": choice})) == [(Decimal(expected),)]
+    assert answer(bill, sql, Policy.model_validate({"savings_plan_unused": choice})) == [(Decimal(expected),)]

@@ -25,7 +25,7 @@ def line(usage: str, resource: str, operation: str, product: str, amount: str = 
     }
 
 
-def ask(sql: str, *names: str, bill: Sequence[Mapping[str, str]], **told: Any) -> list[tuple]:
-    """The rows of `sql` over the models `names`; `told` are stays of runs and reservations."""
-    with Lab({MONTH: bill}, tracker(told.get("stays", ())), told.get("reservations", ())) as lab:
+def ask(sql: str, *names: str, bill: Sequence[Mapping[str, str]], **recorded: Any) -> list[tuple]:
+    """The rows of `sql` over the models `names`; `recorded` are stays of runs and reservations."""
+    with Lab({MONTH: bill}, tracker(recorded.get("stays", ())), recorded.get("reservations", ())) as lab:
         return lab.ask(sql, *names)
