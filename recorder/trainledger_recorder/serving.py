@@ -39,7 +39,7 @@ class ServingRecorder:
     """Writes a server's events to `folder/<server_id>/serving/<process>.jsonl` and copies them to `upload` (s3://...).
 
     `facts` are fields of a `server_started` event: model, precision, engine, accelerators_used, max_tokens_per_second,
-    team; also `resource` where the metadata service cannot tell it. One process records a server. Counts are written
+    team; also `resource` where the metadata service does not have it. One process records a server. Counts are written
     every `every_seconds`; nothing here raises once the id is sound, and no request waits for the disk or the network.
     """
 

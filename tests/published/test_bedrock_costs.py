@@ -5,25 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+from support.bills import bedrock_hour as line
 from support.bills import write_config, write_events, write_export
 from support.ledgers import LazyBuilder, ask, lazy_warehouse
-
-BEDROCK = "AmazonBedrock"
-
-
-def line(usage_type: str, unit: str, quantity: str, cost: str, **more: str) -> dict[str, str]:
-    """An hour of usage on 10 July 2026."""
-    return {
-        "line_item_usage_start_date": "2026-07-10T10:00:00.000Z",
-        "line_item_usage_end_date": "2026-07-10T11:00:00.000Z",
-        "line_item_usage_type": usage_type,
-        "line_item_usage_amount": quantity,
-        "line_item_unblended_cost": cost,
-        "line_item_product_code": BEDROCK,
-        "line_item_operation": "InvokeModelInference",
-        "pricing_unit": unit,
-        **more,
-    }
 
 
 def warehouse(tmp_path: Path, lines: list[dict[str, str]]) -> LazyBuilder:

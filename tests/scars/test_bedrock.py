@@ -5,26 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+from support.bills import bedrock_hour as line
 from support.bills import write_config, write_events, write_export
 from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 from support.ledgers import ask, lazy_warehouse
 
 from pipelines.ingest.billing.columns import FOCUS
-
-
-def line(usage_type: str, unit: str, quantity: str, cost: str, **more: str) -> dict[str, str]:
-    return {
-        "line_item_usage_start_date": "2026-07-10T10:00:00.000Z",
-        "line_item_usage_end_date": "2026-07-10T11:00:00.000Z",
-        "line_item_usage_type": usage_type,
-        "line_item_usage_amount": quantity,
-        "line_item_unblended_cost": cost,
-        "line_item_product_code": "AmazonBedrock",
-        "line_item_operation": "InvokeModelInference",
-        "pricing_unit": unit,
-        **more,
-    }
 
 
 def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp_path: Path) -> None:

@@ -202,3 +202,18 @@ def write_config(
     path = root / "trainledger.toml"
     path.write_text(text)
     return path
+
+
+def bedrock_hour(usage_type: str, unit: str, quantity: str, cost: str, **more: str) -> dict[str, str]:
+    """A line of Amazon Bedrock: an hour of usage on 10 July 2026."""
+    return {
+        "line_item_usage_start_date": "2026-07-10T10:00:00.000Z",
+        "line_item_usage_end_date": "2026-07-10T11:00:00.000Z",
+        "line_item_usage_type": usage_type,
+        "line_item_usage_amount": quantity,
+        "line_item_unblended_cost": cost,
+        "line_item_product_code": "AmazonBedrock",
+        "line_item_operation": "InvokeModelInference",
+        "pricing_unit": unit,
+        **more,
+    }

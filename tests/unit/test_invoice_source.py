@@ -181,39 +181,36 @@ def test_another_invoice_is_another_fingerprint(tmp_path: Path) -> None:
     assert invoices_fingerprint(source) != before
 
 
-def test_aws_is_queried_by_account_and_month(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+
+
+def queried(url: str) -> InvoiceSource:
+    """July 2026 of one account, from the API at `url`."""
+    return InvoiceSource(
+        name="queried",
+        kind="aws",
+        accounts=("000011112222",),
+        regions=("us-east-1",),
+        first_month="2026-07",
+        last_month="2026-07",
+        endpoint_url=url,
+    )
+
+
+def test_aws_is_queried_by_account_and_month(credentials: None) -> None:
     with aws_answers() as answers:
         answers.pages["ListInvoiceSummaries"] = [{"InvoiceSummaries": [SUMMARY | {"IssuedDate": 1785715200}]}]
-        source = InvoiceSource(
-            name="queried",
-            kind="aws",
-            accounts=("000011112222",),
-            regions=("us-east-1",),
-            first_month="2026-07",
-            last_month="2026-07",
-            endpoint_url=answers.url,
-        )
-        rows = read_invoices([source]).table.to_dicts()
+        rows = read_invoices([queried(answers.url)]).table.to_dicts()
         assert answers.asked == ["ListInvoiceSummaries 1"]
     assert [(row["line_group"], row["invoiced_cost"]) for row in rows] == [("Tax", 10), ("before tax", 100)]
     assert rows[0]["billing_month"] == date(2026, 7, 1)
 
 
-def test_a_denied_call_names_its_permission(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+def test_a_denied_call_names_its_permission(credentials: None) -> None:
     with aws_answers() as answers:
         answers.errors["ListInvoiceSummaries"] = "AccessDeniedException"
-        source = InvoiceSource(
-            name="queried",
-            kind="aws",
-            accounts=("000011112222",),
-            regions=("us-east-1",),
-            first_month="2026-07",
-            last_month="2026-07",
-            endpoint_url=answers.url,
-        )
         with pytest.raises(SourceError, match="grant invoicing:ListInvoiceSummaries"):
-            read_invoices([source])
+            read_invoices([queried(answers.url)])

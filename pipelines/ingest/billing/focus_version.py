@@ -1,4 +1,4 @@
-"""The version of FOCUS that a file is of, by its columns; their number does not tell."""
+"""The version of FOCUS that a file is of, by its columns; their number does not show it."""
 
 from collections.abc import Sequence
 
