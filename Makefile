@@ -34,7 +34,7 @@ test-spark: $(VENV)/.spark
 test-wheel: $(BIN)/uv
 	rm -rf dist .wheel-test
 	$(BIN)/uv build --quiet --wheel --out-dir dist
-	$(BIN)/uv venv --quiet --python $(BIN)/python .wheel-test/venv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .wheel-test/venv
 	$(INSTALL) .wheel-test/venv/bin/python dist/*.whl
 	mkdir .wheel-test/empty && cd .wheel-test/empty && ../venv/bin/trainledger demo
 
@@ -71,7 +71,7 @@ $(VENV)/.dev: $(BIN)/uv pyproject.toml
 
 # A tracking server for the tests to read from, in an environment of its own as users have it.
 .mlflow/.server: $(BIN)/uv
-	$(BIN)/uv venv --quiet --python $(BIN)/python .mlflow
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .mlflow
 	$(BIN)/uv pip install --quiet --compile-bytecode --python .mlflow/bin/python mlflow==3.17.2
 	@touch $@
 
