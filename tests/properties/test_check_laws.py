@@ -51,7 +51,6 @@ UNBROKEN = {
         "verdict_of_a_month_that_is_not_closed",
     },
     "detail_budget_monthly": {"budget_of_a_team_that_no_run_and_no_bill_names_so"},
-    "detail_credit_pool_monthly": {"credits_about_to_expire_unused"},
 }
 Warehouse = tuple[Lake, DuckDBEngine, ExpectationsGate]
 

@@ -47,6 +47,7 @@ def damaged(contract: Contract, good: pl.DataFrame) -> Iterator[tuple[str, pl.Da
     if contract.key:
         keyless = base | dict.fromkeys(contract.key)
         yield with_rows("unique", [base, base, keyless, keyless, keyless])
+        yield with_rows("last", [base | {name: _extremes(types[name])[-1] for name in contract.key}])
     for kind in ("not_null", "not_negative", "in_set", "between"):
         checks = [check for check in contract.checks if check.kind == kind]
         if checks:
@@ -87,14 +88,22 @@ def _extremes(type_: str) -> tuple[Any, ...]:
 
 
 def _mutated(check: Check, base: Row, types: dict[str, str]) -> list[Row]:
-    """The row with every one and every two of the columns that a query names set to what it may turn on."""
+    """The row with every one and every two of the columns that a query names set to what it may turn on.
+
+    Of the columns in its conditions every three.
+    """
     tree = sqlglot.parse_one(check.query.format(batch="batch"), read="duckdb")
     texts = {literal.this for literal in tree.find_all(exp.Literal) if literal.is_string}
     names = sorted({column.name for column in tree.find_all(exp.Column)} & set(types)) or sorted(types)
+    conditions = {column.name for where in tree.find_all(exp.Where) for column in where.find_all(exp.Column)}
     changes = [
         (name, value)
         for name in names
         for value in (None, *_extremes(types[name]), *(sorted(texts) if types[name] == "VARCHAR" else ()))
     ]
-    pairs = (pair for pair in combinations(changes, 2) if pair[0][0] != pair[1][0])
-    return [base | dict([change]) for change in changes] + [base | dict(pair) for pair in pairs]
+    chosen = [
+        *([change] for change in changes),
+        *combinations(changes, 2),
+        *combinations([change for change in changes if change[0] in conditions], 3),
+    ]
+    return [base | dict(several) for several in chosen if len(dict(several)) == len(several)]
