@@ -14,6 +14,7 @@ import typer
 
 from pipelines.base.console import Console
 from pipelines.base.errors import TrainledgerError, UsageError
+from pipelines.base.version import __version__
 from pipelines.compare.command import compare
 from pipelines.dashboard.command import dashboard
 from pipelines.demo.command import demo
@@ -46,13 +47,22 @@ app.add_typer(export_app, name="export")
 app.add_typer(prices_app, name="prices")
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        Console().say(f"trainledger {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """What a model really cost to train, from the AWS bill."""
     # Read from the command line by `main`, which also catches what fails before this runs.
-    del debug
+    del debug, version
 
 
 def main() -> None:

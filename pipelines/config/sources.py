@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Annotated, Literal, Self, TypedDict
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pipelines.base.limits import UNPACK_RATIO
 from pipelines.config.fields import AccountId, Frozen, Month, Months
@@ -52,8 +52,12 @@ class BillingSource(S3Options, Months):
     kind: Literal["auto", "cur", "cur2", "focus"] = "auto"
     # Of several exports below one prefix, the name of this one.
     export: str | None = None
-    # Of bill files without a manifest, a pattern that matches them at any level below the location, such as *.parquet.
-    files: Annotated[str, Field(min_length=1)] | None = None
+    # Of bill files without a manifest, a pattern that matches them at any level below the location, such as *.parquet,
+    # or several.
+    files: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...],
+        BeforeValidator(lambda it: (it,) if isinstance(it, str) else it),
+    ] = ()
     # Months that had lines and are empty now; any other month that is delivered without lines is refused.
     empty_months: tuple[Month, ...] = ()
     # A file that unpacks to more than this many times its size is refused; bills unpack to 10 to 40 times.

@@ -15,8 +15,6 @@ from pipelines.ingest.billing.options import CAPACITY, NET, SPLIT, Seen, TagUse,
 from pipelines.warehouse.stores import open_store
 
 KINDS = {"cur": "legacy CUR", "cur2": "CUR 2.0", "focus": "FOCUS"}
-# The lines of a FOCUS export do not show the options of the export.
-_WITH_OPTIONS = ("cur", "cur2")
 # A delivery that no build has read is judged by one file, of at most this size.
 _SAMPLE_MIB = 32
 # AWS delivers at least daily, and the newest hours come a day or two late (facts aws-billing 1 and 6).
@@ -81,10 +79,6 @@ class BillExam:
             raw = load(newest.folder(self._raw_root)) or sample(newest, self._source, scratch)
         if raw and raw.focus_versions:
             yield self._subject.ok("version", f"FOCUS {' and '.join(sorted(raw.focus_versions))}, by its columns.")
-        if newest.kind not in _WITH_OPTIONS:
-            kinds = " and ".join(KINDS[kind] for kind in _WITH_OPTIONS)
-            yield self._subject.unchecked("options", f"only the lines of {kinds} show them.")
-            return
         if raw is None:
             why = f"no file of {newest.billing_period} is under {_SAMPLE_MIB} MiB"
             yield self._subject.unchecked("options", f"{why}; run `trainledger build`, which reads it whole.")
@@ -92,6 +86,12 @@ class BillExam:
         seen = see(raw, self._tags, self._now)
         part = "" if len(raw.files) == len(newest.objects) else f", seen in 1 of {len(newest.objects)} files"
         yield from self._usage(seen, newest.billing_period, part)
+        if newest.kind != "focus":
+            # Its lines do not show the options of the export.
+            yield from self._options(seen)
+        yield from (self._tagged(seen, use, part) for use in seen.tags)
+
+    def _options(self, seen: Seen) -> Iterator[Finding]:
         for option, use in ((SPLIT, "to split an instance among pods"), (CAPACITY, "to separate reserved hours")):
             if option in seen.columns:
                 yield self._subject.ok(option, "on.")
@@ -103,7 +103,6 @@ class BillExam:
         net = "there but empty" if NET in seen.columns else "absent"
         without = f"{net}: discounts, if any, are separate lines."
         yield self._subject.ok(NET, "filled: effective cost is after discounts." if seen.has_net else without)
-        yield from (self._tagged(seen, use, part) for use in seen.tags)
 
     def _usage(self, seen: Seen, month: str, part: str) -> Iterator[Finding]:
         subject, newest = self._subject, seen.newest_usage_at

@@ -26,27 +26,50 @@ def init(
         raise UsageError(f"{config} exists; use --force to replace it, or --config to write another file.")
     if "://" not in place and not Path(place).expanduser().is_dir():
         raise UsageError(f"{place} is not a folder; give a folder or s3://bucket/prefix that holds a billing export.")
+    from pipelines.config.sources import Reach
     from pipelines.doctor.command import doctor
+    from pipelines.init.choose import chosen, compared, examined
     from pipelines.init.find import find_bills
-    from pipelines.init.propose import configuration, proposed_tags, shown, tag_keys
+    from pipelines.init.propose import configuration, proposed_tags, shown
 
     console = Console()
-    reach = {"endpoint_url": endpoint_url, "region": region, "profile": profile}
+    reach: Reach = {"endpoint_url": endpoint_url, "region": region, "profile": profile}
     location = place if "://" in place else str(Path(place).expanduser().resolve())
-    found = find_bills(location, {name: value for name, value in reach.items() if value})
-    for bill in found:
-        note = "" if bill is found[0] else ": not used, it may hold the same dollars"
-        console.say(f"Found {bill.title} below {bill.source.location}{note}.")
-    used = found[0]
-    work = config.resolve().parent / "warehouse"
-    month, keys = tag_keys(used, work / "raw", datetime.now(UTC).replace(tzinfo=None), console)
-    tags = proposed_tags(keys)
-    if keys:
-        console.table(shown(keys, tags), f"Tag keys of {month}, as billed")
+    found = find_bills(location, reach)
+    folder = config.resolve().parent
+    candidates, failed = examined(
+        found.bills, folder / "warehouse" / "raw", datetime.now(UTC).replace(tzinfo=None), console
+    )
+    candidates = chosen(candidates)
+    if len(candidates) == 1:
+        console.say(f"Found {candidates[0].bill.title} below {candidates[0].bill.source.location}.")
     else:
-        console.say(f"No line of {month} has a tag: activate cost allocation tags, and include them in the export.")
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(configuration(found, config.resolve().parent, tags), encoding="utf-8")
+        console.table(compared(candidates), "Bills found; lines and cost are of the newest month")
+    for one in candidates:
+        if one.rival:
+            console.say(
+                f"Not read: {one.bill.what}. {one.rival.bill.source.name} is of the same payer and {one.reason}; both "
+                "would count its dollars twice."
+            )
+    for invoice in found.invoices:
+        console.say(f"Found an invoice, FOCUS InvoiceDetail: {invoice.location}.")
+    for sentence in (*found.left_out, *failed):
+        console.say(f"Left out: {sentence}")
+    tags: dict[str, list[str]] = {}
+    for one in candidates:
+        if one.rival:
+            continue
+        mine = proposed_tags(one.tag_keys)
+        for name, key in mine.items():
+            if key not in tags.setdefault(name, []):
+                tags[name].append(key)
+        if one.tag_keys:
+            console.table(shown(one.tag_keys, mine), f"Tag keys of {one.bill.source.name} in {one.month}, as billed")
+        else:
+            fix = "activate cost allocation tags, and include them in the export"
+            console.say(f"No line of {one.bill.source.name} in {one.month} has a tag: {fix}.")
+    folder.mkdir(parents=True, exist_ok=True)
+    config.write_text(configuration(candidates, found.invoices, folder, tags), encoding="utf-8")
     console.say(f"Wrote {config}.")
     console.say("")
     try:

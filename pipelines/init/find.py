@@ -1,27 +1,30 @@
-"""The billing exports at any level of a folder or bucket: by their manifests, else bare files."""
+"""What a folder or bucket holds: billing exports at any level by their manifests, else bare files by their columns."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from pipelines.base.console import counted
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import BillingSource
+from pipelines.config.sources import BillingSource, InvoiceSource, Reach
 from pipelines.doctor.billing import KINDS
-from pipelines.ingest.billing.bare import SUFFIXES
+from pipelines.ingest.billing.bare import SUFFIXES, bare_files
 from pipelines.ingest.billing.delivery import Delivery
-from pipelines.ingest.billing.exports import list_deliveries
+from pipelines.ingest.billing.exports import detect_kind, list_deliveries
+from pipelines.ingest.billing.focus_version import focus_version
 from pipelines.ingest.billing.manifest import exports_in
 from pipelines.warehouse.storage import Object
 from pipelines.warehouse.stores import open_store
 
-# Of exports that are equally fresh: what has most columns that a ledger needs.
-_PREFERRED = ("cur2", "cur", "focus")
+# Names of files that one sentence has room for.
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -36,46 +39,69 @@ class Bill:
         return self.deliveries[-1].kind
 
     @property
+    def months(self) -> str:
+        """`2024-02 to 2024-03`."""
+        first, last = (self.deliveries[at].billing_period for at in (0, -1))
+        return first if first == last else f"{first} to {last}"
+
+    @property
     def title(self) -> str:
         """`manifests of hourly-cur (legacy CUR, 2024-02 to 2024-03)`."""
-        months = [delivery.billing_period for delivery in self.deliveries]
-        span = months[0] if len(months) == 1 else f"{months[0]} to {months[-1]}"
-        what = f"files {self.source.files}" if self.source.files else f"manifests of {self.source.name}"
-        return f"{what} ({KINDS[self.kind]}, {span})"
+        return f"{self.what} ({KINDS[self.kind]}, {self.months})"
+
+    @property
+    def what(self) -> str:
+        files = self.source.files
+        return f"files {_shown(files)}" if files else f"manifests of {self.source.export or self.source.name}"
 
 
-def find_bills(location: str, reach: Mapping[str, str]) -> list[Bill]:
-    """Every export below a location, the one to use first.
+@dataclass(frozen=True)
+class Found:
+    """The bills and the invoices below a location, and why other files are left out, one sentence each."""
 
-    Raises SourceError where there is none, or where none can be read, with the reason for the first.
+    bills: tuple[Bill, ...]
+    invoices: tuple[InvoiceSource, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def find_bills(location: str, reach: Reach) -> Found:
+    """Everything below a location that can be read.
+
+    Raises SourceError where there is no bill, or where none can be read, with the reason for the first.
     """
-    listing = open_store(location, **{"endpoint_url": None, "region": None, "profile": None, **reach}).list()
-    sources = _with_manifests(location, listing, reach) or _bare(location, listing, reach)
-    if not sources:
-        raise SourceError(
-            f"{location} holds no billing manifest and no Parquet or csv file ({len(listing):,} files listed); give "
-            "the folder or bucket that AWS delivers the export to."
-        )
-    bills, failed = [], []
-    with TemporaryDirectory(prefix="trainledger-") as scratch:
+    listing = open_store(location, **reach).list()
+    with TemporaryDirectory(prefix="trainledger-") as folder:
+        scratch = Path(folder)
+        sources, invoices, left_out = _with_manifests(location, listing, reach), (), []
+        loose = _loose(listing)
+        if sources and loose:
+            left_out.append(f"{counted(len(loose), 'file')} outside the exports: {_shown([one.key for one in loose])}.")
+        elif loose:
+            sources, invoices, left_out = _bare(location, loose, reach, scratch)
+        bills = []
         for source in sources:
             try:
-                bills.append(Bill(source, tuple(list_deliveries(source, Path(scratch)))))
+                bills.append(Bill(source, tuple(list_deliveries(source, scratch))))
             except SourceError as error:
-                failed.append(error)
-    if not bills:
-        raise failed[0]
-    newest_first = sorted(bills, key=lambda bill: _PREFERRED.index(bill.kind))
-    return sorted(newest_first, key=lambda bill: bill.deliveries[-1].billing_period, reverse=True)
+                left_out.append(str(error))
+    if bills:
+        return Found(tuple(bills), tuple(invoices), tuple(left_out))
+    raise SourceError(
+        left_out[0]
+        if left_out
+        else f"{location} holds no billing manifest and no Parquet or csv file ({len(listing):,} files listed); give "
+        "the folder or bucket that AWS delivers the export to."
+    )
 
 
-def _with_manifests(location: str, listing: Sequence[Object], reach: Mapping[str, str]) -> list[BillingSource]:
+def _with_manifests(location: str, listing: Sequence[Object], reach: Reach) -> list[BillingSource]:
     exports = exports_in(listing)
     roots = Counter(export.root for export in exports)
+    names = Counter(export.export for export in exports)
     return [
         BillingSource.model_validate(
             {
-                "name": _name(export.export),
+                "name": _name(export.export if names[export.export] == 1 else f"{export.root}/{export.export}"),
                 "location": _below(location, export.root),
                 "export": export.export if roots[export.root] > 1 else None,
                 **reach,
@@ -85,18 +111,59 @@ def _with_manifests(location: str, listing: Sequence[Object], reach: Mapping[str
     ]
 
 
-def _bare(location: str, listing: Sequence[Object], reach: Mapping[str, str]) -> list[BillingSource]:
-    found: dict[str, list[str]] = {}
-    for item in listing:
-        if suffix := next((end for end in SUFFIXES if item.key.lower().endswith(end)), None):
-            found.setdefault(suffix, []).append(item.key)
-    if not found:
-        return []
-    suffix, keys = max(found.items(), key=lambda one: len(one[1]))
-    parent = os.path.commonpath([PurePosixPath("/", key).parent for key in keys]).strip("/")
+def _loose(listing: Sequence[Object]) -> list[Object]:
+    """The files of a bill's form that are below no export."""
+    roots = tuple(f"{export.root}/".lstrip("/") for export in exports_in(listing))
+    found = [item for item in listing if _suffix(item.key)]
+    return [item for item in found if not item.key.startswith(roots)] if roots else found
+
+
+def _bare(
+    location: str, items: Sequence[Object], reach: Reach, scratch: Path
+) -> tuple[list[BillingSource], list[InvoiceSource], list[str]]:
+    """A source for the files of each kind of bill, the invoices, and why each other file is left out."""
+    parent = os.path.commonpath([PurePosixPath("/", item.key).parent for item in items]).strip("/")
+    folder = _below(location, parent)
+    store = open_store(folder, **reach)
+    items = [item for item in store.list() if _suffix(item.key)]
     name = _name(PurePosixPath(parent or location).name)
-    entry = {"name": name, "location": _below(location, parent), "files": f"*{suffix}", **reach}
-    return [BillingSource.model_validate(entry)]
+    bills: dict[str, list[str]] = {}
+    invoices, left_out = [], []
+    for key, file in bare_files(items, store, scratch / name).items():
+        if file.data_set == "InvoiceDetail" and key.endswith(".csv"):
+            invoices.append({"name": _name(PurePosixPath(key).stem), "location": _below(folder, key), **reach})
+        elif file.fault:
+            left_out.append(file.fault)
+        else:
+            kind = detect_kind(file.columns) or "cur2"
+            bills.setdefault(kind + (focus_version(file.columns) if kind == "focus" else ""), []).append(key)
+    sources = [
+        {"name": name if len(bills) == 1 else f"{name}-{kind}", "location": folder, "files": _patterns(keys, items)}
+        for kind, keys in bills.items()
+    ]
+    return (
+        [BillingSource.model_validate({**source, **reach}) for source in sources],
+        [InvoiceSource.model_validate(invoice) for invoice in invoices],
+        left_out,
+    )
+
+
+def _patterns(keys: Sequence[str], items: Sequence[Object]) -> list[str]:
+    """Patterns that match these keys and none of the other items."""
+    ends = Counter(_suffix(item.key) for item in items)
+    mine = Counter(map(_suffix, keys))
+    whole = [f"*{end}" for end in mine if mine[end] == ends[end]]
+    return whole + [escape(key) for key in keys if f"*{_suffix(key)}" not in whole]
+
+
+def _suffix(key: str) -> str | None:
+    """The end of a key that shows a bill's form, as it is written; None of another file."""
+    return next((key[-len(end) :] for end in SUFFIXES if key.lower().endswith(end)), None)
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def _below(location: str, folder: str) -> str:
@@ -104,5 +171,5 @@ def _below(location: str, folder: str) -> str:
 
 
 def _name(text: str) -> str:
-    """A name for a [[billing]] entry."""
+    """A name for an entry of the configuration."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._") or "bill"

@@ -1,27 +1,20 @@
-"""What a first trainledger.toml has: tag keys of the newest month by their dollars, and the bill's entries."""
+"""What a first trainledger.toml has: the entries of bills and invoices, and tag keys of the newest month."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from pipelines.base.console import Console
 from pipelines.config.settings import STANDARD_TAGS
-from pipelines.config.sources import BillingSource
-from pipelines.doctor.billing import sample
-from pipelines.ingest.billing.delivery import RawDelivery
-from pipelines.ingest.billing.exports import ingest
-from pipelines.ingest.billing.options import TagKeyCost, tag_costs
+from pipelines.config.sources import BillingSource, InvoiceSource
+from pipelines.ingest.billing.options import TagKeyCost
 from pipelines.ingest.billing.tags import bare
-from pipelines.init.find import Bill
+from pipelines.init.choose import Candidate
 
-# A month of more bytes is judged by one of its files.
-_MOST_BYTES = 512 << 20
 # Keys that companies use for each of our tags, without case and separators, the most telling first.
 _LIKELY = {
     "run_id": (
@@ -31,21 +24,6 @@ _LIKELY = {
     "owner": ("ownedby", "user", "username", "createdby", "creator", "contact", "email", "requester"),
     "team": ("squad", "department", "dept", "group", "costcenter", "costcentre", "businessunit", "project"),
 }
-
-
-def tag_keys(bill: Bill, raw_root: Path, now: datetime, console: Console) -> tuple[str, list[TagKeyCost]]:
-    """The newest month of a bill, and its tag keys, the most dollars first.
-
-    The month is read into the raw store, where the first build finds it.
-    """
-    newest = bill.deliveries[-1]
-    console.note(f"Reading {newest.billing_period} …")
-    if newest.missing or sum(item.size for item in newest.objects) > _MOST_BYTES:
-        with TemporaryDirectory(prefix="trainledger-") as scratch:
-            raw = sample(newest, bill.source, Path(scratch))
-            return newest.billing_period, tag_costs(raw) if raw else []
-    raw: RawDelivery | None = ingest(newest, bill.source, raw_root)
-    return newest.billing_period, tag_costs(raw)
 
 
 def proposed_tags(keys: Sequence[TagKeyCost]) -> dict[str, str]:
@@ -76,16 +54,22 @@ def shown(keys: Sequence[TagKeyCost], tags: Mapping[str, str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["tag key", "billed", "values", "read as"], orient="row")
 
 
-def configuration(bills: Sequence[Bill], folder: Path, tags: Mapping[str, str]) -> str:
-    """The text of a trainledger.toml in `folder` that reads the first of the bills."""
-    entries = [_entry(bill.source, folder) for bill in bills]
-    others = "\n".join(f"# {line}".rstrip() for entry in entries[1:] for line in entry.splitlines())
-    lines = [f"{name.ljust(6)} = [{_quoted(key)}]" for name, key in tags.items()]
+def configuration(
+    candidates: Sequence[Candidate], invoices: Sequence[InvoiceSource], folder: Path, tags: Mapping[str, Sequence[str]]
+) -> str:
+    """The text of a trainledger.toml in `folder` that reads the chosen bills and the invoices."""
+    entries = [_entry("billing", one.bill.source, folder) for one in candidates if not one.rival]
+    entries += [_entry("invoices", invoice, folder) for invoice in invoices]
+    others = "\n".join(_entry("billing", _before(one), folder) for one in candidates if one.rival)
+    lines = [f"{name.ljust(6)} = {_quoted(keys)}" for name, keys in tags.items()]
     lines += [f'# {name.ljust(6)} = ["…"]' for name in STANDARD_TAGS if name not in tags]
     parts = [
         '[warehouse]\nlocation = "warehouse"          # a folder or s3:// prefix; everything we write is below it',
-        entries[0],
-        f"# Also found; an entry of the same payer would count its dollars twice:\n{others}" if others else "",
+        *entries,
+        "# Also found. For the same months it would count the payer's dollars twice:\n"
+        + "\n".join(f"# {line}".rstrip() for line in others.splitlines())
+        if others
+        else "",
         "[tags]                          # tag keys of the bill that name a run, its owner and its team\n"
         + "\n".join(lines),
         "# Run events add cost per epoch and per checkpoint (docs/run-events.md):\n"
@@ -94,14 +78,25 @@ def configuration(bills: Sequence[Bill], folder: Path, tags: Mapping[str, str]) 
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _entry(source: BillingSource, folder: Path) -> str:
+def _before(candidate: Candidate) -> BillingSource:
+    """A bill that is not chosen, for the months before those of the one that is."""
+    assert candidate.rival
+    first = candidate.rival.bill.deliveries[0].billing_period
+    if candidate.bill.deliveries[0].billing_period >= first:
+        return candidate.bill.source
+    before = date.fromisoformat(f"{first}-01") - timedelta(days=1)
+    return candidate.bill.source.model_copy(update={"last_month": f"{before:%Y-%m}"})
+
+
+def _entry(section: str, source: BillingSource | InvoiceSource, folder: Path) -> str:
     values = source.model_dump(exclude_defaults=True)
-    if not source.location.startswith("s3://") and Path(source.location).is_relative_to(folder):
-        values["location"] = str(Path(source.location).relative_to(folder))
+    location = str(source.location)
+    if not location.startswith("s3://") and Path(location).is_relative_to(folder):
+        values["location"] = str(Path(location).relative_to(folder))
     width = max(map(len, values))
-    return "\n".join(["[[billing]]", *(f"{key.ljust(width)} = {_quoted(value)}" for key, value in values.items())])
+    return "\n".join([f"[[{section}]]", *(f"{key.ljust(width)} = {_quoted(value)}" for key, value in values.items())])
 
 
-def _quoted(text: str) -> str:
-    """A basic string of TOML, whose escapes are those of JSON."""
-    return json.dumps(text, ensure_ascii=False)
+def _quoted(value: str | Sequence[str]) -> str:
+    """A string of TOML, whose escapes are those of JSON, or a list of strings; one alone stands for its list."""
+    return json.dumps(value, ensure_ascii=False)

@@ -197,6 +197,7 @@ def test_a_manifest_in_another_months_folder_is_refused(tmp_path: Path) -> None:
         (["lineItem/UnblendedCost"], "cur"),
         (["bill_payer_account_name", "line_item_unblended_cost"], "cur2"),
         (["line_item_unblended_cost"], None),
+        (["line_item_unblended_cost", "resource_tags_user_team"], "cur"),
         (["BilledCost", "Tags"], "focus"),
         (["billedcost", "tags"], "focus"),
     ],

@@ -40,6 +40,46 @@ def test_an_export_is_found_at_any_level_and_its_tags_are_proposed(
     ]
 
 
+def test_of_all_data_sets_of_focus_the_costs_are_the_bill(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shared_data: Path
+) -> None:
+    """The folder has the four data sets of FOCUS 1.4: costs, invoices, billing periods and contract commitments."""
+    place, config = shared_data / "billing" / "focus14" / "fdt_aws_seed42", tmp_path / "trainledger.toml"
+    done = run_command(capsys, "init", str(place), "--config", str(config))
+    assert done.code in (0, 1), done.err
+    settings = load_settings(config)
+    assert [one.files for one in settings.billing] == [("focus_1_4_cost_and_usage.csv",)]
+    assert [one.location for one in settings.invoices] == [str(place / "focus_1_4_invoice_detail.csv")]
+    left_out = [line for line in done.out.splitlines() if line.startswith("Left out: ")]
+    assert [line.split(" is FOCUS ")[1] for line in left_out] == [
+        "BillingPeriod, not its costs.",
+        "ContractCommitment, not its costs.",
+    ]
+    assert "usage lines are hourly (2026-05)" in done.out
+
+
+def test_of_exports_side_by_side_the_hourly_one_is_read_and_one_of_another_payer_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One payer has a daily export with a newer month and an hourly one; each line costs 55.04."""
+    bucket, config = tmp_path / "bucket", tmp_path / "trainledger.toml"
+    named = LEGACY_LINE | {"lineItem/ResourceId": "i-01"}
+    daily = AUGUST | {"lineItem/UsageEndDate": "2026-08-02T00:00:00Z"}
+    legacy_export(bucket / "hourly", {"a.csv": csv_text([named, named])}, name="hourly-cur")
+    legacy_export(bucket / "daily", {"a.csv": csv_text([daily])}, name="daily-cur", month="20260801-20260901")
+    legacy_export(bucket / "other", {"a.csv": csv_text([named | {"bill/PayerAccountId": "000099990000"}])}, name="b")
+    done = run_command(capsys, "init", str(bucket), "--config", str(config))
+    assert done.code in (0, 1), done.err
+    rows = [[cell.strip() for cell in row.split("│")[1:-1]] for row in done.out.splitlines() if "manifests of" in row]
+    assert [row for row in rows if row] == [
+        ["manifests of hourly-cur", "legacy CUR", "2026-07", "2", "110.08 USD", "hourly", "100%", "yes"],
+        ["manifests of b", "legacy CUR", "2026-07", "1", "55.04 USD", "hourly", "100%", "yes"],
+        ["manifests of daily-cur", "legacy CUR", "2026-08", "1", "55.04 USD", "daily", "0%", "no"],
+    ]
+    assert "Not read: manifests of daily-cur. hourly-cur is of the same payer and has hourly lines" in done.out
+    assert [one.name for one in load_settings(config).billing] == ["hourly-cur", "b"]
+
+
 def test_a_configuration_is_replaced_only_when_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cur2_export(tmp_path / "export", {"a.csv.gz": packed(csv_text([CUR2_LINE]))})
     config = tmp_path / "trainledger.toml"
@@ -72,11 +112,11 @@ def test_bare_files_are_deliveries_of_the_months_of_their_lines(tmp_path: Path) 
     (folder / "august.csv").write_bytes(csv_text([AUGUST]))
     (folder / "BILLING_PERIOD=2026-09" / "part-1.parquet").write_bytes(parquet([CUR2_LINE]))
     (folder / "notes.txt").write_text("not a bill")
-    bare = source(folder).model_copy(update={"files": "*.csv*"})
+    bare = source(folder).model_copy(update={"files": ("*.csv*",)})
     july, august = list_deliveries(bare, tmp_path / "raw")
     assert (july.billing_period, august.billing_period, july.kind) == ("2026-07", "2026-08", "cur")
     assert ingest(july, bare, tmp_path / "raw").line_count == 1
-    (september,) = list_deliveries(bare.model_copy(update={"files": "*.parquet"}), tmp_path / "raw2")
+    (september,) = list_deliveries(bare.model_copy(update={"files": ("*.parquet",)}), tmp_path / "raw2")
     assert september.billing_period == "2026-09"
 
 
@@ -84,7 +124,7 @@ def test_a_bare_file_that_changes_is_another_delivery(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     file = tmp_path / "files" / "july.csv"
     file.write_bytes(csv_text([LEGACY_LINE]))
-    bare = source(tmp_path / "files").model_copy(update={"files": "*.csv"})
+    bare = source(tmp_path / "files").model_copy(update={"files": ("*.csv",)})
     (before,) = list_deliveries(bare, tmp_path / "raw")
     assert list_deliveries(bare, tmp_path / "raw") == [before]
     file.write_bytes(csv_text([LEGACY_LINE, LEGACY_LINE]))
@@ -96,15 +136,15 @@ def test_a_bare_file_that_is_no_bill_is_refused_by_name(tmp_path: Path) -> None:
     """FOCUS's contract commitments lie next to its costs where somebody downloaded all data sets."""
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "contract.csv").write_text("ContractCommitmentId,ContractCommitmentCost\nc-1,10\n")
-    bare = source(tmp_path / "files").model_copy(update={"files": "*.csv"})
-    with pytest.raises(SourceError, match=r"contract\.csv is no bill: it has no column of a billing period"):
+    bare = source(tmp_path / "files").model_copy(update={"files": ("*.csv",)})
+    with pytest.raises(SourceError, match=r"contract\.csv is FOCUS ContractCommitment, not its costs"):
         list_deliveries(bare, tmp_path / "raw")
 
 
 def test_files_below_a_manifest_are_refused_as_bare_ones(tmp_path: Path) -> None:
     """Each month has the files of every delivery beside each other: all of them would count twice."""
     root = legacy_export(tmp_path / "export", {"a.csv.gz": packed(csv_text([LEGACY_LINE]))})
-    bare = source(root.parent).model_copy(update={"files": "*.csv.gz"})
+    bare = source(root.parent).model_copy(update={"files": ("*.csv.gz",)})
     with pytest.raises(SourceError, match="remove `files` from the"):
         list_deliveries(bare, tmp_path / "raw")
 

@@ -1,14 +1,18 @@
-"""The ways into a publication that docs/queries.md shows, run as they stand there."""
+"""The ways into a publication that docs/queries.md and the notebook show, run as they stand there."""
 
 from __future__ import annotations
 
+import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pytest
 from support.small_company import Company
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "queries.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "queries.md").read_text(encoding="utf-8")
 SNIPPETS = dict(re.findall(r"^```python (\w+)\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
 
 
@@ -20,6 +24,23 @@ def test_a_client_reads_the_publication(
     exec(SNIPPETS[client].replace("WAREHOUSE", str(built_company.warehouse)), {})
     shown = capsys.readouterr().out
     assert ("gpu-1" if client == "duckdb" else "110.08") in shown
+
+
+def test_the_notebook_reads_the_publication(built_company: Company) -> None:
+    """Its ledger and its bill are the same sum, and no run of the company has an epoch to divide by."""
+    cells = json.loads((DOCS / "marts.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    found: dict = {}
+    exec(code.replace("trainledger-demo/warehouse", str(built_company.warehouse)), found)
+    assert found["runs"].filter(run_id="gpu-1")["effective_cost_usd"].item() == Decimal("110.08")
+    assert found["ledger"]["billed_cost_usd"].sum() == found["bill"]["billed_cost_usd"].sum()
+
+
+def test_a_panel_over_time_has_the_dollars_of_each_bucket(built_company: Company) -> None:
+    (panel,) = re.findall(r"```sql\n(.*?)```", (DOCS / "bi.md").read_text(encoding="utf-8"), re.DOTALL)
+    with duckdb.connect(built_company.warehouse / "marts.duckdb", read_only=True) as marts:
+        frame = marts.sql(panel).pl()
+    assert frame.columns == ["time", "bucket", "billed_cost_usd"] and "run" in frame["bucket"]
 
 
 def test_every_client_is_tried() -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,16 +27,35 @@ _MONTH = re.compile(
 # The month of a line, by the first of these columns that a file has.
 _PERIODS = ("bill_billing_period_start_date", "billing_period_start", "billingperiodstart")
 _USES = ("line_item_usage_start_date", "charge_period_start", "chargeperiodstart")
+# The other data sets of FOCUS, by a column that only they have (facts standards-2026 1.1).
+_DATA_SETS = {
+    "invoice_issue_status": "InvoiceDetail",
+    "contract_commitment_id": "ContractCommitment",
+    "billing_period_status": "BillingPeriod",
+}
+
+
+@dataclass(frozen=True)
+class BareFile:
+    """What a file is by its content: its billing month and columns, or why it is no bill.
+
+    `data_set` is that of FOCUS where it is one other than its costs.
+    """
+
+    columns: list[str]
+    month: str = ""
+    fault: str = ""
+    data_set: str = ""
 
 
 def read_bare(source: BillingSource, listing: Sequence[Object], store: Store, cache: Path) -> list[Manifest]:
     """The files that match `source.files`, as if each billing month had a manifest of them.
 
     A file belongs to the month its folder names, else to the first billing month of its lines; each new file is read
-    once for that. Raises SourceError where none matches, or where manifests name which of them are current.
+    once for that. Raises SourceError where none matches, where one is no bill, or where manifests name which of them
+    are current.
     """
-    assert source.files is not None
-    items = [item for item in listing if fnmatchcase(item.key, source.files)]
+    items = [item for item in listing if any(fnmatchcase(item.key, pattern) for pattern in source.files)]
     for export in exports_in(listing):
         if any(item.key.startswith(f"{export.root}/".lstrip("/")) for item in items):
             raise SourceError(
@@ -44,14 +64,22 @@ def read_bare(source: BillingSource, listing: Sequence[Object], store: Store, ca
             )
     if not items:
         raise SourceError(
-            f"{store.location} holds no file that matches files = {source.files!r} ({len(listing):,} files listed); "
-            'write a pattern such as "*.parquet".'
+            f"{store.location} holds no file that matches files = {', '.join(map(repr, source.files))} "
+            f'({len(listing):,} files listed); write a pattern such as "*.parquet".'
         )
-    looks = {key: parse_json(text) for key, text in read_cached(items, lambda item: _look(item, store), cache).items()}
+    found = bare_files(items, store, cache)
+    if fault := next((file.fault for file in found.values() if file.fault), None):
+        raise SourceError(f"{fault} Leave it out of `files`, or move it out of the bill's folder.")
     months: dict[str, list[Object]] = {}
     for item in items:
-        months.setdefault(looks[item.key]["month"], []).append(item)
-    return [_delivered(source, month, its, looks[its[0].key]["columns"]) for month, its in sorted(months.items())]
+        months.setdefault(found[item.key].month, []).append(item)
+    return [_delivered(source, month, its, found[its[0].key].columns) for month, its in sorted(months.items())]
+
+
+def bare_files(items: Sequence[Object], store: Store, cache: Path) -> dict[str, BareFile]:
+    """What each file is, by key; read where it changed since the folder `cache` was written."""
+    looks = read_cached(items, lambda item: json.dumps(asdict(_look(item, store))), cache)
+    return {key: BareFile(**parse_json(text)) for key, text in looks.items()}
 
 
 def _delivered(source: BillingSource, month: str, items: Sequence[Object], columns: Sequence[str]) -> Manifest:
@@ -61,29 +89,32 @@ def _delivered(source: BillingSource, month: str, items: Sequence[Object], colum
     return Manifest(path, text, "cur2", f"files-{digest}", tuple(item.key for item in items), tuple(columns))
 
 
-def _look(item: Object, store: Store) -> str:
-    """The billing month and the columns of a file, as JSON."""
-    named = _MONTH.search(item.key)
+def _look(item: Object, store: Store) -> BareFile:
+    where = store.uri(item.key)
     with TemporaryDirectory(prefix="trainledger-") as scratch:
         path = Path(scratch) / "file"
         store.download(item.key, path)
-        columns, starts = _columns_and_starts(path, store.uri(item.key), item.size)
-    if named:
-        year_and_month = [part for part in named.groups() if part]
-        month = "-".join(part.zfill(2) for part in year_and_month)
-    else:
+        try:
+            columns, starts = _columns_and_starts(path, where, item.size)
+        except SourceError as error:
+            return BareFile([], fault=str(error))
+    names = {snake(column) for column in columns}
+    if data_set := next((_DATA_SETS[name] for name in names & _DATA_SETS.keys()), None):
+        reader = "; an [[invoices]] entry reads it as csv" if data_set == "InvoiceDetail" else ""
+        fault = f"{where} is FOCUS {data_set}, not its costs{reader}."
+        return BareFile(columns, fault=fault, data_set=data_set)
+    if named := _MONTH.search(item.key):
+        month = "-".join(part.zfill(2) for part in named.groups() if part)
+    elif _dated(columns):
         month = min((start[:7] for start in starts if start), default="")
-    if not named and not _dated(columns):
-        raise SourceError(
-            f"{store.uri(item.key)} is no bill: it has no column of a billing period or of when use started. Leave it "
-            "out of `files`, or move it out of the bill's folder."
-        )
+    else:
+        fault = f"{where} is no bill: it has no column of a billing period or of when use started."
+        return BareFile(columns, fault=fault)
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month):
-        raise SourceError(
-            f"{store.uri(item.key)}: its billing month is unknown, for no line of it has a start date; put it into a "
-            "folder such as BILLING_PERIOD=2026-07, or leave it out of `files`."
-        )
-    return json.dumps({"month": month, "columns": columns})
+        fix = "put it into a folder such as BILLING_PERIOD=2026-07"
+        fault = f"{where}: its billing month is unknown, for no line of it has a start date; {fix}."
+        return BareFile(columns, fault=fault)
+    return BareFile(columns, month)
 
 
 def _columns_and_starts(path: Path, where: str, size: int) -> tuple[list[str], list[str | None]]:
@@ -110,7 +141,7 @@ def _columns_and_starts(path: Path, where: str, size: int) -> tuple[list[str], l
                 with unpacked(path, allowed) as stream:
                     found = csv.read_csv(stream, parse_options=lines, convert_options=options).column(0)
     except pa.ArrowException as error:
-        raise SourceError(f"{where} is not a bill's csv or Parquet file ({error}); leave it out of `files`.") from None
+        raise SourceError(f"{where} is not a bill's csv or Parquet file ({error}).") from None
     days = compute.unique(found.cast(pa.string())).to_pylist() if found is not None else []  # pyright: ignore
     return columns, days
 

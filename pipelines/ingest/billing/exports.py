@@ -102,7 +102,8 @@ def detect_kind(columns: Sequence[str]) -> Kind | None:
         return "focus"
     if "bill_payer_account_name" in names:
         return "cur2"
-    return "cur" if any("/" in name for name in names) else None
+    # A legacy report has a column per tag, in Parquet too; CUR 2.0 has a map of them.
+    return "cur" if any("/" in name or name.startswith("resource_tags_") for name in names) else None
 
 
 def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:

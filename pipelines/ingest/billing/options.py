@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from pipelines.base.parse import parse_json
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.ingest.billing.columns import FOCUS, snake
+from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, snake
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.ingest.billing.select import TAG_NAMES, raw_select
 from pipelines.ingest.billing.tags import FALLBACKS, lookups
@@ -15,9 +15,42 @@ from pipelines.ingest.billing.tags import FALLBACKS, lookups
 # An export's setting, by the columns it adds (facts aws-billing 1.2).
 SPLIT, CAPACITY, NET = "split cost data", "capacity data", "net costs"
 ADDED = {SPLIT: "split_line_item_", CAPACITY: "capacity_reservation_", NET: "line_item_net_unblended_cost"}
-# Fees of commitments are dated into the future (facts 2.4); only what is used has hours.
-_USED = "line_item_line_item_type in ('Usage', 'DiscountedUsage', 'SavingsPlanCoveredUsage')"
-_LASTS = "date_diff('second', line_item_usage_start_date, line_item_usage_end_date)"
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The columns of a family of exports. Fees are dated into the future (facts 2.4), so only use has hours."""
+
+    used: str
+    start: str
+    end: str
+    resource: str
+    payer: str
+    currency: str
+    net: str
+
+
+_NAMES: dict[ColumnList, _Names] = {
+    CUR: _Names(
+        "line_item_line_item_type in ('Usage', 'DiscountedUsage', 'SavingsPlanCoveredUsage')",
+        "line_item_usage_start_date",
+        "line_item_usage_end_date",
+        "line_item_resource_id",
+        "bill_payer_account_id",
+        "line_item_currency_code",
+        "line_item_net_unblended_cost",
+    ),
+    FOCUS: _Names(
+        "charge_category = 'Usage'",
+        "charge_period_start",
+        "charge_period_end",
+        "resource_id",
+        "billing_account_id",
+        "billing_currency",
+        # Costs of FOCUS are after discounts.
+        "null",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -40,12 +73,14 @@ class TagKeyCost:
 
 @dataclass(frozen=True)
 class Seen:
-    """The lines of a delivery in figures. Costs are of usage lines, as on the bill, by currency.
+    """The lines of a delivery in figures. Costs are as on the bill, by currency: of all lines, and of usage lines.
 
     `granularity` is None where nothing was used; `columns` are the optional ones that are there; `has_net`: any
     net cost is filled.
     """
 
+    payers: frozenset[str]
+    billed_cost: dict[str, Decimal]
     used_count: int
     resource_count: int
     granularity: str | None
@@ -58,27 +93,32 @@ class Seen:
 
 def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> Seen:
     """Look through a stored delivery; `now` is naive UTC, and nothing dated after it counts as used."""
-    select = raw_select([raw], tags)
-    tagged = ", ".join(f"sum(line_item_unblended_cost) filter (where tag_{name} is not null)" for name in TAG_NAMES)
+    listed = raw.delivery.listed
+    names = _NAMES[listed]
+    lasts = f"date_diff('second', {names.start}, {names.end})"
+    select = raw_select([raw], tags, listed)
+    tagged = ", ".join(f"sum({listed.billed}) filter (where tag_{name} is not null)" for name in TAG_NAMES)
     upto = f"timestamp '{now:%Y-%m-%d %H:%M:%S}'"
     with DuckDBEngine() as engine:
         for view, files in select.views.items():
             engine.scan_files(view, files)
         engine.view_sql("line", select.sql)
-        engine.view_sql("used", f"select * from line where {_USED}")
+        engine.view_sql("used", f"select * from line where {names.used}")
+        payers = engine.query(f"select distinct {names.payer} from line where {names.payer} is not null").rows()
+        billed = engine.query(f"select {names.currency}, sum({listed.billed}) from line group by 1 order by 1").rows()
         # Storage of an hourly export still comes by the day; of a daily one nothing is as short as an hour.
         (counts,) = engine.query(
-            "select count(*) as used_count, count(line_item_resource_id) as resource_count, "
+            f"select count(*) as used_count, count({names.resource}) as resource_count, "
             "case when count(*) = 0 then null "
-            f"when count(*) filter (where {_LASTS} <= 3600) * 100 >= count(*) then 'hourly' "
-            f"when count(*) filter (where {_LASTS} <= 86400) * 100 >= count(*) then 'daily' else 'monthly' end "
-            "as granularity, max(line_item_usage_start_date) "
-            f"filter (where line_item_usage_start_date <= {upto}) as newest_usage_at from used"
+            f"when count(*) filter (where {lasts} <= 3600) * 100 >= count(*) then 'hourly' "
+            f"when count(*) filter (where {lasts} <= 86400) * 100 >= count(*) then 'daily' else 'monthly' end "
+            f"as granularity, max({names.start}) "
+            f"filter (where {names.start} <= {upto}) as newest_usage_at from used"
         ).to_dicts()
-        net = engine.query("select count(line_item_net_unblended_cost) from line").item()
-        sums = f"sum(line_item_unblended_cost), {tagged}"
-        money = engine.query(f"select line_item_currency_code, {sums} from used group by 1 order by 1").rows()
-    names = {snake(column.name) for file in raw.files for column in file.columns if column.form != "null"}
+        net = engine.query(f"select count({names.net}) from line").item()
+        sums = f"sum({listed.billed}), {tagged}"
+        money = engine.query(f"select {names.currency}, {sums} from used group by 1 order by 1").rows()
+    columns = {snake(column.name) for file in raw.files for column in file.columns if column.form != "null"}
     keys = {
         name: dict.fromkeys(
             tag.key for file in raw.files for tag in lookups(file.tag_keys, tags.get(name, ()), FALLBACKS[name])
@@ -86,8 +126,10 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
         for name in TAG_NAMES
     }
     return Seen(
+        payers=frozenset(payer for (payer,) in payers),
+        billed_cost=dict(billed),
         **counts,
-        columns=frozenset(option for option, start in ADDED.items() if any(n.startswith(start) for n in names)),
+        columns=frozenset(option for option, start in ADDED.items() if any(n.startswith(start) for n in columns)),
         has_net=net > 0,
         used_cost={row[0]: row[1] for row in money},
         tags=tuple(
@@ -101,13 +143,13 @@ def tag_costs(raw: RawDelivery) -> list[TagKeyCost]:
     """Every tag key of a stored delivery that has a value, the most billed cost first."""
     listed = raw.delivery.listed
     select = raw_select([raw], {}, listed)
-    currency = "billing_currency" if listed is FOCUS else "line_item_currency_code"
     with DuckDBEngine() as engine:
         for view, files in select.views.items():
             engine.scan_files(view, files)
         engine.view_sql("line", select.sql)
         rows = engine.query(
-            f"select tag_json, {currency}, sum({listed.billed}) from line where tag_json is not null group by 1, 2"
+            f"select tag_json, {_NAMES[listed].currency}, sum({listed.billed}) from line "
+            "where tag_json is not null group by 1, 2"
         ).rows()
     values: dict[str, set[str]] = {}
     costs: dict[str, dict[str, Decimal]] = {}
