@@ -32,7 +32,7 @@ class Sample:
     """The ended runs of a side: `costs` USD and `units` of work, 0 for a failed run, both (..., runs).
 
     `clusters` numbers the cluster of each run. `rate_runs` and `rate_failed_runs` count further ended runs that the
-    failure rate is taken from.
+    failure rate is taken from. What cannot fail, such as a day of traffic, has no failure rate.
     """
 
     costs: Floats
@@ -40,6 +40,7 @@ class Sample:
     clusters: Sequence[int]
     rate_runs: int = 0
     rate_failed_runs: int = 0
+    can_fail: bool = True
 
     @property
     def unit_cost(self) -> Floats:
@@ -284,6 +285,8 @@ def _unfavorable(side: Sample, mean_failed_cost: Floats) -> Floats:
     """ln of the cost per unit at the upper end of the side's failure rate; never below the measured one."""
     from scipy import special
 
+    if not side.can_fail:
+        return np.log(side.unit_cost)
     failed = side.failed.sum(-1)
     successes = side.costs.shape[-1] - failed
     all_failed, all_succeeded = failed + side.rate_failed_runs, successes + side.rate_runs - side.rate_failed_runs

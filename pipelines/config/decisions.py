@@ -1,4 +1,4 @@
-"""The `[decisions]` section: frozen baselines, adjustments of savings, ports, workloads, offers and budgets."""
+"""The `[decisions]` section: baselines, adjustments of savings, ports, workloads, offers, ways to serve, budgets."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -153,6 +153,52 @@ class Offer(Frozen):
         return self
 
 
+class Serving(Frozen):
+    """Another way to serve a model: capacity by the hour, or tokens of a managed model at prices per million.
+
+    What is left out is taken from the bill, the metrics of servers and the price book.
+    """
+
+    model: Text
+    candidate_model: Text | None = None
+    instance_type: Text | None = None
+    region_id: Text | None = None
+    usd_per_hour: Positive | None = None
+    # Output tokens of a replica, all of a model without output, while the latency target holds.
+    tokens_per_second: Positive | None = None
+    input_usd: Positive | None = None
+    cache_read_usd: Positive | None = None
+    cache_write_usd: Positive | None = None
+    output_usd: Positive | None = None
+    source: Text | None = None
+    same_quality: bool | None = None
+    meets_latency: bool | None = None
+    port_cost_usd: Usd = Decimal(0)
+    upkeep_usd_per_month: Usd = Decimal(0)
+    horizon_months: int = Field(default=12, ge=1, le=120)
+
+    @property
+    def is_capacity(self) -> bool:
+        """Whether it is paid by the hour."""
+        return self.instance_type is not None or self.usd_per_hour is not None
+
+    @model_validator(mode="after")
+    def _is_one_way(self) -> Self:
+        prices = (self.input_usd, self.cache_read_usd, self.cache_write_usd, self.output_usd)
+        declared = [one for one in (*prices, self.usd_per_hour, self.tokens_per_second) if one is not None]
+        if self.is_capacity and any(one is not None for one in prices):
+            raise ValueError("capacity has no price of tokens; remove instance_type and usd_per_hour, or the prices")
+        if not self.is_capacity and self.tokens_per_second is not None:
+            raise ValueError("tokens_per_second belongs to an instance_type or to usd_per_hour; add one")
+        if not self.is_capacity and self.input_usd is None and (declared or self.candidate_model is None):
+            raise ValueError(
+                "write instance_type, usd_per_hour, input_usd, or the candidate_model that the bill prices"
+            )
+        if declared and self.source is None:
+            raise ValueError("write the source of its figures, such as a benchmark or a price list with its date")
+        return self
+
+
 class Maturity(Frozen):
     """Months without a change after which an architecture counts as settling, and as stable."""
 
@@ -181,6 +227,7 @@ class Decisions(Frozen):
     ports: tuple[Port, ...] = ()
     workloads: tuple[Workload, ...] = ()
     offers: tuple[Offer, ...] = ()
+    serving: tuple[Serving, ...] = ()
     maturity: Maturity = Maturity()
     budgets: tuple[Budget, ...] = ()
     _frozen: tuple[Baseline, ...] = PrivateAttr(default=())

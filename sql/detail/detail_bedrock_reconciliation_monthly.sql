@@ -3,11 +3,10 @@
 with logged as (
     select
         cast(date_trunc('month', traffic.started_at) as date) as billing_month, traffic.account_id, traffic.region_id,
-        coalesce(listed.model, traffic.model) as model, bill.billing_currency, max(traffic.ended_at) as seen_until,
+        traffic.model, bill.billing_currency, max(traffic.ended_at) as seen_until,
         sum(traffic.input_tokens) as input_tokens, sum(traffic.cache_read_tokens) as cache_read_tokens,
         sum(traffic.cache_write_tokens) as cache_write_tokens, sum(traffic.output_tokens) as output_tokens
     from stg_serving__traffic as traffic
-    left join ref_bedrock_model as listed on listed.billed_model = bedrock_model_id(traffic.model)
     left join (select account_id, min(billing_currency) as billing_currency from detail_bedrock_usage_daily
             group by account_id) as bill on bill.account_id = traffic.account_id
     where traffic.server_id is null

@@ -33,7 +33,9 @@ measured as (
         cost.effective_cost_usd, cost.billed_cost_usd, cost.idle_cost_usd,
         coalesce(hourly.up_ms, 0) / 1000 as up_seconds, coalesce(hourly.measured_ms, 0) / 1000 as measured_seconds,
         hourly.request_count, hourly.error_count, hourly.input_tokens, hourly.cache_read_tokens, hourly.output_tokens,
-        ratio(hourly.output_tokens, 3600) as tokens_per_second, hourly.running_count, hourly.waiting_count,
+        served_tokens(hourly.input_tokens, hourly.cache_read_tokens, hourly.output_tokens) as served_tokens,
+        ratio(served_tokens(hourly.input_tokens, hourly.cache_read_tokens, hourly.output_tokens), 3600)
+            as tokens_per_second, hourly.running_count, hourly.waiting_count,
         hourly.ttft_p90_seconds, hourly.itl_p90_seconds
     from fct_server_cost_hourly as cost
     full join hourly on hourly.server_id = cost.server_id and hourly.hour_started_at = cost.hour_started_at
@@ -59,10 +61,11 @@ capacity as (
 
 select
     server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id, model,
-    precision, engine, resource_id, instance_type, accelerator_family, team, up_seconds, measured_seconds,
+    precision, engine, resource_id, serving_platform(instance_type, accelerator_family) as platform, instance_type,
+    accelerator_family, team, up_seconds, measured_seconds,
     request_count, error_count, input_tokens, cache_read_tokens, output_tokens, tokens_per_second, running_count,
     waiting_count, ttft_p90_seconds, itl_p90_seconds, meets_target, max_tokens_per_second, capacity_tokens_per_second,
     capacity_tokens_per_second * up_seconds as capacity_tokens,
-    ratio(output_tokens, capacity_tokens_per_second * up_seconds) as utilization_ratio, list_cost_usd,
+    ratio(served_tokens, capacity_tokens_per_second * up_seconds) as utilization_ratio, list_cost_usd,
     effective_cost_usd, billed_cost_usd, idle_cost_usd, effective_cost_usd - idle_cost_usd as busy_cost_usd, evidence
 from capacity

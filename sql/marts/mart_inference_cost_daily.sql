@@ -53,7 +53,7 @@ summed as (
     -- Servers of our own: what their machines cost, idle included.
     select
         cast(hour_started_at as date), payer_account_id, account_id, region_id, billing_month, billing_currency, model,
-        serving_platform(instance_type, accelerator_family), 'capacity', null, null, instance_type, team,
+        platform, 'capacity', null, null, instance_type, team,
         sum(request_count), sum(input_tokens), sum(cache_read_tokens), case when count(output_tokens) > 0 then 0 end,
         sum(output_tokens), known_sum(case when up_seconds = 0 then 0 else capacity_tokens end),
         sum(idle_cost_usd), sum(busy_cost_usd), known_sum(list_cost_usd), sum(effective_cost_usd), sum(billed_cost_usd),
@@ -64,14 +64,14 @@ summed as (
     from detail_serving_capacity_hourly
     where effective_cost_usd is not null
     group by cast(hour_started_at as date), payer_account_id, account_id, region_id, billing_month, billing_currency,
-        model, serving_platform(instance_type, accelerator_family), instance_type, team
+        model, platform, instance_type, team
 )
 
 select
     usage_date, payer_account_id, account_id, region_id, billing_month, billing_currency, model, platform, billed_by,
     tier, route, instance_type, team, request_count, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
     capacity_tokens,
-    ratio(output_tokens, capacity_tokens) as utilization_ratio,
+    ratio(served_tokens(input_tokens, cache_read_tokens, output_tokens), capacity_tokens) as utilization_ratio,
     idle_cost_usd, busy_cost_usd, list_cost_usd, effective_cost_usd, billed_cost_usd,
     cost_per_million_output_usd(effective_cost_usd) as cost_per_million_output_usd,
     cost_per_million_output_usd(list_cost_usd) as list_cost_per_million_output_usd,

@@ -14,6 +14,7 @@ from support.lab import Lab
 from support.ledger_law import LINES_THAT_DO_NOT_SUM
 from support.random_ledgers import FIRST, HOURS, MONTH, Stay, any_stays, machine_line, tracker
 
+from pipelines.analysis.crossover import Capacity, crossover_tokens
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, ServingRecords, records
 
@@ -109,3 +110,26 @@ def test_an_idle_hour_never_lowers_the_cost_of_a_token(lengths: list[tuple[int, 
     assert tokens == same
     # The whole hour is the server's: no other held the machine.
     assert after - before == Decimal("55.04")
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(
+    st.floats(0.01, 100),
+    st.none() | st.floats(1, 1e5),
+    st.integers(1, 9),
+    st.floats(0, 1e5),
+    st.floats(0.001, 100),
+    st.floats(1, 3),
+)
+def test_the_crossover_is_monotone_in_price(
+    hourly: float, speed: float | None, replicas: int, monthly: float, price: float, times: float
+) -> None:
+    """A higher price of tokens never raises the volume, a higher one of capacity never lowers it; None is never."""
+
+    def volume(hourly: float, price: float) -> float:
+        found = crossover_tokens(Capacity(hourly, speed, replicas, monthly), price)
+        return float("inf") if found is None else found
+
+    now = volume(hourly, price)
+    assert volume(hourly, price * times) <= now * (1 + 1e-12)
+    assert volume(hourly * times, price) >= now * (1 - 1e-12)

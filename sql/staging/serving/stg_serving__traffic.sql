@@ -1,7 +1,7 @@
 -- One row per stretch within an hour that a server was up, or in which a managed model was called: what it served.
 -- A server holds its machine for all of its uptime; stretches in which no request ran are idle.
 select
-    traffic.source_name, traffic.server_id, coalesce(server.model, traffic.model) as model, server.precision,
+    traffic.source_name, traffic.server_id, coalesce(server.model, listed.model, traffic.model) as model, server.precision,
     server.engine,
     machine_id(server.resource_id, server.instance_type) as resource_id, server.instance_type,
     coalesce(server.account_id, traffic.account_id) as account_id,
@@ -19,3 +19,5 @@ left join serving_server as server
     on server.server_id = traffic.server_id
     and traffic.started_at >= server.started_at and traffic.started_at < server.ended_at
 left join ref_instance_type as accelerator on accelerator.instance_type = replace(server.instance_type, 'ml.', '')
+left join ref_bedrock_model as listed
+    on traffic.server_id is null and listed.billed_model = bedrock_model_id(traffic.model)

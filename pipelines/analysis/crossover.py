@@ -1,0 +1,165 @@
+"""Where serving by the hour and serving by the token cost the same (facts serving 4), and what days of traffic show.
+
+Prices are USD per million tokens, capacity is USD an hour of a replica. Throughputs and volumes count tokens of all
+kinds, input and cached ones too: a price of output alone is another unit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from math import ceil
+
+from pipelines.analysis.estimate import FEWEST_CLUSTERS, Estimate, estimate, sample
+from pipelines.analysis.verdict import percent
+
+KINDS = ("input", "cache_read", "cache_write", "output")
+MONTH_HOURS = 730
+MONTH_DAYS = MONTH_HOURS / 24
+SELF_HOST, MANAGED, MOVE, STAY, NEVER = "self-host", "managed", "move", "stay", "never"
+UNDECIDED = "not enough evidence"
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Replicas that are paid by the hour, traffic or none; `monthly_usd` is what does not grow with them.
+
+    `tokens_per_second` is what one serves while the latency target holds; None where that is unknown.
+    """
+
+    usd_per_hour: float
+    tokens_per_second: float | None = None
+    replicas: int = 1
+    monthly_usd: float = 0.0
+
+    @property
+    def month_usd(self) -> float:
+        """USD a month of all replicas."""
+        return self.replicas * self.usd_per_hour * MONTH_HOURS + self.monthly_usd
+
+    @property
+    def month_tokens(self) -> float | None:
+        """Tokens a month that one replica can serve."""
+        return None if self.tokens_per_second is None else self.tokens_per_second * MONTH_HOURS * 3600
+
+    def for_peak(self, tokens_per_second: float) -> "Capacity":
+        """As many replicas as serve a peak; one where their throughput is unknown."""
+        needed = tokens_per_second / self.tokens_per_second if self.tokens_per_second else 1
+        return replace(self, replicas=max(1, ceil(needed * (1 - 1e-12))))
+
+
+def blended_price(tokens: Mapping[str, float], prices: Mapping[str, float | None]) -> float | None:
+    """USD per million tokens of this mix of KINDS; None where a kind with tokens has no price, or there are none.
+
+    A cached token without a price of its own costs what an input token does.
+    """
+    used = {kind: tokens[kind] for kind in KINDS if tokens.get(kind)}
+    price = {kind: prices.get(kind) for kind in used}
+    price |= {kind: prices.get("input") for kind in used if price[kind] is None and kind.startswith("cache")}
+    if not used or None in price.values():
+        return None
+    return sum(used[kind] * (price[kind] or 0.0) for kind in used) / sum(used.values())
+
+
+def crossover_tokens(capacity: Capacity, price: float) -> float | None:
+    """Tokens a month from which capacity costs less than tokens at `price`; None for never.
+
+    Replicas are added until they can serve that volume. Where throughput is unknown they are taken to suffice.
+    """
+    each = capacity.month_tokens
+    if price <= 0:
+        return None
+    if each is not None:
+        margin = each * price / 1e6 - capacity.usd_per_hour * MONTH_HOURS
+        if margin < 0 or (margin == 0 and capacity.monthly_usd > 0):
+            return None
+        if margin > 0:
+            capacity = replace(capacity, replicas=max(capacity.replicas, ceil(capacity.monthly_usd / margin)))
+    return capacity.month_usd / price * 1e6
+
+
+def crossover_utilization(capacity: Capacity, price: float) -> float | None:
+    """Share of a replica's throughput at which it costs what tokens do, above 1 for never; None where it is unknown."""
+    each = capacity.month_tokens
+    return capacity.usd_per_hour * MONTH_HOURS / (each * price / 1e6) if each and price > 0 else None
+
+
+def break_even_tokens_per_second(usd_per_hour: float, price: float) -> float | None:
+    """Tokens a second, all month, that cost as much by the token as an hour of capacity does."""
+    return usd_per_hour * 1e6 / (3600 * price) if price > 0 else None
+
+
+def active_capacity_usd(windows: int, units: int, usd_per_unit_minute: float) -> float:
+    """USD of a Custom Model Import: each active window is five minutes of every unit of its copies."""
+    return windows * 5 * units * usd_per_unit_minute
+
+
+def saving_of_days(days: Sequence[date], baseline: Sequence[float], candidate: Sequence[float]) -> Estimate:
+    """The saving of the candidate over the same days of traffic: days are the replicates, weeks the clusters.
+
+    Each day is a pair, for both sides serve its tokens. ValueError where a side cost nothing.
+    """
+    weeks = [(day - timedelta(days=day.weekday())).toordinal() for day in days]
+    # A day is not a run that can fail.
+    one, other = (replace(sample(costs, clusters=weeks), can_fail=False) for costs in (baseline, candidate))
+    found = estimate(one, other, [(number, number) for number in range(len(days))])
+    if found.missing is None:
+        return found
+    count = len(set(weeks))
+    few = f"{count} week{'s' * (count != 1)} of traffic show no interval, {FEWEST_CLUSTERS} do"
+    same = "all days cost the same on both sides, so nothing shows how they vary"
+    return replace(found, missing=few if count < FEWEST_CLUSTERS else same)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of a baseline and a candidate: `is_capacity` of either side, estimates by cost basis.
+
+    `gaps` leave it open whether the candidate could take the traffic; they matter only where it is cheaper.
+    """
+
+    is_capacity: tuple[bool, bool]
+    estimates: Mapping[str, Estimate | None]
+    never: bool = False
+    gaps: Sequence[str] = ()
+    faults: Sequence[str] = ()
+
+
+def judge(found: Found) -> tuple[str, str, int | None]:
+    """Verdict, its reason, and which side it recommends: 0 the baseline, 1 the candidate, None neither.
+
+    Arithmetic comes first: what loses at full use never wins. The side that loses needs no proof of its quality.
+    """
+    if found.faults:
+        return UNDECIDED, "; ".join(found.faults), None
+    reason, cheaper = _cheaper(found)
+    if found.never:
+        cheaper = 1 if found.is_capacity[0] else 0
+        reason = "at its throughput, even capacity in full use costs more than tokens"
+    if cheaper is None:
+        return UNDECIDED, reason, None
+    if cheaper == 1 and found.gaps:
+        return UNDECIDED, "; ".join([f"the candidate may be cheaper ({reason})", *found.gaps]), None
+    if found.never:
+        return NEVER, reason, cheaper
+    if found.is_capacity[0] == found.is_capacity[1]:
+        return (STAY, MOVE)[cheaper], reason, cheaper
+    return SELF_HOST if found.is_capacity[cheaper] else MANAGED, reason, cheaper
+
+
+def _cheaper(found: Found) -> tuple[str, int | None]:
+    """Why, and the side that is cheaper on the effective basis and at list prices alike."""
+    sides = {"more expensive": 0, "cheaper": 1}
+    concluded = set()
+    words = []
+    for basis, one in found.estimates.items():
+        if one is None:
+            return f"the {basis} cost of a side is not known", None
+        if one.low is None or one.high is None:
+            return one.missing or "no interval", None
+        concluded.add(one.conclusion)
+        words.append(f"{percent(one.low)} to {percent(one.high)} {basis}")
+    reason = f"the 95% interval of the saving is {', '.join(words)}"
+    if len(concluded) > 1:
+        return f"{reason}: the two bases disagree", None
+    only = concluded.pop()
+    return (f"{reason}, which includes zero", None) if only == "undecided" else (reason, sides[str(only)])

@@ -1,0 +1,205 @@
+"""The ways in which each model is served, as the bill and the metrics of its servers show them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import polars as pl
+
+from pipelines.analysis.crossover import KINDS
+
+INPUTS = ("detail_serving_capacity_hourly", "detail_bedrock_usage_daily", "stg_serving__traffic")
+BASES = ("effective", "list")
+BEDROCK = "bedrock"
+# Traffic counts over so many days before the newest use.
+WINDOW_DAYS = 90
+_COUNTED = tuple(f"{kind}_tokens" for kind in KINDS)
+_COSTS = tuple(f"{basis}_cost_usd" for basis in BASES)
+QUERIES = {
+    # Hours of all servers of a kind. A cost is unknown where any part of it is.
+    "detail_serving_capacity_hourly": """
+        select model, billing_currency, platform, accelerator_family, instance_type, max(region_id) as region_id,
+            case when count(distinct precision) = 1 then max(precision) end as precision,
+            cast(hour_started_at as date) as usage_date, hour_started_at,
+            sum(measured_seconds) >= 0.99 * sum(up_seconds) as is_measured,
+            sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens, 0 as cache_write_tokens,
+            sum(output_tokens) as output_tokens, sum(up_seconds) as up_seconds,
+            max(capacity_tokens_per_second) as capacity_tokens_per_second,
+            case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
+            sum(effective_cost_usd) as effective_cost_usd
+        from detail_serving_capacity_hourly
+        where effective_cost_usd is not null
+        group by model, billing_currency, platform, accelerator_family, instance_type,
+            cast(hour_started_at as date), hour_started_at
+    """,
+    # Batches and flexible requests wait, so no endpoint takes their place.
+    "detail_bedrock_usage_daily": """
+        select model, billing_currency, region_id, usage_date,
+            case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
+            case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
+            case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
+            sum(effective_cost_usd) as effective_cost_usd
+        from detail_bedrock_usage_daily
+        where bucket = 'serving' and billed_by = 'tokens' and model is not null and tier not in ('batch', 'flex')
+        group by model, billing_currency, region_id, usage_date,
+            case when token_kind like 'cache_write%' then 'cache_write' else token_kind end
+    """,
+    # Calls in the invocation log, for the busiest hour.
+    "stg_serving__traffic": """
+        select model, date_trunc('hour', started_at) as hour_started_at,
+            sum(input_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) + output_tokens)
+                as tokens
+        from stg_serving__traffic
+        where server_id is null
+        group by model, date_trunc('hour', started_at)
+    """,
+}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One way to serve a model. `days` has a row a day: tokens by kind, and costs by basis, null where unknown.
+
+    Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour, or of the busiest day where
+    hours are not measured (`is_peak_measured`); `capacity` what a server serves while its latency target holds.
+    """
+
+    model: str
+    currency: str
+    platform: str
+    family: str
+    instance_type: str | None
+    region_id: str | None
+    precision: str | None
+    days: pl.DataFrame
+    peak: float
+    is_peak_measured: bool
+    capacity: float | None = None
+    up_seconds: float = 0.0
+    unmeasured_days: int = 0
+
+    @property
+    def is_capacity(self) -> bool:
+        """Whether it is paid by the hour."""
+        return self.platform != BEDROCK
+
+    @property
+    def tokens(self) -> dict[str, float]:
+        """Tokens of all days by kind."""
+        return {kind: float(self.days[f"{kind}_tokens"].sum()) for kind in KINDS}
+
+    @property
+    def dates(self) -> list[date]:
+        """The days, in order."""
+        return self.days["usage_date"].to_list()
+
+    def costs(self, basis: str) -> list[float] | None:
+        """USD of each day; None where one is unknown."""
+        costs = self.days[f"{basis}_cost_usd"]
+        return None if costs.null_count() else costs.cast(pl.Float64).to_list()
+
+    def prices(self, basis: str) -> dict[str, float | None]:
+        """USD per million tokens of each kind, of tokens that the bill prices."""
+        tokens = self.tokens
+        spent = {kind: self.days[f"{kind}_{basis}_usd"] for kind in KINDS}
+        return {
+            kind: float(spent[kind].sum()) * 1e6 / tokens[kind]
+            if tokens[kind] and not spent[kind].null_count()
+            else None
+            for kind in KINDS
+        }
+
+
+def sides_of(table: Mapping[str, pl.DataFrame]) -> list[Side]:
+    """Every model's ways, in the newest WINDOW_DAYS of each; `table` has the frames of INPUTS."""
+    sides = [*_servers(table["detail_serving_capacity_hourly"]), *_managed(table)]
+    return sorted(sides, key=lambda side: (side.model, side.currency, side.platform, side.instance_type or ""))
+
+
+def _recent(frame: pl.DataFrame) -> pl.DataFrame:
+    newest: Any = frame["usage_date"].max()
+    return frame.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
+
+
+def _measured(days: pl.DataFrame) -> pl.DataFrame:
+    """The days whose tokens are all known; without one, all of them for their costs."""
+    measured = days.filter("is_measured")
+    return days.with_columns(pl.lit(0.0).alias(name) for name in _COUNTED) if measured.is_empty() else measured
+
+
+def _servers(hours: pl.DataFrame) -> Iterator[Side]:
+    key = ["model", "billing_currency", "platform", "accelerator_family", "instance_type"]
+    for values, every in hours.drop_nulls("model").group_by(key, maintain_order=True):
+        model, currency, platform, family, instance_type = values
+        own = _recent(every).with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
+        tokens = own.group_by("hour_started_at").agg(pl.sum_horizontal(pl.col(*_COUNTED).sum()).alias("tokens"))
+        sums = [pl.col(*_COUNTED, "up_seconds").sum(), pl.col("is_measured").fill_null(True).all()]
+        unknown = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
+        days = own.group_by("usage_date").agg(*sums, *unknown).sort("usage_date")
+        measured = _measured(days)
+        most: Any = own["capacity_tokens_per_second"].max()
+        output, whole = float(measured["output_tokens"].sum()), sum(float(measured[name].sum()) for name in _COUNTED)
+        yield Side(
+            *(str(value) for value in (model, currency, platform)),
+            family=str(family or "cpu"),
+            instance_type=instance_type and str(instance_type),
+            region_id=_most_of(own),
+            precision=_one(own["precision"]),
+            days=measured,
+            peak=float(tokens["tokens"].max() or 0) / 3600,  # type: ignore[arg-type]
+            is_peak_measured=True,
+            # A throughput counts output where there is any.
+            capacity=float(most) * (whole / output if output else 1) if most else None,
+            up_seconds=float(measured["up_seconds"].sum()),
+            unmeasured_days=days.height - measured.height,
+        )
+
+
+def _managed(table: Mapping[str, pl.DataFrame]) -> Iterator[Side]:
+    logged = table["stg_serving__traffic"]
+    for values, every in table["detail_bedrock_usage_daily"].group_by(
+        ["model", "billing_currency"], maintain_order=True
+    ):
+        model, currency = map(str, values)
+        own = _recent(every).with_columns(tokens=pl.col("million_tokens").cast(pl.Float64) * 1e6)
+        of_kind = [pl.col("token_kind") == kind for kind in KINDS]
+        tokens = [pl.col("tokens").filter(one).sum().alias(name) for one, name in zip(of_kind, _COUNTED, strict=True)]
+        spent = [
+            pl.when(pl.col(f"{basis}_cost_usd").filter(one).null_count() == 0)
+            .then(pl.col(f"{basis}_cost_usd").filter(one).cast(pl.Float64).sum())
+            .alias(f"{kind}_{basis}_usd")
+            for basis in BASES
+            for kind, one in zip(KINDS, of_kind, strict=True)
+        ]
+        known = own.filter(pl.col("token_kind").is_in(KINDS))
+        costs = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
+        is_known = (pl.col("tokens").null_count() == 0).alias("is_measured")
+        days = known.group_by("usage_date").agg(*tokens, *spent, *costs, is_known).sort("usage_date")
+        measured = _measured(days)
+        calls = logged.filter(model=model)["tokens"].cast(pl.Float64)
+        busiest: Any = measured.select(pl.sum_horizontal(_COUNTED).max()).item()
+        yield Side(
+            model,
+            currency,
+            BEDROCK,
+            BEDROCK,
+            None,
+            _most_of(own),
+            None,
+            measured,
+            peak=float(calls.max()) / 3600 if len(calls) else float(busiest) / 86400,  # type: ignore[arg-type]
+            is_peak_measured=bool(len(calls)),
+            unmeasured_days=days.height - measured.height,
+        )
+
+
+def _most_of(frame: pl.DataFrame) -> str | None:
+    """The region that most of the cost is of."""
+    by = frame.group_by("region_id").agg(pl.col("effective_cost_usd").sum()).sort("effective_cost_usd", "region_id")
+    return by["region_id"][-1] if by.height else None
+
+
+def _one(values: pl.Series) -> str | None:
+    known = values.drop_nulls().unique()
+    return known[0] if len(known) == 1 else None

@@ -1,0 +1,210 @@
+"""Another way to serve the same traffic: cost, crossover and verdict over made-up days; figures derived by hand."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from math import exp, sqrt
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.analysis.crossover import break_even_tokens_per_second, saving_of_days
+from pipelines.transforms.mart_serving_comparison import build
+
+# One day in each of three weeks.
+DAYS = [date(2026, 7, 1) + timedelta(weeks=number) for number in range(3)]
+NO_PRICES = {
+    "instance_type": pl.String,
+    "region_id": pl.String,
+    "offer": pl.String,
+    "from_date": pl.Date,
+    "billing_currency": pl.String,
+    "price_per_hour_usd": pl.Float64,
+    "price_evidence": pl.String,
+}
+DECLARED = {
+    "serving_no": 1,
+    "model": "chat",
+    "candidate_model": "chat",
+    "is_capacity": True,
+    "instance_type": None,
+    "accelerator_family": None,
+    "region_id": None,
+    "usd_per_hour": None,
+    "tokens_per_second": None,
+    "input_usd": None,
+    "cache_read_usd": None,
+    "cache_write_usd": None,
+    "output_usd": None,
+    "source": "a benchmark",
+    "is_same_quality": True,
+    "meets_latency": True,
+    "port_cost_usd": 0,
+    "upkeep_usd_per_month": 0,
+    "horizon_months": 12,
+}
+HOUR: dict[str, Any] = {
+    "model": "chat",
+    "billing_currency": "USD",
+    "platform": "gpu",
+    "accelerator_family": "gpu",
+    "instance_type": "g6e.xlarge",
+    "region_id": "us-east-1",
+    "precision": "bf16",
+    "is_measured": True,
+    "cache_read_tokens": 0,
+    "cache_write_tokens": 0,
+    "up_seconds": 3600.0,
+    "capacity_tokens_per_second": 1000.0,
+}
+HOURS: dict[str, Any] = {**dict.fromkeys(HOUR), "usage_date": pl.Date, "hour_started_at": pl.Datetime}
+TOKENS: dict[str, Any] = {
+    "model": pl.String, "billing_currency": pl.String, "region_id": pl.String, "usage_date": pl.Date,
+    "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
+    "effective_cost_usd": pl.Float64,
+}  # fmt: skip
+CALLS = {"model": pl.String, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
+
+
+def served(costs: list[float], millions: float = 3.0, **changed: Any) -> list[dict[str, Any]]:
+    """A server for an hour of each of DAYS, a third of its tokens output."""
+    return [
+        {
+            **HOUR,
+            "usage_date": day,
+            "hour_started_at": pl.Series([day]).cast(pl.Datetime)[0],
+            "input_tokens": millions * 2e6 / 3,
+            "output_tokens": millions * 1e6 / 3,
+            "list_cost_usd": usd,
+            "effective_cost_usd": usd,
+            **changed,
+        }
+        for day, usd in zip(DAYS, costs, strict=True)
+    ]
+
+
+def called(prices: dict[str, float], millions: list[float]) -> list[dict[str, Any]]:
+    """Each of DAYS so many million tokens of each kind, on Bedrock."""
+    place = {"model": "chat", "billing_currency": "USD", "region_id": "us-east-1"}
+    return [
+        place | {"usage_date": day, "token_kind": kind, "million_tokens": count}
+        | {"list_cost_usd": price * count, "effective_cost_usd": price * count}
+        for day, count in zip(DAYS, millions, strict=True)
+        for kind, price in prices.items()
+    ]  # fmt: skip
+
+
+def compared(
+    hours: list[dict[str, Any]],
+    tokens: list[dict[str, Any]],
+    *declared: dict[str, Any],
+    calls: list[dict[str, Any]] = [],  # noqa: B006
+) -> list[dict[str, Any]]:
+    options = [{**DECLARED, **one} for one in declared]
+    empty = pl.DataFrame([dict.fromkeys(DECLARED)]).clear()
+    return build(
+        detail_serving_capacity_hourly=pl.DataFrame(hours) if hours else pl.DataFrame(served([1, 1, 1])).clear(),
+        detail_bedrock_usage_daily=pl.DataFrame(tokens, schema=TOKENS),
+        stg_serving__traffic=pl.DataFrame(calls, schema=CALLS),
+        mart_price_book=pl.DataFrame([], schema=NO_PRICES),
+        declared_serving=pl.DataFrame(options) if options else empty,
+    )
+
+
+def test_the_interval_of_days_is_that_of_registered_pairs() -> None:
+    """Three weeks of a day, 10 each today, 4, 6 and 5 elsewhere: half. z = (-1, 1, 0)/15; of three clusters alike
+    var = 3/2 x 2/225 = 1/75, t(2) at 97.5 % = 4.302653.
+    """
+    found = saving_of_days(DAYS, [10, 10, 10], [4, 6, 5])
+    margin = 4.302653 * sqrt(1 / 75)
+    assert found.saving == pytest.approx(0.5)
+    assert found.low == pytest.approx(1 - 0.5 * exp(margin), abs=1e-6)
+    assert found.high == pytest.approx(1 - 0.5 * exp(-margin), abs=1e-6)
+    # Two days of one week are one cluster.
+    assert saving_of_days([DAYS[0], DAYS[0] + timedelta(1), DAYS[1]], [1, 2, 3], [3, 2, 1]).low is None
+
+
+def test_our_servers_against_tokens_of_bedrock() -> None:
+    """Today 30 a day, 3 M tokens, a third output: 10.00 a million. At 0.30 and 1.20 the mix is (2 x 0.30 + 1.20) / 3 =
+    0.60. A fleet of 30 x 730 / 24 = 912.50 a month is worth 912.50 / 0.60 = 1,520.83 M tokens; today there are 3 x
+    730 / 24 = 91.25 M, a 16.67th. Up for an hour of a day, the server has 1000 x 3 x 3600 = 10.8 M tokens a day, 6.48
+    at 0.60: used 30 / 6.48 = 4.63 times: never, and Bedrock must be known to be as good.
+    """
+    managed = {"is_capacity": False, "input_usd": 0.30, "output_usd": 1.20}
+    (row,) = compared(served([30, 30, 30]), [], managed)
+    assert row["baseline_cost_per_million_total_usd"] == pytest.approx(10)
+    assert row["candidate_cost_per_million_total_usd"] == pytest.approx(0.60)
+    assert row["tokens_per_month"] == pytest.approx(91.25e6)
+    assert row["crossover_utilization_ratio"] == pytest.approx(30 / 6.48)
+    assert (row["crossover_tokens_per_month"], row["verdict"]) == (None, "never")
+    (unknown,) = compared(served([30, 30, 30]), [], {**managed, "is_same_quality": None})
+    assert (unknown["verdict"], unknown["recommended_family"]) == ("not enough evidence", None)
+    # A throughput that no target held leaves the volume open, not its utilization.
+    (row,) = compared(served([30, 28, 32], capacity_tokens_per_second=None), [], managed)
+    assert row["crossover_tokens_per_month"] == pytest.approx(1520.833e6, rel=1e-6)
+    assert row["traffic_multiple"] == pytest.approx(16.6667, rel=1e-5)
+    assert (row["crossover_utilization_ratio"], row["verdict"]) == (None, "managed")
+
+
+def test_tokens_of_bedrock_against_capacity() -> None:
+    """30, 36 and 33 a day at 3.00 a million; one replica at 0.50 an hour is 12 a day, 36 of 99: it saves 63.6 %. Its
+    throughput of 500 output tokens a second at a mix of one half is 1000. The busiest hour must be known to win.
+    """
+    tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
+    capacity = {"usd_per_hour": 0.50, "tokens_per_second": 500.0}
+    (row,) = compared([], tokens, capacity)
+    assert row["saving_ratio"] == pytest.approx(1 - 36 / 99)
+    assert row["verdict"] == "not enough evidence" and "busiest hour" in row["missing_evidence"]
+    calls = [{"model": "chat", "hour_started_at": None, "tokens": 1000 * 3600.0}]
+    (row,) = compared([], tokens, capacity, calls=calls)
+    assert (row["verdict"], row["replica_count"], row["recommended_family"]) == ("self-host", 1, "bedrock")
+    # Twice the peak takes two replicas.
+    (row,) = compared([], tokens, capacity, calls=[calls[0] | {"tokens": 2000 * 3600.0}])
+    assert (row["replica_count"], row["saving_ratio"]) == (2, pytest.approx(1 - 72 / 99))
+    # What loses needs no proof of its quality or its peak.
+    (row,) = compared([], tokens, {**capacity, "usd_per_hour": 50, "is_same_quality": None, "meets_latency": None})
+    assert (row["verdict"], row["recommended_family"]) == ("never", "bedrock")
+    # V6: 24.50 a unit-hour against 0.2625 a million: 25,926 tokens a second.
+    assert break_even_tokens_per_second(24.50, 0.2625) == pytest.approx(25_926, abs=0.5)
+
+
+def test_a_port_between_two_machines_is_paid_back_in_months() -> None:
+    """40 a day today, 10 on the candidate at 10/24 an hour: 30 x 730 / 24 = 912.50 a month pay 1,825 back in two. Over
+    its horizon of twelve months the port adds 1,825 / 12 x 24 / 730 = 5 a day: 15 of 40, a saving of 62.5 %.
+    """
+    port = {"instance_type": "inf2.xlarge", "accelerator_family": "inferentia", "tokens_per_second": 500.0}
+    (row,) = compared(served([39, 40, 41]), [], {**port, "usd_per_hour": 10 / 24, "port_cost_usd": 1825})
+    assert row["payback_months"] == pytest.approx(2)
+    assert row["saving_ratio"] == pytest.approx(0.625)
+    assert (row["verdict"], row["recommended_family"]) == ("move", "inferentia")
+    assert "crossover_tokens_per_month" not in row
+    (row,) = compared(served([39, 40, 41]), [], {**port, "usd_per_hour": 100 / 24})
+    assert (row["verdict"], row["recommended_family"], row["payback_months"]) == ("stay", "gpu", None)
+
+
+def test_unknown_is_not_enough_evidence() -> None:
+    """A price that the book lacks, a kind without a price, a model served in two ways of other precision."""
+    (row,) = compared(served([1, 2, 3]), [], {"instance_type": "inf2.xlarge", "tokens_per_second": 5.0})
+    assert row["verdict"] == "not enough evidence" and "no price of inf2.xlarge" in row["verdict_reason"]
+    (row,) = compared(served([1, 2, 3]), [], {"is_capacity": False, "input_usd": 1.0})
+    assert "candidate_cost_per_month_usd" not in row and "has no price" in row["verdict_reason"]
+    both = compared(served([30, 31, 33]), called({"input": 0.1, "output": 0.2}, [1, 2, 3]))
+    assert [(row["baseline_platform"], row["candidate_platform"]) for row in both] == [
+        ("bedrock", "gpu"), ("gpu", "bedrock"),
+    ]  # fmt: skip
+    assert {row["verdict"] for row in both} == {"not enough evidence"}
+
+
+def test_a_model_without_another_way_is_a_row_with_what_to_declare() -> None:
+    (row,) = compared(served([1, 2, 3]), [])
+    assert (row["verdict"], row["baseline_platform"]) == ("not enough evidence", "gpu")
+    assert "[[decisions.serving]]" in row["verdict_reason"]
+
+
+def test_servers_without_recorded_traffic_keep_their_cost() -> None:
+    """30 a day is 30 x 730 / 24 = 912.50 a month; per token it is unknown."""
+    (row,) = compared(served([30, 30, 30], is_measured=False), [], {"is_capacity": False, "input_usd": 1.0})
+    assert row["baseline_cost_per_month_usd"] == pytest.approx(912.5)
+    assert row["baseline_cost_per_million_total_usd"] is None
+    assert row["verdict"] == "not enough evidence" and "no traffic" in row["verdict_reason"]
