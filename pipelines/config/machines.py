@@ -14,7 +14,7 @@ _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 class Machine(Frozen):
     """An instance type, without the `ml.` of SageMaker; peaks are dense, of one accelerator."""
 
-    instance_type: Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)?$")]
+    instance_type: Annotated[str, Field(pattern=r"^([a-z0-9-]+(\.[a-z0-9-]+)?|Standard_\w+)$")]
     accelerator_family: Literal["gpu", "trainium", "inferentia", "other"]
     accelerator_name: Text
     accelerator_count: _Count

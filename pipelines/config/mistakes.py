@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pipelines.base.errors import UsageError
 
 # Lists of tables in the configuration whose entries have names.
-SOURCES = ("billing", "runs", "serving", "reservations", "commitments", "invoices")
+SOURCES = ("billing", "runs", "serving", "reservations", "commitments", "invoices", "capacity_offers")
 # Keys that were renamed: old -> new.
 RENAMED_KEYS = {"leans": "maturity", "told_on": "reported_on", "spike_run_ids": "pilot_run_ids"}
 # Secrets: a configuration is copied, mailed and committed.

@@ -70,6 +70,7 @@ class Settings(BaseSettings):
     proof: sources.ProofSource = sources.ProofSource()
     commitments: tuple[sources.CommitmentSource, ...] = ()
     invoices: tuple[sources.InvoiceSource, ...] = ()
+    capacity_offers: tuple[sources.CapacityOfferSource, ...] = ()
     machines: tuple[Machine, ...] = ()
     prices: tuple[ListPrice, ...] = ()
     tags: dict[Literal["run_id", "owner", "team"], tuple[str, ...]] = {}

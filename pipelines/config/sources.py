@@ -167,5 +167,22 @@ class InvoiceSource(ReservationSource, Months):
         return day is None or (self.first_month or "") <= f"{day:%Y-%m}" <= (self.last_month or "9999")
 
 
+class CapacityOfferSource(ReservationSource):
+    """Capacity that AWS offers: saved answers of a location, or the API for some instance types.
+
+    `block_hours` is the length of the Capacity Blocks, `instance_count` the size of what is queried.
+    """
+
+    instance_types: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    instance_count: int = Field(default=1, ge=1, le=1000)
+    block_hours: int = Field(default=24, ge=24, le=24 * 182, multiple_of=24)
+
+    @model_validator(mode="after")
+    def _names_what_to_query(self) -> Self:
+        if (self.kind == "aws") != bool(self.instance_types):
+            raise ValueError("kind 'aws' needs the `instance_types` to query, and kind 'file' has none")
+        return self
+
+
 class CommitmentSource(ReservationSource):
     """Savings Plans and Reserved Instances: saved answers of a location, or the API of AWS."""

@@ -24,6 +24,7 @@ from pipelines.models.built import Built
 from pipelines.models.catalog import (
     COMMITMENTS,
     INVOICES,
+    OFFERS,
     PROOF_TABLES,
     RAW_TABLES,
     RESERVATIONS,
@@ -301,6 +302,7 @@ _SERVED = {
 _HELD = "Reserved capacity and its windows, from files or from AWS. One row per part of a reservation."
 _BOUGHT = "Savings Plans and reservations, from files or from AWS. One row per commitment."
 _INVOICED = "Invoices, from files or from AWS. One row per line of an invoice, or per part of its total."
+_OFFERED = "Capacity on offer, from files or from AWS. One row per offering of a block, or Spot placement score."
 _REGISTERED: Mapping[str, str] = {
     PROOF_TABLES[0]: "Pre-registrations of comparisons.",
     PROOF_TABLES[1]: "Runs that registrations pair or leave out.",
@@ -317,6 +319,7 @@ def raw_assets(months: dg.PartitionsDefinition, owners: Owners) -> list[dg.Asset
         records_asset("reservations", {RESERVATIONS: _HELD}, owner=finops),
         records_asset("commitments", {COMMITMENTS: _BOUGHT}, owner=finops),
         records_asset("invoices", {INVOICES: _INVOICED}, owner=finops),
+        records_asset("capacity offers", {OFFERS: _OFFERED}, owner=finops),
         records_asset("registrations", _REGISTERED, owner=finops, kinds=("polars",)),
     ]
 

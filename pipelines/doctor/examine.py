@@ -15,6 +15,7 @@ from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding, Stop, Subject, until_stopped
 from pipelines.ingest.inventory.commitments import read_commitments
 from pipelines.ingest.inventory.invoices import read_invoices
+from pipelines.ingest.inventory.offers import read_offers
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
 from pipelines.ingest.inventory.reservations import ANSWERS, read_reservations
 from pipelines.ingest.runs.tracker import runs_fingerprint
@@ -54,6 +55,8 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
         yield from examine_commitments(source)
     for source in settings.invoices:
         yield from examine_invoices(source)
+    for source in settings.capacity_offers:
+        yield from examine_offers(source, settings.accelerator_families)
     yield from examine_warehouse(warehouse, now)
 
 
@@ -150,6 +153,16 @@ def examine_invoices(source: sources.InvoiceSource) -> Iterator[Finding]:
     with subject.trying("readable"):
         read = read_invoices([source])
     yield subject.ok("readable", f"{counted(read.table['invoice_id'].n_unique(), 'invoice')} found.")
+    yield from (subject.warn("warning", warning) for warning in read.warnings)
+
+
+@until_stopped
+def examine_offers(source: sources.CapacityOfferSource, families: Mapping[str, str]) -> Iterator[Finding]:
+    """A source of capacity on offer, read as a build reads it."""
+    subject = Subject(f"capacity offers {source.name}")
+    with subject.trying("readable"):
+        read = read_offers([source], families)
+    yield subject.ok("readable", f"{counted(read.table.height, 'offer')} found.")
     yield from (subject.warn("warning", warning) for warning in read.warnings)
 
 

@@ -46,6 +46,8 @@ PROOF_TABLES = ("proof_registration", "proof_run")
 COMMITMENTS = "aws_commitment"
 # Invoices, likewise.
 INVOICES = "aws_invoice"
+# Capacity on offer, likewise.
+OFFERS = "aws_capacity_offer"
 # Tables of the last publication by the table they come from; empty before the first.
 PUBLISHED = {
     "published_baseline": "detail/detail_baseline",
@@ -59,7 +61,7 @@ PUBLISHED_KEYS = (*PUBLISHED.values(), *MOVED.values())
 # Created by the session of a build, so no step of it makes them.
 SESSION_TABLES = CREATED | {*PUBLISHED}
 INPUT_TABLES = frozenset(
-    {*BILLS, RESERVATIONS, COMMITMENTS, INVOICES, *RAW_TABLES, *SERVING_TABLES, *PROOF_TABLES, *SESSION_TABLES}
+    {*BILLS, RESERVATIONS, COMMITMENTS, INVOICES, OFFERS, *RAW_TABLES, *SERVING_TABLES, *PROOF_TABLES, *SESSION_TABLES}
 )
 # Raw tables that we write ourselves, by their address in the warehouse.
 WRITTEN_RAW = tuple(sorted(f"raw/{name}" for name in INPUT_TABLES - SESSION_TABLES - {*BILLS}))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pipelines.base.errors import shown
 from pipelines.ingest.inventory.commitments import commitments_fingerprint
 from pipelines.ingest.inventory.invoices import invoices_fingerprint
+from pipelines.ingest.inventory.offers import offers_fingerprint
 from pipelines.ingest.inventory.registrations import registrations_fingerprint
 from pipelines.ingest.inventory.reservations import reservations_fingerprint
 from pipelines.ingest.runs.event_log import ASIDE
@@ -76,7 +77,7 @@ def plan(warehouse: Warehouse) -> Plan:
         for delivery in warehouse.bill.deliveries
     ]
     configured = {"machines": warehouse.settings.machines, "prices": warehouse.settings.prices}
-    serving = warehouse.settings.serving
+    serving, offers = warehouse.settings.serving, warehouse.settings.capacity_offers
     inputs: dict[str, object] = {
         "code_revision": code_revision(),
         "deliveries": deliveries,
@@ -91,6 +92,7 @@ def plan(warehouse: Warehouse) -> Plan:
         "policy": warehouse.settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
         **({"serving": {source.name: serving_fingerprint(source) for source in serving}} if serving else {}),
+        **({"capacity_offers": {source.name: offers_fingerprint(source) for source in offers}} if offers else {}),
         **{name: [one.model_dump(mode="json") for one in listed] for name, listed in configured.items() if listed},
         **({"privacy": warehouse.pseudonyms.record()} if warehouse.pseudonyms else {}),
     }
@@ -186,7 +188,7 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
         for table, sentences in warehouse.bill.warnings(month).items()
     ]
     # A registration is read as it is, or refused.
-    for what in ("training runs", "serving", "reservations", "commitments", "invoices"):
+    for what in ("training runs", "serving", "reservations", "commitments", "invoices", "capacity offers"):
         if RECORDS[what].sources(warehouse.settings):
             found.append((f"raw/{RECORDS[what].tables[0]}", None, RECORDS[what].warnings(warehouse)))
     costs = _tagged_costs(builder) if any(ASIDE in one for _, _, sentences in found for one in sentences) else {}

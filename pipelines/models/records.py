@@ -1,4 +1,4 @@
-"""Refreshes the raw tables that we write ourselves: of runs, servers, reservations, commitments, invoices and proof."""
+"""Refreshes the raw tables that we write ourselves: of runs, servers, capacity, commitments, invoices and proof."""
 
 from __future__ import annotations
 
@@ -14,11 +14,20 @@ from pipelines.base.code import code_digest
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
 from pipelines.ingest.inventory.invoices import invoices_fingerprint, read_invoices
+from pipelines.ingest.inventory.offers import offers_fingerprint, read_offers
 from pipelines.ingest.inventory.registrations import read_registrations, registrations_fingerprint
 from pipelines.ingest.inventory.reservations import read_reservations, reservations_fingerprint
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
-from pipelines.models.catalog import COMMITMENTS, INVOICES, PROOF_TABLES, RAW_TABLES, RESERVATIONS, SERVING_TABLES
+from pipelines.models.catalog import (
+    COMMITMENTS,
+    INVOICES,
+    OFFERS,
+    PROOF_TABLES,
+    RAW_TABLES,
+    RESERVATIONS,
+    SERVING_TABLES,
+)
 from pipelines.models.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -107,6 +116,11 @@ def _invoices(warehouse: Warehouse) -> Read:
     return {INVOICES: found.table}, found.warnings
 
 
+def _offers(warehouse: Warehouse) -> Read:
+    found = read_offers(warehouse.settings.capacity_offers, warehouse.settings.accelerator_families)
+    return {OFFERS: found.table}, found.warnings
+
+
 def _registrations(warehouse: Warehouse) -> Read:
     """SourceError when a recorded one has changed."""
     files = warehouse.lake.files(f"raw/{PROOF_TABLES[0]}")
@@ -145,6 +159,13 @@ RECORDS: Mapping[str, Records] = {
         lambda settings: settings.invoices,
         invoices_fingerprint,
         _invoices,
+    ),
+    "capacity offers": Records(
+        (OFFERS,),
+        "pipelines.ingest.inventory.offers",
+        lambda settings: settings.capacity_offers,
+        offers_fingerprint,
+        _offers,
     ),
     "registrations": Records(
         PROOF_TABLES,

@@ -11,7 +11,7 @@ from pipelines.analysis.recommendation import PILOT, Finding, where_to_declare
 from pipelines.transforms import run_pair, workload_case
 from pipelines.transforms.pilot_plan import pilot_plan
 from pipelines.transforms.port_case import CURRENCY
-from pipelines.transforms.purchase import bought, cheapest
+from pipelines.transforms.purchase import bought, cheapest, offered
 from pipelines.transforms.run_pair import runs_of
 from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCase, monthly_cost, workload_cases
 
@@ -25,7 +25,7 @@ _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every workload that is declared or has a billed run, the most at stake first in each currency."""
     newest: Any = table["fct_ledger"]["usage_date"].max()
-    prices, offers, compared = table["mart_price_book"], table["declared_offer"], runs_of(table)
+    prices, offers, compared = table["mart_price_book"], table["stg_aws__capacity_offer"], runs_of(table)
     counts = dict(prices.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
     rows = [
         _row(case, newest, offers, counts) | pilot_plan(case, compared, prices, offers)
@@ -81,6 +81,7 @@ def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str
         "at_stake_evidence": evidence,
         **bought(recent),
         **cheapest(case, decision.recommendation, recent, offers, counts),
+        **offered(case, offers),
         "missing_evidence": "; ".join(_missing(case, done)) or None,
     }
 

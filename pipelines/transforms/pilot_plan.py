@@ -20,7 +20,7 @@ def pilot_plan(
 ) -> dict[str, Any]:
     """The columns of mart_portfolio on the pilot; none where a measurement or a hard stop decides.
 
-    `compared` are the runs of all workloads (run_pair), `prices` is mart_price_book, `offers` declared_offer.
+    `compared` are the runs of all workloads (run_pair), `prices` is mart_price_book, `offers` stg_aws__capacity_offer.
     """
     kinds = {found.rule: found.kind for found in case.findings}
     if case.decision.recommendation != PILOT and kinds.get(case.decision.decided_by) != "scenario":
@@ -57,7 +57,7 @@ def _usual(runs: Sequence[Run], offers: pl.DataFrame, family: str) -> str | None
     own = Counter(run["instance_type"] for run in runs if run["accelerator_family"] == family)
     if own:
         return max(own, key=lambda name: (own[name], name))
-    offered = offers.filter(accelerator_family=family).sort("lead_days", "instance_type")
+    offered = offers.filter(accelerator_family=family).sort("lead_days", "instance_type", nulls_last=True)
     return offered["instance_type"][0] if offered.height else None
 
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.analysis.comparison import SIDES
 from pipelines.transforms.port_case import CURRENCY
-from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
+from pipelines.transforms.workload_case import FAMILIES, WorkloadCase, in_region
 
 
 def bought(recent: pl.DataFrame) -> dict[str, str | None]:
@@ -17,6 +18,23 @@ def bought(recent: pl.DataFrame) -> dict[str, str | None]:
         shown = [f"{market.replace('_', ' ')} {float(usd) / whole:.1%}" for market, usd in shares.iter_rows() if usd]
     most = shares["market"][0] if shares.height else None
     return {"purchase_option": most, "purchase_shares": ", ".join(shown) or None}
+
+
+def offered(case: WorkloadCase, offers: pl.DataFrame) -> dict[str, Any]:
+    """The soonest offer of each side in the workload's region, the cheapest of those, and the best Spot score."""
+    found: dict[str, Any] = {}
+    for side, family in zip(SIDES, FAMILIES, strict=True):
+        here = in_region(offers.filter(accelerator_family=family), case.declared)
+        timed = here.drop_nulls("lead_days").sort(
+            "lead_days", "price_per_hour_usd", "instance_type", "region_id", nulls_last=True
+        )
+        for row in timed.head(1).iter_rows(named=True):
+            option = row["purchase_option"].replace("_", " ")
+            found[f"{side}_offer"] = f"{row['instance_type']} {option} in {row['region_id'] or 'an unknown region'}"
+            found[f"{side}_offer_price_per_hour_usd"] = row["price_per_hour_usd"]
+            found[f"{side}_lead_days"] = row["lead_days"]
+        found[f"{side}_placement_score"] = here["placement_score"].max()
+    return found
 
 
 def cheapest(
@@ -35,11 +53,10 @@ def cheapest(
         if count := counts.get(instance_type.removeprefix("ml.")):
             found.append((float(usd) / hours * count, instance_type, market, "billed"))
     if case.currency == CURRENCY:
-        in_time = offers.filter(
+        in_time = in_region(offers, case.declared).filter(
             pl.col("accelerator_family").is_in(families),
             pl.col("lead_days") <= case.inputs["need_within_days"],
             pl.col("price_per_hour_usd").is_not_null(),
-            pl.lit(True) if case.declared["region_id"] is None else pl.col("region_id") == case.declared["region_id"],
         )
         found += [
             (float(row["price_per_hour_usd"]), row["instance_type"], row["purchase_option"], "offered")

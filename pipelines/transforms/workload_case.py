@@ -18,7 +18,7 @@ from pipelines.transforms.run_pair import FAMILY_PAIRS
 INPUTS = (
     *port_case.INPUTS,
     "declared_workload",
-    "declared_offer",
+    "stg_aws__capacity_offer",
     "declared_maturity",
     "fct_ledger",
     "ref_recommendation_rule",
@@ -112,7 +112,7 @@ def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
         inputs = {
             **terms,
             **_declared(declared, own, newest),
-            **_leads(table["declared_offer"], declared),
+            **_leads(table["stg_aws__capacity_offer"], declared),
             **_arithmetic(declared, own, pair, port, units),
             "monthly_cost_trend_usd": _trend(paid, first, newest),
         }
@@ -137,9 +137,14 @@ def _declared(declared: dict[str, Any], runs: pl.DataFrame, newest: Any) -> dict
     }
 
 
+def in_region(offers: pl.DataFrame, declared: Mapping[str, Any]) -> pl.DataFrame:
+    """The offers in the region of a declared workload; all where it has none."""
+    return offers.filter(region_id=declared["region_id"]) if declared["region_id"] else offers
+
+
 def _leads(offers: pl.DataFrame, declared: dict[str, Any]) -> dict[str, float | None]:
     """Days until the soonest offer of either side, in the workload's region where it has one."""
-    here = offers.filter(region_id=declared["region_id"]) if declared["region_id"] else offers
+    here = in_region(offers, declared)
     soonest = [here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES]
     return {f"{side}_lead_days": _number(days) for side, days in zip(SIDES, soonest, strict=True)}
 

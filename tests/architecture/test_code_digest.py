@@ -34,6 +34,7 @@ TABLES = {
     **dict.fromkeys((f"raw/{name}" for name in PROOF_TABLES), ("pipelines.ingest.inventory.registrations",)),
     **dict.fromkeys((f"raw/{name}" for name in SERVING_TABLES), ("pipelines.ingest.serving.sources",)),
     "raw/aws_capacity_reservation": ("pipelines.ingest.inventory.reservations",),
+    "raw/aws_capacity_offer": ("pipelines.ingest.inventory.offers",),
     "raw/aws_commitment": ("pipelines.ingest.inventory.commitments",),
     "raw/aws_invoice": ("pipelines.ingest.inventory.invoices",),
 }

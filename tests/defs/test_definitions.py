@@ -13,6 +13,7 @@ from pipelines.models.catalog import (
     BILLS,
     COMMITMENTS,
     INVOICES,
+    OFFERS,
     PROOF_TABLES,
     RAW_TABLES,
     RESERVATIONS,
@@ -42,7 +43,7 @@ def test_asset_keys_are_the_ones_known(graph) -> None:
 
 
 def test_every_table_is_an_asset(graph) -> None:
-    given = (*RAW_TABLES, *SERVING_TABLES, RESERVATIONS, COMMITMENTS, INVOICES, *PROOF_TABLES, *BILLS)
+    given = (*RAW_TABLES, *SERVING_TABLES, RESERVATIONS, COMMITMENTS, INVOICES, OFFERS, *PROOF_TABLES, *BILLS)
     tables = {model.key for model in MODELS} | {f"raw/{name}" for name in given}
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == tables | {"publication"}
 

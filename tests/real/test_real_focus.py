@@ -146,6 +146,21 @@ def test_instances_of_the_sample_are_told_by_their_descriptions(sample: Builder,
     )
 
 
+def test_sample_by_provider(sample: Builder, lines: list[Line]) -> None:
+    """AWS, Microsoft and Oracle each with its payer's total; a product of Red Hat is sold by AWS Marketplace."""
+    names = {"Amazon": "AWS", "Red Hat": "AWS Marketplace"}
+
+    def provider(line: Line) -> str:
+        sold = next((name for start, name in names.items() if line["PublisherName"].startswith(start)), "")
+        return f"{sold or line['ProviderName']} {line['BillingAccountId']}"
+
+    rows = ask(
+        sample,
+        "select provider || ' ' || payer_account_id, sum(billed_cost_usd) from detail_provider_cost_monthly group by 1",
+    ).rows()
+    assert dict(rows) == total(lines, provider, "BilledCost")
+
+
 # The specification's examples of commitments: 13 to 23 columns, one source and payer each.
 
 EXAMPLES = {

@@ -17,6 +17,7 @@ from pipelines.engine.duckdb import DuckDBEngine, file_list
 from pipelines.ingest.billing.columns import CUR, LISTS, ColumnList
 from pipelines.ingest.inventory.commitments import SCHEMA as COMMITMENT_SCHEMA
 from pipelines.ingest.inventory.invoices import SCHEMA as INVOICE_SCHEMA
+from pipelines.ingest.inventory.offers import SCHEMA as OFFER_SCHEMA
 from pipelines.ingest.inventory.registrations import SCHEMAS as PROOF_SCHEMAS
 from pipelines.ingest.inventory.reservations import SCHEMA as RESERVATION_SCHEMA
 from pipelines.ingest.runs.records import SCHEMAS
@@ -25,6 +26,7 @@ from pipelines.models.catalog import (
     BILLS,
     COMMITMENTS,
     INVOICES,
+    OFFERS,
     PUBLISHED,
     RAW_TABLES,
     RESERVATIONS,
@@ -77,6 +79,7 @@ class Lab:
         registrations: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         invoices: Sequence[Mapping[str, Any]] = (),
         serving: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+        offers: Sequence[Mapping[str, Any]] = (),
     ):
         self.months = tuple(sorted(lines))
         self._policy = policy
@@ -94,6 +97,7 @@ class Lab:
         for name, schema in PROOF_SCHEMAS.items():
             self._made[name, None] = _kept(pl.DataFrame(list((registrations or {}).get(name, ())), schema=schema))
         self._made[COMMITMENTS, None] = _kept(pl.DataFrame(list(commitments), schema=COMMITMENT_SCHEMA))
+        self._made[OFFERS, None] = _kept(pl.DataFrame(list(offers), schema=OFFER_SCHEMA))
         self._made[INVOICES, None] = _kept(pl.DataFrame(list(invoices), schema=INVOICE_SCHEMA))
 
     def __enter__(self) -> Lab:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -92,3 +93,36 @@ def test_allocated_charges_stand_instead_of_their_origin(shared_data: Path, tmp_
     recorded = shared_data / "billing" / "focus14" / "fdt_aws_seed42" / "focus_1_4_cost_and_usage.csv"
     pl.read_csv(recorded, infer_schema=False).write_parquet(tmp_path / "recorded.parquet")
     refuse_origins(tmp_path / "recorded.parquet", "recorded")
+
+
+def test_a_bill_of_several_providers_is_totaled_by_each(shared_data: Path) -> None:
+    """The recorded four lines (108.00 AWS, tax included, 100.00 Datadog on AWS, 100.00 EUR Azure) and three of ours."""
+    with (shared_data / "billing/focus13/consolidated_multi_provider_1_3.csv").open(newline="") as file:
+        recorded = [{**row, "x_ServiceCode": "", "SkuPriceDetails": ""} for row in csv.DictReader(file)]
+    azure = {
+        "BillingAccountId": "BA-2", "BillingCurrency": "EUR", "SubAccountId": "sub-2", "ServiceName": "Azure VM",
+        "x_ServiceCode": "", "HostProviderName": "Microsoft Azure", "ServiceProviderName": "Microsoft Azure",
+    }  # fmt: skip
+    ours = [
+        {**azure, "SkuInstanceType": "Standard_ND96isr_H100_v5", "BilledCost": "90.50", "EffectiveCost": "90.50"},
+        {**azure, "SkuInstanceType": "Standard_ND96isr_R200_v9", "BilledCost": "0.25", "EffectiveCost": "0.25"},
+        {"SkuMeter": "USW2-BoxUsage:p5.48xlarge", "ResourceId": "i-0a", "ConsumedQuantity": "1", "BilledCost": "55.04"},
+    ]
+    hour = {"ChargePeriodStart": "2026-05-10 00:00:00", "ChargePeriodEnd": "2026-05-10 01:00:00"}
+    lines = focus_lines([*recorded, *({**line, **hour} for line in ours)], "2026-05")
+    with Lab({"2026-05": normalized(lines)}, {}, listed=FOCUS) as lab:
+        found = lab.ask(
+            "select provider, payer_account_id, billing_currency, service, accelerator_family, billed_cost_usd "
+            "from detail_provider_cost_monthly order by all",
+            "detail_provider_cost_monthly",
+        )
+        buckets = lab.ask("select distinct bucket from fct_charge where billing_currency = 'EUR'", "fct_charge")
+    assert found == [
+        ("AWS", "000011112222", "USD", "AmazonEC2", "gpu", Decimal("55.04")),
+        ("AWS", "BA-1", "USD", "Amazon EC2", "none", Decimal(108)),
+        ("AWS Marketplace", "BA-3", "USD", "Datadog APM", "none", Decimal(100)),
+        ("Microsoft Azure", "BA-2", "EUR", "Azure VM", "gpu", Decimal("90.50")),
+        # Neither a line without an instance type nor one of an unlisted type shows its family.
+        ("Microsoft Azure", "BA-2", "EUR", "Azure VM", None, Decimal("100.25")),
+    ]
+    assert buckets == [("other",)]

@@ -1,1 +1,1 @@
-"""Reads what was bought or declared: reservations, commitments and registrations."""
+"""Reads what was bought, offered or declared: capacity, commitments, invoices and registrations."""

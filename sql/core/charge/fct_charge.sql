@@ -57,7 +57,8 @@ summed as (
         case when is_shared_out or line_class = 'serving' or bucket = 'unattributed' then resource_id end
             as resource_id,
         case when line_class = 'serving' then iam_principal end as iam_principal,
-        case when is_shared_out or accelerator_family <> 'none' or is_reserved then instance_type end as instance_type,
+        case when is_shared_out or accelerator_family <> 'none' or is_reserved or is_other_provider(billing_entity)
+            then instance_type end as instance_type,
         case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_owner end
             as tag_owner,
         case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_team end

@@ -1,0 +1,140 @@
+"""Capacity that AWS offers: answers of DescribeCapacityBlockOfferings and GetSpotPlacementScores.
+
+An offering has its price and start. A placement score is AWS's chance, from 1 to 10, that a Spot request succeeds; its
+answer leaves out what was requested, so saved ones need it added. Offers change by the hour, so of each source the
+answers of the newest day count.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import polars as pl
+
+from pipelines.base.aws import requesting
+from pipelines.base.errors import SourceError
+from pipelines.config.sources import CapacityOfferSource, ReservationSource
+from pipelines.ingest.inventory import answers
+from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, values_of
+from pipelines.ingest.schema import schema
+
+SCHEMA = schema(
+    "source_name purchase_option instance_type region_id instance_count:count recorded_date:date started_at ended_at "
+    "upfront_fee:money currency placement_score:count"
+)
+_BLOCKS, _SCORES = "CapacityBlockOfferings", "SpotPlacementScores"
+_REQUEST = ("InstanceTypes", "TargetCapacity")
+_RECORDED = "RecordedDate"
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?=[^/]*$)")
+_REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")
+Row = dict[str, Any]
+
+
+def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str, str]) -> Inventory:
+    """The offers of all sources; `known_types` are the instance types of the list. SourceError for malformed ones."""
+    rows: list[Row] = []
+    warnings: list[str] = []
+    for source in sources:
+        by_day: dict[date, list[Row]] = {}
+        for where, answer in ANSWERS.read(source, warnings):
+            found = list(_offers_in(answer, where))
+            by_day.setdefault(_day(answer, where), []).extend(found)
+        newest = by_day[max(by_day)] if by_day else []
+        if not newest:
+            warnings.append(
+                f"[[capacity_offers]] {source.name} contains no offer; check its location, or query another size."
+            )
+        rows += [
+            dict.fromkeys(SCHEMA) | row | {"recorded_date": max(by_day), "source_name": source.name} for row in newest
+        ]
+        unlisted = {row["instance_type"] for row in newest} - {*known_types}
+        warnings += [
+            f"[[capacity_offers]] {source.name}: {name} is not in ref_instance_type.csv, so its offers count for no "
+            "workload; add it under [[machines]]."
+            for name in unlisted
+        ]
+    return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort(pl.all()), sorted(warnings))
+
+
+def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+    """The answers of AWS today, for each region and instance type."""
+    assert isinstance(source, CapacityOfferSource)
+    today = {_RECORDED: f"{datetime.now(UTC):%Y-%m-%d}"}
+    for region in source.queried_regions:
+        client = ANSWERS.client(source, "ec2", region)
+        where = f"[[capacity_offers]] {source.name}, {client.meta.region_name}"
+        for name in source.instance_types:
+            block = {"InstanceType": name, "InstanceCount": source.instance_count}
+            yield from _pages(
+                client, "describe_capacity_block_offerings", where, _BLOCKS, today,
+                **block, CapacityDurationHours=source.block_hours,
+            )  # fmt: skip
+            spot = {"InstanceTypes": [name], "TargetCapacity": source.instance_count}
+            yield from _pages(
+                client, "get_spot_placement_scores", where, _SCORES, today | spot,
+                **spot, RegionNames=[client.meta.region_name],
+            )  # fmt: skip
+
+
+def _pages(client: Any, call: str, where: str, name: str, more: Entry, **request: Any) -> Iterator[tuple[str, Any]]:
+    permission = f"ec2:{call.title().replace('_', '')}"
+    with requesting(where, permission):
+        found = [entry for page in client.get_paginator(call).paginate(**request) for entry in page.get(name, ())]
+    yield f"{where} {permission}", {name: found, **more}
+
+
+ANSWERS = Answers("capacity_offers", (".json",), _queried)
+offers_fingerprint = ANSWERS.fingerprint
+
+
+def _day(answer: Entry, where: str) -> date:
+    """The day an answer was given; SourceError where its file is not named after one."""
+    found = answer.get(_RECORDED) or (match[0] if (match := _DAY.search(where)) else "")
+    try:
+        return date.fromisoformat(found)
+    except ValueError:
+        raise SourceError(
+            f"{where} is not named after the day of its answer; rename it, such as 2026-11-20-p5.json."
+        ) from None
+
+
+def _offers_in(answer: Any, where: str) -> Iterator[Row]:
+    """The offers of one answer; SourceError naming `where` and the field at fault."""
+    if not isinstance(answer, Mapping) or not {_BLOCKS, _SCORES} & answer.keys():
+        raise SourceError(
+            f"{where} has neither {_BLOCKS} (describe-capacity-block-offerings) nor {_SCORES} "
+            "(get-spot-placement-scores); save the answer of one of those calls."
+        )
+    if _BLOCKS in answer:
+        for place, entry in answers.entries(answer, _BLOCKS, where):
+            yield _block(entry, place)
+    if _SCORES in answer:
+        types = answer.get(_REQUEST[0])
+        if not isinstance(types, list) or not types or not all(isinstance(name, str) for name in types):
+            raise SourceError(
+                f"{where} has no {' and '.join(_REQUEST)}, which AWS's answer leaves out; add those of the request."
+            )
+        count = answers.count(answer, _REQUEST[1], where)
+        for place, entry in answers.entries(answer, _SCORES, where):
+            score = answers.count(entry, "Score", place, "points", 10)
+            for name in types:
+                yield {
+                    "purchase_option": "spot",
+                    "instance_type": name,
+                    "region_id": answers.text(entry, "Region"),
+                    "instance_count": count,
+                    "placement_score": score,
+                }
+
+
+def _block(entry: Entry, where: str) -> Row:
+    names = {"instance_type": "InstanceType", "instance_count": "InstanceCount", "started_at": "StartDate"}
+    names |= {"ended_at": "EndDate", "upfront_fee": "UpfrontFee", "currency": "CurrencyCode"}
+    row = values_of(entry, where, SCHEMA, **names)
+    if lacking := [field for name, field in names.items() if not row[name]]:
+        raise SourceError(f"{where} has no {lacking[0]}; save the whole answer.")
+    if row["ended_at"] <= row["started_at"]:
+        raise SourceError(f"{where} ends at {row['ended_at']}, not after it starts; save the whole answer.")
+    zone = _REGION.match(answers.text(entry, "AvailabilityZone") or "")
+    return row | {"purchase_option": "capacity_block", "region_id": zone[0] if zone else None}
