@@ -61,7 +61,7 @@ stay as (
     select 'machine', null, null, resource_id, started_at, ended_at, false, instance_type, account_id, region_id,
         accelerators_used, null, evidence, server_id, bucket
     from stg_serving__traffic
-    where resource_id is not null
+    where server_id is not null and resource_id is not null
 
     union all
 
@@ -82,7 +82,7 @@ stay as (
     select 'earlier', null, null, resource_id, max(ended_at), max(ended_at) + interval 31 day, false, null, null, null,
         null, null, max(evidence), server_id, 'idle'
     from stg_serving__traffic
-    where resource_id is not null
+    where server_id is not null and resource_id is not null
     group by resource_id, server_id
 
     union all
