@@ -1,22 +1,13 @@
 -- One row per stretch within an hour that a server was up, or in which a managed model was called: what it served.
 -- A server holds its machine for all of its uptime; stretches in which no request ran are idle.
--- A pod of EKS is on the machine that AWS splits for it.
-with pod as (
-    select pod_id, max(resource_id) as resource_id, max(accelerator_count) as accelerator_count
-    from stg_aws__pod_machine
-    group by pod_id
-)
-
 select
     traffic.source_name, traffic.server_id, coalesce(server.model, traffic.model) as model, server.precision,
     server.engine,
-    coalesce(pod.resource_id, machine_id(server.resource_id, server.instance_type), traffic.resource_id) as resource_id,
-    server.instance_type,
-    coalesce(server.account_id, traffic.account_id) as account_id,
+    coalesce(machine_id(server.resource_id, server.instance_type), traffic.resource_id) as resource_id,
+    server.instance_type, coalesce(server.account_id, traffic.account_id) as account_id,
     coalesce(server.region_id, traffic.region_id) as region_id,
     family_of(accelerator.accelerator_family, replace(server.instance_type, 'ml.', '')) as accelerator_family,
-    coalesce(server.accelerators_used, pod.accelerator_count, accelerator.accelerator_count) as accelerators_used,
-    server.team, traffic.caller,
+    coalesce(server.accelerators_used, accelerator.accelerator_count) as accelerators_used, server.team, traffic.caller,
     server.max_tokens_per_second, server.ttft_target_seconds, server.itl_target_seconds, server.evidence,
     traffic.started_at, least(traffic.ended_at, coalesce(server.ended_at, traffic.ended_at)) as ended_at,
     case when traffic.is_quiet then 'idle' else 'serving' end as bucket,
@@ -27,5 +18,4 @@ from serving_traffic as traffic
 left join serving_server as server
     on server.server_id = traffic.server_id
     and traffic.started_at >= server.started_at and traffic.started_at < server.ended_at
-left join pod on pod.pod_id = server.resource_id
 left join ref_instance_type as accelerator on accelerator.instance_type = replace(server.instance_type, 'ml.', '')
