@@ -89,6 +89,11 @@ class Settings(BaseSettings):
         for kind in SOURCES:
             if twice := repeated(source.name for source in getattr(self, kind)):
                 raise ValueError(f"[[{kind}]] name {twice!r} is used twice; give each source its own")
+        models = {(profile, model) for source in self.serving for profile, model in source.models.items()}
+        if twice := repeated(profile for profile, _ in models):
+            raise ValueError(
+                f"[[serving]] maps the profile {twice} to two models; keep one, or give each its own profile"
+            )
         if twice := repeated(machine.instance_type for machine in self.machines):
             raise ValueError(f"[[machines]] contain {twice} twice; remove one")
         keys = (f"{one.instance_type} {one.region_id} {one.offer} {one.from_date}" for one in self.prices)

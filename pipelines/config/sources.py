@@ -101,12 +101,16 @@ class ServingServer(Frozen):
     team: str | None = None
 
 
-class ServingSource(S3Options):
-    """One system or folder that records servers of models, or calls of managed ones."""
+class ServingSource(S3Options, Months):
+    """One system or folder that records servers of models, or calls of managed ones.
+
+    CloudWatch is read from answers in a location, else from its API in some regions from `first_month` on.
+    """
 
     name: SourceName
-    kind: Literal["events", "vllm", "bedrock_log"] = "events"
-    location: Location
+    kind: Literal["events", "vllm", "tgi", "neuron_monitor", "bedrock_log", "cloudwatch"] = "events"
+    location: Location | None = None
+    regions: tuple[str, ...] = ()
     # The latency at which a server's throughput counts as its capacity.
     ttft_target_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     itl_target_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -116,9 +120,16 @@ class ServingSource(S3Options):
     models: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _servers_are_of_metrics(self) -> Self:
-        if self.servers and self.kind != "vllm":
-            raise ValueError("`servers` describes those of kind 'vllm'; other kinds record them")
+    def _has_what_its_kind_needs(self) -> Self:
+        if self.servers and self.kind not in ("vllm", "tgi", "neuron_monitor"):
+            raise ValueError("`servers` describes those of metrics; other kinds record them")
+        is_queried = self.location is None
+        if is_queried and self.kind != "cloudwatch":
+            raise ValueError("`location` is missing; only kind 'cloudwatch' has an API to query")
+        if is_queried != (self.first_month is not None) or (self.regions and not is_queried):
+            raise ValueError(
+                "`first_month` and `regions` are for the API of kind 'cloudwatch', which has no `location`"
+            )
         names = [server.server_id for server in self.servers]
         if len({*names}) < len(names):
             raise ValueError("`servers` has a server_id twice; remove one")

@@ -19,6 +19,7 @@ from pipelines.ingest.inventory.offers import read_offers
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
 from pipelines.ingest.inventory.reservations import ANSWERS, read_reservations
 from pipelines.ingest.runs.tracker import runs_fingerprint
+from pipelines.ingest.serving import cloudwatch
 from pipelines.models.warehouse import work_folder
 from pipelines.warehouse.publication import Publications
 from pipelines.warehouse.storage import Store
@@ -91,6 +92,11 @@ def examine_runs(source: sources.RunSource) -> Iterator[Finding]:
 def examine_serving(source: sources.ServingSource) -> Iterator[Finding]:
     """A source of servers and their traffic: reachable, with something in it. Logs are too large to read here."""
     subject = Subject(f"serving {source.name}")
+    if source.location is None:
+        with subject.trying("readable"):
+            found = [*cloudwatch.found_answers(source, [])]
+        yield subject.judged("readable", f"CloudWatch gives {counted(len(found), 'answer')}.", is_ok=bool(found))
+        return
     with subject.trying("reachable", "s3:ListBucket", source.location):
         found = open_store(source.location, **source.reach, hurried=True).list()
     yield subject.judged(

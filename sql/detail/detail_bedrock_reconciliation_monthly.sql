@@ -74,6 +74,7 @@ select
     compared.bill_tokens, compared.log_tokens, compared.difference_tokens, compared.effective_cost_usd,
     case
         when abs(difference_tokens) <= 0.01 * coalesce(bill_tokens, 0) then 'agrees'
+        when compared.billing_currency is null then 'other account: the bill has no Bedrock of it'
         when difference_tokens < 0 and bill_tokens is not null and place.seen_until > billed.billed_until
             then 'open month: the log goes on after the bill ends'
         when difference_tokens < 0 and bill_tokens is null and billed.model is not null

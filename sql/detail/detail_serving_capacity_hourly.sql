@@ -14,14 +14,27 @@ with hourly as (
     group by server_id, date_trunc('hour', started_at)
 ),
 
-server as (
+stretch as (
     select
-        server_id, max(model) as model, max(precision) as precision, max(engine) as engine, max(team) as team,
-        max(max_tokens_per_second) as max_tokens_per_second, max(ttft_target_seconds) as ttft_target_seconds,
-        max(itl_target_seconds) as itl_target_seconds
+        server_id, started_at, model, precision, engine, team, max_tokens_per_second, ttft_target_seconds,
+        itl_target_seconds, concat_ws('|', model, precision, engine, team, max_tokens_per_second) as kind
     from stg_serving__traffic
     where server_id is not null
-    group by server_id
+),
+
+changed as (
+    select *, lag(kind) over (partition by server_id order by started_at) as kind_before
+    from stretch
+),
+
+-- What a server was, from each change on; an hour with two models is the later's.
+server as (
+    select
+        *, case when kind_before is null then timestamp '1970-01-01' else date_trunc('hour', started_at) end as since_at,
+        coalesce(lead(date_trunc('hour', started_at)) over (partition by server_id order by started_at),
+            timestamp '9999-01-01') as until_at
+    from changed
+    where kind_before is distinct from kind
 ),
 
 measured as (
@@ -48,6 +61,7 @@ judged as (
             as meets_target
     from measured
     join server on server.server_id = measured.server_id
+        and measured.hour_started_at >= server.since_at and measured.hour_started_at < server.until_at
 ),
 
 -- Servers of one kind have one capacity.

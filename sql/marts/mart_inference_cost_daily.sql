@@ -11,10 +11,7 @@ with served as (
         case when token_kind in ('cache_write_5m', 'cache_write_1h') then million_tokens
             when billed_by = 'tokens' then 0 end as cache_write_millions,
         case when token_kind = 'output' then million_tokens when billed_by = 'tokens' then 0 end as output_millions,
-        -- How much of reserved capacity served nothing, the bill does not show.
-        case when billed_by in ('tokens', 'images', 'active_capacity') then 0
-            when billed_by = 'storage' then effective_cost_usd end as idle_cost_usd,
-        list_cost_usd, effective_cost_usd, billed_cost_usd
+        idle_cost_usd, list_cost_usd, effective_cost_usd, billed_cost_usd
     from detail_bedrock_usage_daily
     where bucket = 'serving'
 ),
@@ -38,7 +35,8 @@ summed as (
         'bill' as evidence,
         case
             when billed_by = 'unknown' then 'the usage type is not on our lists'
-            when billed_by = 'capacity' then 'traffic: without logs or metrics it is unknown how much was idle'
+            when billed_by = 'capacity' and known_sum(idle_cost_usd) is null
+                then 'traffic: without logs or metrics it is unknown how much was idle'
             when billed_by = 'active_capacity' then 'traffic: the bill counts no tokens of imported models'
             when billed_by = 'tokens'
                 and known_sum(input_millions + cache_read_millions + cache_write_millions + output_millions) is null

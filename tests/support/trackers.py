@@ -36,6 +36,10 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
         "select '' as payer_account_id, '' as resource_id, timestamp '2026-07-01' as started_at, "
         "timestamp '2026-07-01' as ended_at where false",
     )
+    engine.view_sql(
+        "stg_aws__pod_machine",
+        "select '' as pod_id, '' as resource_id, cast(1 as bigint) as accelerator_count where false",
+    )
     month = "timestamp '2026-07-01' as started_at, timestamp '2026-08-01' as ended_at"
     engine.view_sql("this_month", f"select '2026-07' as billing_period, {month}")
     for model in load_catalog().ordered:

@@ -34,11 +34,11 @@ def line(kind: str, millions: str, region: str = "us-east-1", prefix: str = "USE
     }
 
 
-def call(number: int, region: str = "us-east-1", **tokens: int) -> dict[str, Any]:
+def call(number: int, region: str = "us-east-1", account: str = ACCOUNT, **tokens: int) -> dict[str, Any]:
     return {
         "schemaType": "ModelInvocationLog",
         "timestamp": "2026-07-14T10:20:00Z",
-        "accountId": ACCOUNT,
+        "accountId": account,
         "region": region,
         "requestId": str(number),
         "modelId": HAIKU,
@@ -54,6 +54,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Builder:
     lines += [line("output-tokens", "5", "us-west-2", "USW2")]
     # Input agrees, no cached token is logged, and more output than is billed.
     calls = [call(1, input=12_400_000, output=1_500_000), call(2, "eu-west-1", output=70)]
+    calls += [call(3, "ap-south-1", "999900001111", output=5)]
     (root / "logs").mkdir()
     (root / "logs" / "a.json.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, calls)).encode()))
     config = write_config(root, billing=write_export(root, {"2026-07": lines}))
@@ -71,6 +72,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Builder:
         ("us-east-1", "cache_read", 40_000_000, "cache kinds"),
         ("us-west-2", "output", 5_000_000, "logging off"),
         ("eu-west-1", "output", -70, "other region"),
+        ("ap-south-1", "output", -5, "other account"),
     ],
 )
 def test_each_difference_has_its_reason(built: Builder, region: str, kind: str, difference: int, reason: str) -> None:

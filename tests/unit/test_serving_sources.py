@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from pipelines.base.aws import aws_session
+from pipelines.base.errors import SourceError
+from pipelines.config.settings import Settings
 from pipelines.config.sources import ServingServer, ServingSource
+from pipelines.ingest.serving import bedrock_log
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, ServingRecords
-from pipelines.ingest.serving.sources import read_serving
+from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "serving"
 COUNTS = ("request_count", "input_tokens", "cache_read_tokens", "output_tokens")
@@ -143,9 +148,11 @@ def scrape(folder: Path, clock: str, start: float | None, output: int, prompt: i
     (folder / "s" / f"20260701T{clock}00Z.txt").write_text(f"# HELP x\n{text}{more}")
 
 
-def scraped(folder: Path) -> ServingRecords:
-    server = ServingServer(server_id="s", resource="i-1")
-    return read_serving([ServingSource(name="v", kind="vllm", location=str(folder), servers=(server,))])
+def scraped(folder: Path, kind: str = "vllm", **server: Any) -> ServingRecords:
+    declared = (ServingServer(server_id="s", resource="i-1", **server),)
+    return read_serving(
+        [ServingSource.model_validate(dict(name="v", kind=kind, location=str(folder), servers=declared))]
+    )
 
 
 def epoch(clock: str) -> float:
@@ -174,6 +181,81 @@ def test_a_counter_that_falls_shows_a_restart(tmp_path: Path) -> None:
     found = scraped(tmp_path).tables[TRAFFIC]
     assert found["output_tokens"].sum() == 80
     assert found["started_at"].min() == moment("10:10")
+
+
+def test_a_counter_that_falls_without_a_restart_is_unknown(tmp_path: Path) -> None:
+    """100 before the first scrape; 70 of the same process cannot follow 150, and 90 follow it by 20."""
+    for clock, output in (("1010", 100), ("1020", 150), ("1030", 70), ("1040", 90)):
+        scrape(tmp_path, clock, epoch("10:00"), output)
+    found = scraped(tmp_path)
+    assert spans(found, "output_tokens")[1:] == [
+        (moment("10:20"), moment("10:30"), None),
+        (moment("10:30"), moment("10:40"), 20),
+    ]
+    assert "go backwards from 2026-07-01 10:20:00" in found.warnings[0]
+
+
+def test_a_clock_that_is_ahead_has_a_warning_and_no_tokens_are_made_up(tmp_path: Path) -> None:
+    """The server starts at 10:30 by its clock and is scraped at 10:10: its first 100 are of an unknown time."""
+    scrape(tmp_path, "1010", epoch("10:30"), 100)
+    scrape(tmp_path, "1020", epoch("10:30"), 150)
+    found = scraped(tmp_path)
+    assert spans(found, "output_tokens") == [(moment("10:10"), moment("10:20"), 50)]
+    assert len(found.warnings) == 1 and "correct one of the clocks" in found.warnings[0]
+
+
+def test_a_server_that_serves_another_model_is_another_start(tmp_path: Path) -> None:
+    scrape(tmp_path, "1010", epoch("10:00"), 100)
+    scrape(tmp_path, "1020", epoch("10:12"), 30)
+    path = tmp_path / "s" / "20260701T102000Z.txt"
+    path.write_text(path.read_text().replace('"m"', '"m-2"'))
+    found = scraped(tmp_path)
+    assert found.tables[SERVER].select("model", "started_at").rows() == [
+        ("m", moment("10:00")),
+        ("m-2", moment("10:12")),
+    ]
+    assert sorted(found.tables[TRAFFIC].select("model", "output_tokens").rows()) == [("m", 100), ("m-2", 30)]
+
+
+def test_tokens_of_tgi_are_sums_of_its_histograms(tmp_path: Path) -> None:
+    """Names as in the reference of Text Generation Inference; no recorded scrape is at hand. 18,000 - 8,000 tokens in,
+    12,500 - 2,500 out. The 9th of 10 requests lies at 0.05 + 0.05 x 4/5 a token."""
+    for clock, requests, given, written in (("1000", 0, 8000, 2500), ("1010", 10, 18000, 12500)):
+        (tmp_path / "s").mkdir(exist_ok=True)
+        (tmp_path / "s" / f"20260701T{clock}00Z.txt").write_text(
+            f"tgi_request_success {requests}\ntgi_queue_size 3\ntgi_batch_current_size 5\n"
+            f"tgi_request_input_length_sum {given}\ntgi_request_generated_tokens_sum {written}\n"
+            f'tgi_request_mean_time_per_token_duration_bucket{{le="0.05"}} {requests // 2}\n'
+            f'tgi_request_mean_time_per_token_duration_bucket{{le="0.1"}} {requests}\n'
+        )
+    found = scraped(tmp_path, "tgi", model="llama")
+    columns = ("model", *COUNTS, "waiting_count", "itl_p90_seconds")
+    assert spans(found, *columns) == [
+        (moment("10:00"), moment("10:10"), "llama", 10, 10000, 0, 10000, 3.0, pytest.approx(0.09))
+    ]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded files of other projects are not here")
+def test_neuron_monitor_shows_the_machine_and_when_it_was_idle(tmp_path: Path) -> None:
+    """Of the file: core 0 of a trn1n.32xlarge is at work by 0.1 and has completed nothing, since 1708338939.5. Ten
+    minutes later no core is at work, twenty minutes later too: only the last ten minutes are idle."""
+    busy = (SHARED / "neuron_monitor_prometheus_trn1n.txt").read_text()
+    idle = "".join(line + "\n" for line in busy.splitlines() if "neuroncore_utilization_ratio{" not in line)
+    (tmp_path / "s").mkdir()
+    for clock, text in (("1100", busy), ("1110", idle), ("1120", idle)):
+        (tmp_path / "s" / f"20240219T{clock}00Z.prom").write_text(text)
+    found = read_serving([ServingSource(name="n", kind="neuron_monitor", location=str(tmp_path))])
+    machine = ("resource_id", "instance_type", "region_id", "evidence", "engine")
+    assert found.tables[SERVER].select(machine).rows() == [
+        ("i-09db9b55e0095612f", "trn1n.32xlarge", "us-east-1", "imds", None)
+    ]
+    rows = found.tables[TRAFFIC].select("ended_at", "is_quiet", "output_tokens").rows()
+    assert [(ended_at.strftime("%H:%M"), *rest) for ended_at, *rest in rows] == [
+        ("11:00", False, None),
+        ("11:10", False, None),
+        ("11:20", True, None),
+    ]
+    assert found.warnings == []
 
 
 def test_cached_tokens_are_apart_and_percentiles_are_interpolated(tmp_path: Path) -> None:
@@ -248,6 +330,116 @@ def test_a_call_that_is_delivered_twice_counts_once(tmp_path: Path) -> None:
     found = logged(tmp_path, call("10:05", "a"), call("10:06", "b"), call("10:06", "b"))
     assert found.tables[TRAFFIC]["request_count"].to_list() == [2]
     assert "2 calls were delivered twice" in found.warnings[0]
+
+
+def test_two_sources_with_the_same_logs_count_a_call_once(tmp_path: Path) -> None:
+    """Of a's calls 1 to 3, b has 2 and 3 again, and 4 of its own."""
+    for folder, requests in (("a", "123"), ("b", "234")):
+        (tmp_path / folder).mkdir()
+        calls = [call("10:05", request) for request in requests]
+        (tmp_path / folder / "log.jsonl").write_text("\n".join(map(json.dumps, calls)))
+    sources = [ServingSource(name=name, kind="bedrock_log", location=str(tmp_path / name)) for name in "ab"]
+    found = read_serving(sources)
+    assert found.tables[TRAFFIC]["request_count"].sum() == 4
+    assert "2 calls were delivered twice" in found.warnings[0]
+
+
+def test_a_broken_log_quotes_no_prompt(tmp_path: Path) -> None:
+    broken = '{"schemaType": "ModelInvocationLog", "input": "secret words'
+    (tmp_path / "log.jsonl").write_text(f"{json.dumps(call('10:05', 'a'))}\n{broken}")
+    found = read_serving([ServingSource(name="b", kind="bedrock_log", location=str(tmp_path))])
+    assert found.tables[TRAFFIC]["request_count"].to_list() == [1]
+    assert "1 lines that are no invocation" in found.warnings[0] and "secret" not in str(found)
+    (tmp_path / "log.json.gz").write_bytes(gzip.compress(b"secret " * 9)[:-9])
+    with pytest.raises(SourceError, match="not a complete gzip file") as cut:
+        read_serving([ServingSource(name="b", kind="bedrock_log", location=str(tmp_path))])
+    assert "secret" not in str(cut.value)
+
+
+def test_a_log_is_read_in_blocks_of_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bedrock_log, "_BLOCK_BYTES", 700)
+    found = logged(tmp_path, *(call("10:05", str(number)) for number in range(9)))
+    assert found.tables[TRAFFIC]["request_count"].to_list() == [9]
+
+
+def metric(name: str, values: dict[str, float], model: str = "us.anthropic.claude-haiku-4-5-20251001-v1:0") -> Any:
+    """A result of GetMetricData as AWS documents it; no recorded answer is at hand."""
+    return {"Id": "m0", "Label": f"{name} {model}", "Timestamps": [*values], "Values": [*values.values()]}
+
+
+def answered(folder: Path, *results: Any) -> ServingSource:
+    home = folder / "AWSLogs" / "111122223333" / "us-east-1"
+    home.mkdir(parents=True)
+    (home / "july.json").write_text(json.dumps({"MetricDataResults": results}))
+    (home / "again.json").write_text(json.dumps({"MetricDataResults": results}))
+    return ServingSource(name="metrics", kind="cloudwatch", location=str(folder))
+
+
+def test_answers_of_cloudwatch_are_calls_by_hour(tmp_path: Path) -> None:
+    """Two periods of 30 minutes are one hour; the answer that is saved twice counts once."""
+    source = answered(
+        tmp_path,
+        metric("Invocations", {at("10:00"): 3.0, at("10:30"): 2.0}),
+        metric("InputTokenCount", {at("10:00"): 100.0, at("10:30"): 20.0}),
+        metric("OutputTokenCount", {at("10:30"): 7.0}),
+        metric("InvocationLatency", {at("10:30"): 812.5}),
+        metric("Invocations", {at("11:00"): 1.0}, "arn:aws:bedrock:us-east-1:111122223333:provisioned-model/p1"),
+    )
+    found = read_serving([source])
+    rows = found.tables[TRAFFIC].select("started_at", "region_id", "model", "resource_id", *COUNTS).rows()
+    assert rows == [
+        (moment("10:00"), "us-east-1", "anthropic.claude-haiku-4-5-20251001-v1:0", None, 5, 120, 0, 7),
+        (moment("11:00"), "us-east-1", "p1", "p1", 1, 0, 0, 0),
+    ]
+
+
+def test_an_hour_with_a_log_counts_by_its_log(tmp_path: Path) -> None:
+    """The log has a call at 10:05, CloudWatch two hours; the second has no log."""
+    source = answered(tmp_path / "cw", metric("Invocations", {at("10:00"): 1.0, at("11:00"): 4.0}))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "log.jsonl").write_text(json.dumps(call("10:05", "a")))
+    log = ServingSource(name="b", kind="bedrock_log", location=str(tmp_path / "logs"))
+    rows = read_serving([source, log]).tables[TRAFFIC].select("started_at", "source_name", "request_count").rows()
+    assert rows == [(moment("10:00"), "b", 1), (moment("11:00"), "metrics", 4)]
+
+
+def test_cloudwatch_is_queried_by_model_and_hour(s3_endpoint: str) -> None:
+    client = aws_session().client("cloudwatch", endpoint_url=s3_endpoint)
+    since = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    for name, minute, value in (("InputTokenCount", 5, 30), ("InputTokenCount", 50, 12), ("Invocations", 5, 2)):
+        dimensions = [{"Name": "ModelId", "Value": "amazon.nova-lite-v1:0"}]
+        datum = {"MetricName": name, "Dimensions": dimensions, "Timestamp": since + timedelta(minutes=minute)}
+        client.put_metric_data(Namespace="AWS/Bedrock", MetricData=[datum | {"Value": value}])
+    source = ServingSource(
+        name="metrics",
+        kind="cloudwatch",
+        regions=("us-east-1",),
+        first_month=f"{since:%Y-%m}",
+        endpoint_url=s3_endpoint,
+    )
+    rows = read_serving([source]).tables[TRAFFIC].select("started_at", "account_id", "model", *COUNTS).rows()
+    assert rows == [(since.replace(tzinfo=None), "123456789012", "amazon.nova-lite-v1:0", 2, 42, 0, 0)]
+    assert serving_fingerprint(source) == serving_fingerprint(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"kind": "vllm"}, "`location` is missing"),
+        ({"kind": "cloudwatch"}, "`first_month` and `regions`"),
+        ({"kind": "cloudwatch", "location": "x", "regions": ["us-east-1"]}, "`first_month` and `regions`"),
+    ],
+)
+def test_a_source_has_what_its_kind_needs(source: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ServingSource.model_validate({"name": "x", **source})
+
+
+def test_a_profile_of_two_models_is_refused() -> None:
+    kinds = {"kind": "bedrock_log", "location": "x"}
+    sources = [{"name": model, "models": {"p": model}, **kinds} for model in ("haiku", "nova")]
+    with pytest.raises(ValidationError, match="profile p to two models"):
+        Settings.model_validate({"serving": sources})
 
 
 def test_a_profile_is_its_model(tmp_path: Path) -> None:

@@ -4,15 +4,20 @@ Only counts are read; prompts and answers never leave the file. A call that was 
 tokens leave out those read from or written to a cache, as AWS logs them.
 """
 
+import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 
 import polars as pl
 
 from pipelines.base.errors import SourceError
+from pipelines.base.limits import UNPACK_RATIO, most_bytes
+from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ServingSource
-from pipelines.ingest.serving.records import SCHEMAS, SERVER, TRAFFIC, ServingRecords, table
-from pipelines.warehouse.storage import Store
+from pipelines.ingest.serving.calls import call_records, model_of, resource_of
+from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords
+from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import open_store
 
 _SUFFIXES = (".json.gz", ".jsonl.gz", ".json", ".jsonl")
@@ -36,84 +41,99 @@ _LINE = {
     "input": pl.Struct({name: pl.Int64 for part, name in _TOKENS.values() if part == "input"}),
     "output": pl.Struct({"outputTokenCount": pl.Int64}),
 }
-_KEYS = ("started_at", "account_id", "region_id", "model", "caller")
-# The last part of an ARN; a system profile is its model with the geography before it.
-_NAME, _GEOGRAPHY = r"([^/]+)$", r"^(us|eu|apac|jp|au|ca|us-gov|global)\."
+_KEYS = ("started_at", "account_id", "region_id", "model", "resource_id", "caller")
+_COUNTS = ("request_count", "error_count", *_TOKENS)
+_NO_CALL = "lines that are no invocation are skipped; check what else is delivered there."
 # The session of an assumed role is a person or a process.
 _SESSION = r"^(arn:[^:]*:sts::\d*:assumed-role/[^/]+)/.*$"
+# How much of a file is in memory at a time.
+_BLOCK_BYTES = 64 << 20
+Seen = dict[object, list[pl.Series]]
+"""Eight bytes of each call that was read, by hour."""
 
 
-def read(source: ServingSource) -> ServingRecords:
-    """The calls of all log files of a source; SourceError for a file that is no log of Bedrock."""
-    store = open_store(source.location, **source.reach)
+def read(source: ServingSource, seen: Seen) -> ServingRecords:
+    """The calls of all log files of a source that are not in `seen`; they are added to it.
+
+    SourceError for a file that is no log of Bedrock.
+    """
+    store = open_store(str(source.location), **source.reach)
     counted: Counter[str] = Counter()
-    seen: dict[object, list[pl.Series]] = {}
-    sums = pl.concat([_empty(), *_summed(source, store, seen, counted)])
-    total = sums.group_by(_KEYS).agg(pl.all().sum())
-    rows = total.with_columns(
-        source_name=pl.lit(source.name),
-        ended_at=pl.col("started_at").dt.offset_by("1h"),
-        is_quiet=pl.lit(False),
-    )
-    rows = rows.with_columns(
-        pl.lit(None, dtype).alias(name) for name, dtype in SCHEMAS[TRAFFIC].items() if name not in rows.columns
-    )
-    typed = rows.select(pl.col(name).cast(dtype) for name, dtype in SCHEMAS[TRAFFIC].items())
+    empty = pl.DataFrame(schema={name: SCHEMAS[TRAFFIC][name] for name in (*_KEYS, *_COUNTS)})
+    sums = pl.concat([empty, *_summed(source, store, seen, counted)]).group_by(_KEYS).agg(pl.all().sum())
     warnings = [f"{store.location}: {count:,} {what}" for what, count in sorted(counted.items())]
-    if total.is_empty():
+    if sums.is_empty() and not seen:
         warnings.append(
             f"{store.location} has no invocation of a model; turn on model invocation logging in the region."
         )
-    profiles = total.filter(pl.col("model").is_in([*source.models.values()]).not_() & _is_profile(pl.col("model")))
-    warnings += [
-        f"{store.location}: {name} is an inference profile without a model; add it to `models` of [[serving]] "
-        f"{source.name}."
-        for name in profiles["model"].unique().sort()
-    ]
-    return ServingRecords({SERVER: table(SERVER, []), TRAFFIC: typed.sort(pl.all(), nulls_last=True)}, warnings)
+    return call_records(source, sums, warnings)
 
 
-def _is_profile(model: pl.Expr) -> pl.Expr:
-    # An application profile has an id of letters and digits alone; the id of a model names its vendor.
-    return ~model.str.contains(".", literal=True)
-
-
-def _empty() -> pl.DataFrame:
-    columns = {name: SCHEMAS[TRAFFIC][name] for name in (*_KEYS, "request_count", "error_count", *_TOKENS)}
-    return pl.DataFrame(schema=columns)
-
-
-def _summed(
-    source: ServingSource, store: Store, seen: dict[object, list[pl.Series]], counted: Counter[str]
-) -> Iterator[pl.DataFrame]:
-    """The sums of each file, by hour; a file is in memory at a time."""
+def _summed(source: ServingSource, store: Store, seen: Seen, counted: Counter[str]) -> Iterator[pl.DataFrame]:
+    """The sums of each block of each file, by hour."""
     for item in store.list():
         name = item.key.rpartition("/")[2]
         if not item.key.endswith(_SUFFIXES) or "/data/" in item.key or name == "amazon-bedrock-logs-permission-check":
             continue
-        try:
-            lines = pl.read_ndjson(store.read(item.key), schema=_LINE, ignore_errors=True)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise SourceError(f"{store.uri(item.key)} is no log of JSON lines ({str(error)[:80]}); check it.") from None
-        calls = _new(_calls(source, lines, counted), seen, counted)
-        yield calls.group_by(_KEYS).agg(
-            request_count=pl.len().cast(pl.Int64),
-            error_count=pl.col("errorCode").is_not_null().sum().cast(pl.Int64),
-            **{token: pl.col(token).sum() for token in _TOKENS},
+        for block in _blocks(store, item):
+            calls = _new(_calls(source, _lines(block, counted), counted), seen, counted)
+            yield calls.group_by(_KEYS).agg(
+                request_count=pl.len().cast(pl.Int64),
+                error_count=pl.col("errorCode").is_not_null().sum().cast(pl.Int64),
+                **{token: pl.col(token).sum() for token in _TOKENS},
+            )
+
+
+def _blocks(store: Store, item: Object) -> Iterator[bytes]:
+    """The content of a file, unpacked, in blocks of whole lines."""
+    where = store.uri(item.key)
+    rest, unpacked = b"", 0
+    try:
+        with store.open(item.key) as packed:
+            stream = gzip.GzipFile(fileobj=packed) if item.key.endswith(".gz") else packed
+            while chunk := stream.read(_BLOCK_BYTES):
+                unpacked += len(chunk)
+                if unpacked > most_bytes(item.size):
+                    raise SourceError(f"{where} unpacks to more than {UNPACK_RATIO} times its size; check what it is.")
+                whole, found, tail = chunk.rpartition(b"\n")
+                if found:
+                    yield rest + whole
+                rest = tail if found else rest + tail
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceError(f"{where} is not a complete gzip file ({error}); deliver it again.") from None
+    if rest.strip():
+        yield rest
+
+
+def _lines(block: bytes, counted: Counter[str]) -> pl.DataFrame:
+    """What is read of each line; one that is no JSON object is counted, and never quoted: it may hold a prompt."""
+    try:
+        return pl.read_ndjson(block, schema=_LINE, ignore_errors=True)
+    except pl.exceptions.PolarsError:
+        lines = block.splitlines()
+        whole = [line for line in lines if _is_object(line)]
+        counted[_NO_CALL] += len(lines) - len(whole)
+        return (
+            pl.read_ndjson(b"\n".join(whole), schema=_LINE, ignore_errors=True) if whole else pl.DataFrame(schema=_LINE)
         )
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(parse_json(line), dict)
+    except ParseError:
+        return False
 
 
 def _calls(source: ServingSource, lines: pl.DataFrame, counted: Counter[str]) -> pl.DataFrame:
     """The calls of a file by hour; what is no call is counted."""
     at = pl.col("timestamp").str.to_datetime("%+", time_unit="ms", time_zone="UTC", strict=False)
-    model = pl.coalesce("modelArn", "modelId")
-    mapped = pl.col("modelId").replace_strict(source.models, default=None, return_dtype=pl.String)
-    named = model.str.extract(_NAME).str.replace(_GEOGRAPHY, "")
     calls = lines.with_columns(
         started_at=at.dt.replace_time_zone(None).dt.truncate("1h"),
         account_id="accountId",
         region_id="region",
-        model=pl.coalesce(mapped, named),
+        model=model_of(source, "modelArn", "modelId"),
+        resource_id=resource_of("modelId"),
         caller=pl.col("identity").struct.field("arn").str.replace(_SESSION, "${1}"),
         **{name: pl.col(part).struct.field(key).fill_null(0) for name, (part, key) in _TOKENS.items()},
     ).select(*_KEYS, "requestId", "errorCode", "schemaType", *_TOKENS)
@@ -121,14 +141,14 @@ def _calls(source: ServingSource, lines: pl.DataFrame, counted: Counter[str]) ->
     is_negative = pl.any_horizontal(pl.col(*_TOKENS) < 0)
     kept = calls.filter(is_call & ~is_negative)
     if wrong := calls.height - calls.filter(is_call).height:
-        counted["lines that are no invocation are skipped; check what else is delivered there."] += wrong
+        counted[_NO_CALL] += wrong
     if wrong := calls.filter(is_call & is_negative).height:
         counted["calls with negative tokens are skipped; check what wrote them."] += wrong
     return kept
 
 
-def _new(calls: pl.DataFrame, seen: dict[object, list[pl.Series]], counted: Counter[str]) -> pl.DataFrame:
-    """The calls that no file had before. Of each call eight bytes are kept, by hour."""
+def _new(calls: pl.DataFrame, seen: Seen, counted: Counter[str]) -> pl.DataFrame:
+    """The calls that no file had before."""
     numbered = calls.with_columns(number=pl.col("requestId").hash(seed=20))
     once = pl.concat(
         [

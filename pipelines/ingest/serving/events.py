@@ -85,7 +85,7 @@ def read(source: ServingSource) -> ServingRecords:
 
 
 def _events(source: ServingSource, warnings: list[str]) -> Iterator[ServerStarted | Traffic | ServerStopped]:
-    store = open_store(source.location, **source.reach)
+    store = open_store(str(source.location), **source.reach)
     objects, _ = event_files(store)
     if not objects:
         warnings.append(f"{store.location} has no event file (.jsonl, .jsonl.gz); check `location`.")

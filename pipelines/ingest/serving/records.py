@@ -24,7 +24,7 @@ SCHEMAS = {
         "team evidence started_at ended_at is_end_inferred:flag"
     ),
     TRAFFIC: schema(
-        "source_name server_id model account_id region_id caller started_at ended_at is_quiet:flag "
+        "source_name server_id model resource_id account_id region_id caller started_at ended_at is_quiet:flag "
         "request_count:count error_count:count input_tokens:count cache_read_tokens:count cache_write_tokens:count "
         "output_tokens:count running_count:number waiting_count:number ttft_p90_seconds:number itl_p90_seconds:number"
     ),
@@ -32,6 +32,8 @@ SCHEMAS = {
 _COUNTS = ("request_count", "error_count", "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 _LEVELS = ("running_count", "waiting_count")
 _LATENCIES = ("ttft_p90_seconds", "itl_p90_seconds")
+# What shows that a machine was at work; the last two of its cores, which serve no other table.
+_BUSY = ("request_count", "input_tokens", "output_tokens", "running_count", "execution_count", "core_utilization_ratio")
 _HOUR = timedelta(hours=1)
 Row = dict[str, Any]
 
@@ -160,7 +162,7 @@ def _upto(row: Row, name: str, moment: datetime) -> int:
 
 def _is_quiet(row: Row) -> bool | None:
     """Whether no request ran in a record; None where it does not show that."""
-    shown = [row.get(name) for name in ("request_count", "input_tokens", "output_tokens", "running_count")]
+    shown = [row.get(name) for name in _BUSY]
     return None if all(value is None for value in shown) else not any(shown)
 
 

@@ -2,32 +2,45 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
 from pipelines.config.sources import ServingSource
-from pipelines.ingest.serving import bedrock_log, events, vllm
-from pipelines.ingest.serving.records import SCHEMAS, ServingRecords, table
+from pipelines.ingest.serving import bedrock_log, cloudwatch, events, metrics
+from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords, table
 from pipelines.warehouse.stores import open_store
 
-READERS: Mapping[str, Callable[[ServingSource], ServingRecords]] = {
-    "bedrock_log": bedrock_log.read,
+_READERS: Mapping[str, Callable[[ServingSource], ServingRecords]] = {
+    "cloudwatch": cloudwatch.read,
     "events": events.read,
-    "vllm": vllm.read,
+    "neuron_monitor": metrics.read,
+    "tgi": metrics.read,
+    "vllm": metrics.read,
 }
+_CALLED = ["account_id", "region_id", "started_at"]
 
 
 def read_serving(sources: Sequence[ServingSource]) -> ServingRecords:
-    """The tables of all sources; SourceError for a file that cannot be read. A server of two sources is the first's."""
+    """The tables of all sources; SourceError for a file that cannot be read.
+
+    A server of two sources is the first's. A call counts once over all logs, and CloudWatch counts only hours of which
+    no log of its account and region has calls.
+    """
     frames: dict[str, list[pl.DataFrame]] = {name: [table(name, [])] for name in SCHEMAS}
     warnings: list[str] = []
     known: dict[str, str] = {}
-    for source in sources:
-        found = READERS[source.kind](source)
+    # A log names each call, so it goes before the sums of CloudWatch.
+    readers = {"bedrock_log": partial(bedrock_log.read, seen={}), **_READERS}
+    for source in sorted(sources, key=lambda source: source.kind == "cloudwatch"):
+        found = readers[source.kind](source)
         own = {server for frame in found.tables.values() for server in frame["server_id"].drop_nulls().unique()}
         twice = sorted(own & {*known})
         for name, frame in found.tables.items():
             frames[name].append(frame.filter(~pl.col("server_id").is_in(twice).fill_null(False)))
+        if source.kind == "cloudwatch":
+            earlier = pl.concat(frames[TRAFFIC][:-1]).filter(pl.col("server_id").is_null())
+            frames[TRAFFIC][-1] = frames[TRAFFIC][-1].join(earlier.select(_CALLED).unique(), on=_CALLED, how="anti")
         warnings += [*found.warnings]
         warnings += [
             f"Server {name} is recorded by the [[serving]] sources {known[name]} and {source.name}; the first counts. "
@@ -40,6 +53,9 @@ def read_serving(sources: Sequence[ServingSource]) -> ServingRecords:
 
 
 def serving_fingerprint(source: ServingSource) -> str:
-    """A digest of the source and of its files: one listing."""
-    listing = [(item.key, item.size, item.etag) for item in open_store(source.location, **source.reach).list()]
-    return hashlib.sha256(repr((source, listing)).encode()).hexdigest()
+    """A digest of the source, and of one listing of its files or of the answers of its API."""
+    if source.location is None:
+        state: object = [*cloudwatch.found_answers(source, [])]
+    else:
+        state = [(item.key, item.size, item.etag) for item in open_store(source.location, **source.reach).list()]
+    return hashlib.sha256(repr((source, state)).encode()).hexdigest()

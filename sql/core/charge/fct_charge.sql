@@ -71,8 +71,10 @@ summed as (
         case when is_shared_out then accelerator_count end as accelerator_count,
         case when is_shared_out then usage_quantity end as usage_quantity,
         case when is_reserved then capacity_reservation_id end as capacity_reservation_id,
-        -- Commitments are charged and capacity is reserved by the hour.
-        case when is_shared_out or is_commitment_fee or is_reserved then usage_started_at end as usage_started_at,
+        -- Commitments are charged and capacity is reserved by the hour, that of Bedrock too.
+        case when is_shared_out or is_commitment_fee or is_reserved or (line_class = 'serving'
+            and million_tokens is null and date_diff('second', usage_started_at, usage_ended_at) <= 3600)
+            then usage_started_at end as usage_started_at,
         -- Fees of commitments lie in the future too; an open month is cut by these two.
         case when is_attached or is_commitment_fee then usage_ended_at end as usage_ended_at,
         storage_bucket_id(resource_id, usage_type) as storage_bucket_id,

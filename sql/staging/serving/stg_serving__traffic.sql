@@ -3,8 +3,8 @@
 select
     traffic.source_name, traffic.server_id, coalesce(server.model, listed.model, traffic.model) as model, server.precision,
     server.engine,
-    machine_id(server.resource_id, server.instance_type) as resource_id, server.instance_type,
-    coalesce(server.account_id, traffic.account_id) as account_id,
+    coalesce(machine_id(server.resource_id, server.instance_type), traffic.resource_id) as resource_id,
+    server.instance_type, coalesce(server.account_id, traffic.account_id) as account_id,
     coalesce(server.region_id, traffic.region_id) as region_id,
     family_of(accelerator.accelerator_family, replace(server.instance_type, 'ml.', '')) as accelerator_family,
     coalesce(server.accelerators_used, accelerator.accelerator_count) as accelerators_used, server.team, traffic.caller,

@@ -42,6 +42,17 @@ storage as (
     where storage.storage_id is not null
 ),
 
+-- A server in a pod of EKS is on the machine that AWS splits for it.
+served as (
+    select
+        traffic.server_id, coalesce(pod.resource_id, traffic.resource_id) as resource_id, traffic.started_at,
+        traffic.ended_at, traffic.instance_type, traffic.account_id, traffic.region_id,
+        least(traffic.accelerators_used, pod.accelerator_count) as accelerators_used, traffic.evidence, traffic.bucket
+    from stg_serving__traffic as traffic
+    left join stg_aws__pod_machine as pod on pod.pod_id = traffic.resource_id
+    where traffic.server_id is not null and traffic.resource_id is not null
+),
+
 stay as (
     select 'attempt' as stay_kind, run_id, attempt_no, cast(null as varchar) as resource_id, started_at, ended_at,
         false as is_any_machine, cast(null as varchar) as instance_type, cast(null as varchar) as account_id,
@@ -60,8 +71,7 @@ stay as (
 
     select 'machine', null, null, resource_id, started_at, ended_at, false, instance_type, account_id, region_id,
         accelerators_used, null, evidence, server_id, bucket
-    from stg_serving__traffic
-    where resource_id is not null
+    from served
 
     union all
 
@@ -81,8 +91,7 @@ stay as (
 
     select 'earlier', null, null, resource_id, max(ended_at), max(ended_at) + interval 31 day, false, null, null, null,
         null, null, max(evidence), server_id, 'idle'
-    from stg_serving__traffic
-    where resource_id is not null
+    from served
     group by resource_id, server_id
 
     union all

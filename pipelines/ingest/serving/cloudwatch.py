@@ -1,0 +1,140 @@
+"""CloudWatch's hourly metrics of Amazon Bedrock by model: saved answers of GetMetricData, or its API.
+
+An answer names what it counts in its label, `<metric> <model id>` (docs/serving.md). A saved one lies below folders of
+its account and region, as invocation logs do, because no answer contains them.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from pipelines.base.aws import connect, requesting
+from pipelines.base.errors import SourceError
+from pipelines.base.parse import parse_json
+from pipelines.config.sources import ServingSource
+from pipelines.ingest.inventory import answers
+from pipelines.ingest.runs.records import reading
+from pipelines.ingest.schema import AT
+from pipelines.ingest.serving.calls import call_records, model_of, resource_of
+from pipelines.ingest.serving.records import Row, ServingRecords
+from pipelines.warehouse.stores import open_store
+
+_NAMESPACE = "AWS/Bedrock"
+_METRICS = {
+    "Invocations": "request_count",
+    "InvocationClientErrors": "error_count",
+    "InvocationServerErrors": "error_count",
+    "InputTokenCount": "input_tokens",
+    "CacheReadInputTokenCount": "cache_read_tokens",
+    "CacheWriteInputTokenCount": "cache_write_tokens",
+    "OutputTokenCount": "output_tokens",
+}
+_PLACE = re.compile(r"(?:^|/)(?P<account_id>\d{12})/(?:.+/)?(?P<region_id>[a-z]{2}(?:-[a-z]+)+-\d)/[^/]+\.json$")
+_PERMISSIONS = "cloudwatch:ListMetrics and cloudwatch:GetMetricData"
+# Metrics in one request; a month of them has fewer values than an answer may have.
+_MOST_METRICS = 100
+_KEYS = {"started_at": AT, "account_id": pl.String, "region_id": pl.String, "modelId": pl.String}
+Answer = tuple[str, Mapping[str, str], Any]
+"""Its address, its account and region, and the answer."""
+
+
+def read(source: ServingSource) -> ServingRecords:
+    """The calls of all models by hour; SourceError for an answer without the labels it needs."""
+    warnings: list[str] = []
+    counts: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+    for where, place, answer in found_answers(source, warnings):
+        with reading(where):
+            for result in answer["MetricDataResults"]:
+                metric, _, model = str(result["Label"]).partition(" ")
+                if metric not in _METRICS or not model:
+                    if metric and not model:
+                        raise SourceError(f"{where} has the label {metric[:80]!r}; save it as docs/serving.md shows.")
+                    continue
+                for at, value in zip(result["Timestamps"], result["Values"], strict=True):
+                    moment = answers.moment({"Timestamps": at}, "Timestamps", where)
+                    assert moment is not None
+                    hour = moment.replace(minute=0, second=0, microsecond=0)
+                    row = counts[place["account_id"], place["region_id"], model, hour.isoformat()]
+                    # The same hour in two answers counts once; values within an hour add up.
+                    row[f"{metric} {moment}"] = round(value)
+    rows: list[Row] = []
+    for (account_id, region_id, model, hour), values in counts.items():
+        row: Row = {"started_at": datetime.fromisoformat(hour), "account_id": account_id, "region_id": region_id}
+        row |= {"modelId": model, **dict.fromkeys(_METRICS.values(), 0)}
+        for name, value in values.items():
+            row[_METRICS[name.partition(" ")[0]]] += value
+        rows.append(row)
+    sums = pl.DataFrame(rows, schema={**_KEYS, **dict.fromkeys(_METRICS.values(), pl.Int64)}, infer_schema_length=None)
+    named = sums.with_columns(model=model_of(source, "modelId"), resource_id=resource_of("modelId"))
+    if named.is_empty():
+        warnings.append(f"[[serving]] {source.name} has no metric of Bedrock by model; check its answers and regions.")
+    return call_records(source, named, warnings)
+
+
+def found_answers(source: ServingSource, warnings: list[str]) -> Iterator[Answer]:
+    """The saved answers of a location, or those of the API."""
+    if source.location is None:
+        for region in source.regions or (source.region,):
+            yield from _queried(source, region)
+        return
+    store = open_store(source.location, **source.reach)
+    skipped = []
+    for item in store.list():
+        where = store.uri(item.key)
+        if place := _PLACE.search(item.key):
+            with reading(where):
+                yield where, place.groupdict(), parse_json(store.read(item.key))
+        else:
+            skipped.append(item.key)
+    if skipped:
+        warnings.append(
+            f"{store.location}: {len(skipped)} files like {skipped[0]} are skipped; name answers "
+            "<account>/<region>/<name>.json."
+        )
+
+
+def _queried(source: ServingSource, region: str | None) -> Iterator[Answer]:
+    where = f"[[serving]] {source.name}"
+    reach: dict[str, Any] = {"endpoint_url": source.endpoint_url, "region": region, "profile": source.profile}
+    session, client = connect("cloudwatch", where, **reach)
+    where = f"{where}, {client.meta.region_name}"
+    with requesting(where, "sts:GetCallerIdentity"):
+        identity = session.client("sts", endpoint_url=source.endpoint_url).get_caller_identity()
+    place = {"account_id": identity["Account"], "region_id": client.meta.region_name}
+    with requesting(where, _PERMISSIONS):
+        pages = client.get_paginator("list_metrics").paginate(Namespace=_NAMESPACE)
+        listed = [
+            {"MetricName": metric["MetricName"], "Namespace": _NAMESPACE, "Dimensions": metric["Dimensions"]}
+            for page in pages
+            for metric in page["Metrics"]
+            if metric["MetricName"] in _METRICS and [one["Name"] for one in metric["Dimensions"]] == ["ModelId"]
+        ]
+        listed.sort(key=lambda metric: (metric["Dimensions"][0]["Value"], metric["MetricName"]))
+        for begin, end in _months(source):
+            for first in range(0, len(listed), _MOST_METRICS):
+                queries = [
+                    {
+                        "Id": f"m{number}",
+                        "Label": f"{metric['MetricName']} {metric['Dimensions'][0]['Value']}",
+                        "MetricStat": {"Metric": metric, "Period": 3600, "Stat": "Sum"},
+                    }
+                    for number, metric in enumerate(listed[first : first + _MOST_METRICS])
+                ]
+                paginator = client.get_paginator("get_metric_data")
+                for page in paginator.paginate(MetricDataQueries=queries, StartTime=begin, EndTime=end):
+                    yield where, place, answers.content(page)
+
+
+def _months(source: ServingSource) -> Iterator[tuple[datetime, datetime]]:
+    """The months of a source, the present one included."""
+    now = datetime.now(UTC)
+    begin = datetime.strptime(str(source.first_month), "%Y-%m").replace(tzinfo=UTC)
+    last = source.last_month or f"{now:%Y-%m}"
+    while f"{begin:%Y-%m}" <= last:
+        following = (begin + timedelta(days=31)).replace(day=1)
+        yield begin, min(following, now)
+        begin = following

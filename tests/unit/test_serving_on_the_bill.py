@@ -1,0 +1,117 @@
+"""Servers, endpoints, pods and provisioned models on a bill; each figure is derived in its test."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from support.lab import Lab
+
+from pipelines.config.sources import ServingSource
+from pipelines.ingest.serving.records import SERVER, TRAFFIC, records
+
+MONTH, TEN = "2026-07", datetime(2026, 7, 14, 10)
+HOUR = timedelta(hours=1)
+ACCOUNT = "000033334444"
+
+
+def line(number: int, resource: str, usage_type: str, cost: str, **more: str) -> dict[str, str]:
+    """The line of an hour from 10:00 on, on demand."""
+    begin = TEN + number * HOUR
+    times = {"line_item_usage_start_date": str(begin), "line_item_usage_end_date": str(begin + HOUR)}
+    costs = {"line_item_unblended_cost": cost, "pricing_public_on_demand_cost": cost, "pricing_currency": "USD"}
+    what = {"line_item_resource_id": resource, "line_item_usage_type": usage_type, "line_item_usage_amount": "1"}
+    return {**times, **costs, **what, "product_region_code": "us-west-2", **more}
+
+
+def machine(number: int, resource: str = "i-0a") -> dict[str, str]:
+    return line(number, resource, "USW2-BoxUsage:p5.48xlarge", "55.04", product_instance_type="p5.48xlarge")
+
+
+def served(*servers: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Servers that serve 1,000,000 output tokens in each hour they are up, one after the other."""
+    ups, traffic = [], []
+    for one in servers:
+        begin = one.get("started_at", TEN)
+        ups.append({"evidence": "imds", **one, "started_at": begin, "stopped_at": begin + HOUR})
+        span = {"started_at": begin, "ended_at": begin + HOUR, "model": one["model"]}
+        traffic.append({"server_id": one["server_id"], "request_count": 5, "output_tokens": 1_000_000, **span})
+    found = records(ServingSource(name="servers", location="servers"), ups, traffic)
+    return {name: frame.to_dicts() for name, frame in found.tables.items()}
+
+
+def test_inference_components_share_their_endpoint_by_accelerators() -> None:
+    """An endpoint of 8 GPUs at 80.00: 2 are a's (20), 4 are b's (40), and the idle 20 is theirs by 1 to 2: 6.67 and
+    13.33. The bill has the endpoint's ARN alone."""
+    endpoint = f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:endpoint/chat"
+    bill = line(0, endpoint, "USW2-Host:ml.p5.48xlarge", "80", line_item_product_code="AmazonSageMaker")
+    component = {"resource_id": endpoint, "instance_type": "ml.p5.48xlarge"}
+    serving = served(
+        {"server_id": "a", "model": "small", "accelerators_used": 2, **component},
+        {"server_id": "b", "model": "large", "accelerators_used": 4, **component},
+    )
+    name = "mart_inference_cost_daily"
+    read = f"select model, platform, round(effective_cost_usd, 4), round(idle_cost_usd, 4) from {name} order by 1"
+    with Lab({MONTH: [bill]}, {}, serving=serving) as made:
+        assert made.ask(read, name) == [
+            ("large", "sagemaker", Decimal("53.3333"), Decimal("13.3333")),
+            ("small", "sagemaker", Decimal("26.6667"), Decimal("6.6667")),
+        ]
+
+
+def test_a_pod_is_on_the_machine_that_its_split_rows_name() -> None:
+    """The row shape of facts aws-billing 4.4: the pod held 4 of 8 GPUs for the hour: 4/8 of 55.04 are 27.52. The
+    machine counts once."""
+    pod = f"arn:aws:eks:us-west-2:{ACCOUNT}:pod/c/serve/chat-1/aaaa"
+    split = {
+        "line_item_operation": "EKSPod-EC2",
+        "split_line_item_parent_resource_id": "i-0a",
+        "split_line_item_split_usage": "4",
+        "split_line_item_split_cost": "27.52",
+    }
+    bill = [machine(0), line(0, pod, "USW2-EKS-EC2-Accelerator-Hours", "0", **split)]
+    serving = served({"server_id": "s", "model": "m", "resource_id": pod})
+    with Lab({MONTH: bill}, {}, serving=serving) as made:
+        own = "select resource_id, sum(effective_cost_usd) from fct_ledger where server_id = 's' group by 1"
+        assert made.ask(own, "fct_ledger") == [("i-0a", Decimal("27.52"))]
+        whole = "select sum(effective_cost_usd) from fct_ledger"
+        assert made.ask(whole, "fct_ledger") == [(Decimal("55.04"),)]
+
+
+def test_a_server_that_changes_its_model_costs_each_its_own_hours() -> None:
+    """m from 10:00 and m-2 from 11:00 of one server: 55.04 and a million tokens each."""
+    up = {"server_id": "s", "resource_id": "i-0a", "instance_type": "p5.48xlarge"}
+    serving = served({**up, "model": "m"}, {**up, "model": "m-2", "started_at": TEN + HOUR})
+    name = "mart_inference_cost_daily"
+    with Lab({MONTH: [machine(0), machine(1)]}, {}, serving=serving) as made:
+        rows = made.ask(f"select model, effective_cost_usd, output_tokens from {name} order by 1", name)
+    assert rows == [("m", Decimal("55.04"), 1_000_000), ("m-2", Decimal("55.04"), 1_000_000)]
+
+
+@pytest.mark.parametrize(
+    ("region", "last_call", "idle"),
+    [("us-west-2", 3, Decimal("49.00")), ("us-west-2", 2, None), ("eu-west-1", 3, None)],
+    ids=["a log of the region", "a log that ends before", "a log of another region"],
+)
+def test_hours_of_provisioned_throughput_without_a_call_are_idle(
+    region: str, last_call: int, idle: Decimal | None
+) -> None:
+    """4 hours at 24.50 from 10:00 (facts serving V6); the provisioned model is called in the first and the third, and
+    another model ends the log in the fourth. So hours 2 and 4 are idle: 49.00. An hour after the log is unknown."""
+    arn = f"arn:aws:bedrock:us-west-2:{ACCOUNT}:provisioned-model/p1"
+    unit = {"line_item_product_code": "AmazonBedrock", "line_item_operation": "", "pricing_unit": "hour"}
+    use = "USW2-Llama2-70B-ProvisionedThroughput-NoCommit-ModelUnits"
+    calls = [
+        {"model": model, "resource_id": resource, "account_id": ACCOUNT, "region_id": region, "request_count": 1}
+        | {"started_at": TEN + number * HOUR, "ended_at": TEN + (number + 1) * HOUR, "is_quiet": False}
+        for number, model, resource in ((0, "llama", "p1"), (2, "llama", "p1"), (last_call, "nova", None))
+    ]
+    name = "mart_inference_cost_daily"
+    read = (
+        f"select effective_cost_usd, idle_cost_usd, missing_evidence is null from {name} where billed_by = 'capacity'"
+    )
+    bill = [line(number, arn, use, "24.50", **unit) for number in range(4)]
+    with Lab({MONTH: bill}, {}, serving={TRAFFIC: calls, SERVER: []}) as made:
+        assert made.ask(read, name) == [(Decimal("98.00"), idle, idle is not None)]
