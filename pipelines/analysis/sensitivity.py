@@ -14,8 +14,8 @@ ESTIMATED = ("tag", "type_match")
 
 
 def shares_of_evidence(runs: Sequence[Run]) -> dict[str, Any]:
-    """The runs' effective dollars by how they were joined, and the share that is only estimated."""
-    held = {name: fsum(float(run[f"{name}_cost_usd"]) for run in runs) for name in EVIDENCE}
+    """The runs' known effective dollars by how they were joined, and the share that is only estimated."""
+    held = {name: fsum(float(run[f"{name}_cost_usd"] or 0) for run in runs) for name in EVIDENCE}
     whole = fsum(held.values())
     if whole <= 0:
         return {"estimated_cost_ratio": None, "evidence_shares": None}

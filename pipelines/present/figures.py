@@ -20,7 +20,7 @@ def show_key_figures(engine: Engine, console: Console) -> None:
     """Print the bill and key figures with their basis, in each currency of the bills."""
     totals = engine.query(
         "select billing_currency as currency, dimension, dimension_value, running_effective_cost_usd as cost_usd, "
-        "running_billed_cost_usd as billed_cost_usd, running_accelerator_hours as accelerator_hours "
+        "running_billed_cost_usd as billed_cost_usd, is_running_cost_partial as is_partial "
         "from mart_cost_summary_monthly where is_newest_month and dimension in ('total', 'bucket_group', "
         "'accelerator', 'accelerator_run') order by 1, dimension <> 'total', 2, 3"
     ).rows(named=True)
@@ -45,9 +45,8 @@ def show_key_figures(engine: Engine, console: Console) -> None:
                 lacks = f"effective is without {cents(fees, total['currency'])} of fees whose use is not on the bill"
                 _line("", "", lacks, console)
         elif named := shown.get((total["dimension"], total["dimension_value"])):
-            # An accelerator that ran costs something: nothing means that the bill does not have its cost.
-            is_known = total["cost_usd"] or not total["accelerator_hours"]
-            _show(named[0], total["cost_usd"] if is_known else None, total["currency"], named[1], console)
+            partial = "; partial, some use has no cost on the bill" if total["is_partial"] else ""
+            _show(named[0], total["cost_usd"], total["currency"], named[1] + partial, console)
     values = {total["dimension_value"] for total in totals}
     if shown is _WITHOUT_RUNS and "accelerator" in values and "run or run tag" not in values:
         console.say("No accelerator on the bill has a run tag: name its key under [tags], or add run events.")

@@ -46,7 +46,11 @@ def cheapest(
     most = spent.sort("effective_cost_usd", "accelerator_family")["accelerator_family"].to_list()[-1:]
     families = [recommendation] if recommendation in FAMILIES else most
     found: list[tuple[float, str, str, str]] = []
-    billed = recent.filter(pl.col("accelerator_family").is_in(families)).group_by("instance_type", "market")
+    billed = (
+        recent.drop_nulls("effective_cost_usd")
+        .filter(pl.col("accelerator_family").is_in(families))
+        .group_by("instance_type", "market")
+    )
     for instance_type, market, usd, hours in billed.agg(
         pl.col("effective_cost_usd").sum(), pl.col("accelerator_hours").sum().cast(pl.Float64)
     ).iter_rows():

@@ -162,7 +162,7 @@ def _joined_late(
         if at - begun <= _JOIN_GRACE or _shared(run, machine, on_machine):
             continue
         hours = [hour for hour in idle.get(machine, ()) if begun - timedelta(hours=1) < hour["hour_started_at"] <= at]
-        usd = sum(float(hour["idle_usd"]) for hour in hours)
+        usd = sum(float(hour["idle_usd"] or 0) for hour in hours)
         if usd > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
             yield (
                 f"{machine} joined run {run['run_id']} {(at - begun).total_seconds() / 60:.0f} minutes after its "

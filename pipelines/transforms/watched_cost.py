@@ -21,6 +21,7 @@ QUERIES = {
             where bucket = 'idle'
         ) as watched
         group by watched_kind, subject, usage_date, billing_currency
+        having count(effective_cost_usd) = count(*)
     """
 }
 # What a run is measured by: the first of these that its records measure.
@@ -48,7 +49,7 @@ class Point:
 def watched_points(
     mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, ledger_days: pl.DataFrame
 ) -> list[Point]:
-    """Every cost above zero, oldest first; `ledger_days` is what QUERIES has of the ledger."""
+    """Every known cost above zero, oldest first; `ledger_days` is what QUERIES has of the ledger."""
     points = [*_runs(mart_run_cost), *_months(mart_team_cost_monthly), *_days(ledger_days)]
     return sorted(points, key=lambda point: (point.at, point.subject))
 
@@ -63,9 +64,9 @@ def _runs(frame: pl.DataFrame) -> Iterator[Point]:
 
 def _months(frame: pl.DataFrame) -> Iterator[Point]:
     by = ("team", "billing_month", "billing_currency")
-    summed = frame.group_by(by).agg(pl.col("showback_cost_usd").sum()).filter(pl.col("team") != "no team")
-    for team, month, currency, cost in summed.iter_rows():
-        if cost > 0:
+    summed = frame.group_by(by).agg(pl.col("showback_cost_usd").sum(), pl.col("is_cost_partial").any())
+    for team, month, currency, cost, is_partial in summed.filter(pl.col("team") != "no team").iter_rows():
+        if cost > 0 and not is_partial:
             yield Point("team_month", team, team, _moment(month), currency, "per month", float(cost), float(cost))
 
 

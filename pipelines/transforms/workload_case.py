@@ -28,7 +28,8 @@ QUERIES = {
     "fct_ledger": """
         select run.workload_id, ledger.usage_date, ledger.billing_currency, run.accelerator_family,
             coalesce(ledger.instance_type, '') as instance_type, coalesce(ledger.market, '') as market,
-            sum(ledger.accelerator_hours) as accelerator_hours, sum(ledger.effective_cost_usd) as effective_cost_usd
+            sum(ledger.accelerator_hours) as accelerator_hours, case when count(ledger.effective_cost_usd) = count(*)
+                then sum(ledger.effective_cost_usd) end as effective_cost_usd
         from fct_ledger as ledger
         join fct_run as run on run.run_id = ledger.run_id
         where ledger.bucket = 'run'
@@ -174,7 +175,9 @@ def _arithmetic(
     completed = gpu.filter(status="completed").height
     return {
         # Failed runs are part of what a completed one costs.
-        "baseline_run_cost_usd": float(gpu["effective_cost_usd"].sum()) / completed if completed else None,
+        "baseline_run_cost_usd": float(gpu["effective_cost_usd"].sum()) / completed
+        if completed and not gpu["effective_cost_usd"].null_count()
+        else None,
         "saving_per_run_usd": saving,
         "port_cost_usd": cost,
         "break_even_runs": needed,

@@ -11,7 +11,7 @@ with day as (
             / max(nullif(listed.accelerator_count, 0)) end as machine_hours,
         sum(ledger.accelerator_hours) as accelerator_hours,
         known_sum(ledger.list_cost_usd) as list_cost_usd,
-        sum(ledger.effective_cost_usd) as effective_cost_usd,
+        known_sum(ledger.effective_cost_usd) as effective_cost_usd,
         sum(ledger.billed_cost_usd) as billed_cost_usd
     from fct_ledger as ledger
     left join ref_instance_type as listed on listed.instance_type = ledger.instance_type
@@ -27,7 +27,7 @@ select
     case when count(machine_hours) = count(*) then count(*) filter (where machine_hours >= 24) end as full_day_count,
     sum(accelerator_hours) as accelerator_hours,
     known_sum(list_cost_usd) as list_cost_usd,
-    sum(effective_cost_usd) as effective_cost_usd,
+    known_sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
 from day
 group by billing_month, billing_currency, account_id, resource_id, instance_type, accelerator_family, team

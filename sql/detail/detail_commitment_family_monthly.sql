@@ -19,7 +19,7 @@ used as (
     select
         billing_month, payer_account_id, billing_currency, coalesce(commitment_discount_id, '') as commitment_id,
         commitment_family(accelerator_family) as accelerator_family,
-        sum(amortized_cost_usd) as used_cost_usd,
+        known_sum(amortized_cost_usd) as used_cost_usd,
         known_sum(list_cost_usd) as covered_list_cost_usd
     from fct_charge_sum_monthly
     where effective_rule in ('savings_plan', 'reservation')
@@ -27,7 +27,8 @@ used as (
 ),
 
 joined as (
-    select part.*, case when not part.is_use_missing then coalesce(used.used_cost_usd, 0) end as used_cost_usd,
+    select part.*, case when part.is_use_missing then null when used.billing_month is null then 0
+            else used.used_cost_usd end as used_cost_usd,
         case when part.is_use_missing then null when used.billing_month is null then 0
             else used.covered_list_cost_usd end as covered_list_cost_usd
     from part

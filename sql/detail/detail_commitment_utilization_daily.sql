@@ -65,8 +65,8 @@ entry as (
         charge.billing_month, charge.usage_date, charge.payer_account_id, charge.billing_currency,
         coalesce(charge.commitment_discount_id, ''), coalesce(terms.commitment_kind,
             case charge.effective_rule when 'reservation' then 'reserved_instance' else 'savings_plan' end),
-        null, null, - charge.amortized_cost_usd, false, true, charge.list_cost_usd,
-        covered_cost_usd(charge.amortized_cost_usd, charge.effective_rule, charge.instance_hours), charge.instance_hours
+        null, null, - coalesce(charge.amortized_cost_usd, 0), false, true, charge.list_cost_usd,
+        charge.amortized_cost_usd, charge.instance_hours
     from fct_charge as charge
     left join terms
         on terms.payer_account_id = charge.payer_account_id and terms.billing_currency = charge.billing_currency

@@ -13,7 +13,7 @@ select
     named.is_probably_run, named.missing_evidence,
     sum(ledger.accelerator_hours) as accelerator_hours,
     known_sum(ledger.list_cost_usd) as list_cost_usd,
-    sum(ledger.effective_cost_usd) as effective_cost_usd,
+    known_sum(ledger.effective_cost_usd) as effective_cost_usd,
     sum(ledger.billed_cost_usd) as billed_cost_usd
 from fct_ledger as ledger
 join policy on policy.has_provisional_runs

@@ -25,8 +25,10 @@ with counted as (
         count(*) filter (where not is_billed),
         count(*) filter (where is_end_inferred),
         count(*) filter (where is_billed and status = 'completed'),
-        sum(effective_cost_usd), sum(estimated_cost_usd), sum(wasted_cost_usd) filter (where is_billed),
-        ratio(sum(wasted_cost_usd) filter (where is_billed), sum(effective_cost_usd) filter (where is_billed))
+        known_sum(case when is_billed then effective_cost_usd else 0 end), known_sum(estimated_cost_usd),
+        known_sum(case when is_billed then wasted_cost_usd else 0 end),
+        ratio(known_sum(case when is_billed then wasted_cost_usd else 0 end),
+            known_sum(case when is_billed then effective_cost_usd else 0 end))
     from mart_run_cost
     where billing_currency is not null
     group by grouping sets ((billing_currency), (billing_currency, accelerator_family), (billing_currency, status))
@@ -60,6 +62,6 @@ union all
 
 select
     billing_currency, 'waste_cause', cause, count(*) filter (where wasted_cost_usd <> 0), null, null, null, null, null, null,
-    sum(wasted_cost_usd), ratio(sum(wasted_cost_usd), sum(effective_cost_usd))
+    known_sum(wasted_cost_usd), ratio(known_sum(wasted_cost_usd), known_sum(effective_cost_usd))
 from wasted
 group by billing_currency, cause

@@ -16,7 +16,7 @@ resource as (
         max(usage_date) as last_date,
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd,
+        known_sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
     from day
     group by grouping sets (
@@ -31,6 +31,7 @@ select
     list_cost_usd, effective_cost_usd, billed_cost_usd,
     count(*) over reason as reason_resource_count,
     sum(accelerator_hours) over reason as reason_accelerator_hours,
-    sum(effective_cost_usd) over reason as reason_effective_cost_usd
+    case when count(effective_cost_usd) over reason = count(*) over reason
+        then sum(effective_cost_usd) over reason end as reason_effective_cost_usd
 from resource
 window reason as (partition by usage_month, billing_currency, missing_evidence)

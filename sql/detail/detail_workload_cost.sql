@@ -14,30 +14,28 @@ with machine as (
         known_sum(tokens_seen_count) as tokens_seen_count,
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd,
+        known_sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd,
         cost_per_epoch_usd(effective_cost_usd) as cost_per_epoch_usd,
-        case when count(list_cost_usd) = count(*) then cost_per_epoch_usd(list_cost_usd) end as list_cost_per_epoch_usd,
+        cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd,
         cost_per_epoch_usd(billed_cost_usd) as billed_cost_per_epoch_usd,
         cost_per_checkpoint_usd(effective_cost_usd) as cost_per_checkpoint_usd,
-        case when count(list_cost_usd) = count(*) then cost_per_checkpoint_usd(list_cost_usd) end
-            as list_cost_per_checkpoint_usd,
+        cost_per_checkpoint_usd(list_cost_usd) as list_cost_per_checkpoint_usd,
         cost_per_checkpoint_usd(billed_cost_usd) as billed_cost_per_checkpoint_usd,
         case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(effective_cost_usd) end
             as cost_per_million_tokens_usd,
-        case when count(tokens_seen_count) = count(*) and count(list_cost_usd) = count(*)
+        case when count(tokens_seen_count) = count(*)
             then cost_per_million_tokens_usd(list_cost_usd) end as list_cost_per_million_tokens_usd,
         case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(billed_cost_usd) end
             as billed_cost_per_million_tokens_usd,
         count(*) filter (where status in ('failed', 'killed', 'abandoned')) as failed_run_count,
-        count(cost_to_target_usd) as reached_run_count,
-        count(*) filter (where target_metric is not null and cost_to_target_usd is null) as censored_run_count,
-        coalesce(sum(cost_to_target_usd), 0) as reached_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where target_metric is not null and cost_to_target_usd is null), 0)
+        count(target_duration_ms) as reached_run_count,
+        count(*) filter (where target_metric is not null and target_duration_ms is null) as censored_run_count,
+        known_sum(case when target_duration_ms is null then 0 else cost_to_target_usd end) as reached_cost_usd,
+        known_sum(case when target_metric is not null and target_duration_ms is null then effective_cost_usd else 0 end)
             as censored_cost_usd,
         cost_per_reached_target_usd(cost_to_target_usd, effective_cost_usd) as cost_per_reached_target_usd,
-        case when count(list_cost_usd) = count(*) then cost_per_reached_target_usd(list_cost_to_target_usd, list_cost_usd) end
-            as list_cost_per_reached_target_usd,
+        cost_per_reached_target_usd(list_cost_to_target_usd, list_cost_usd) as list_cost_per_reached_target_usd,
         cost_per_reached_target_usd(billed_cost_to_target_usd, billed_cost_usd) as billed_cost_per_reached_target_usd,
         cost_per_reached_target_usd(cost_to_held_target_usd, effective_cost_usd) as cost_per_held_target_usd
     from fct_run
@@ -53,6 +51,8 @@ select
     billed_cost_per_checkpoint_usd, cost_per_million_tokens_usd, list_cost_per_million_tokens_usd,
     billed_cost_per_million_tokens_usd, reached_run_count, censored_run_count, reached_cost_usd, censored_cost_usd,
     cost_per_reached_target_usd, list_cost_per_reached_target_usd, billed_cost_per_reached_target_usd, cost_per_held_target_usd,
-    sum(run_count) over (partition by workload_id, billing_currency) as workload_run_count,
-    sum(effective_cost_usd) over (partition by workload_id, billing_currency) as workload_effective_cost_usd
+    sum(run_count) over workload as workload_run_count,
+    case when count(effective_cost_usd) over workload = count(*) over workload
+        then sum(effective_cost_usd) over workload end as workload_effective_cost_usd
 from machine
+window workload as (partition by workload_id, billing_currency)

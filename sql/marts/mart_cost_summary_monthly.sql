@@ -1,13 +1,14 @@
 -- One row per billing month, currency, dimension and value of it: its costs, their share, change and running total.
 -- Choose one dimension, for each adds up to `total`, the whole bill. Commitment fees whose use the bill does not show
--- are in no effective cost, but in `unallocated_fee_usd`; what is unused is then unknown, not zero.
+-- are in no effective cost, but in `unallocated_fee_usd`; sums without a part that the bill does not show are partial.
 with cost as (
     select
         billing_month, billing_currency, bucket, accelerator_family, account_id, service, instance_type, team,
         case when bucket = 'run' then run_id end as run_id,
         coalesce(run_id, tag_run_id) is not null as has_run,
         sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
+        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd,
+        bool_or(effective_cost_usd is null) as is_cost_partial
     from fct_ledger
     group by all
 ),
@@ -28,9 +29,8 @@ line as (
             as accelerator_team,
         case when cost.accelerator_family = 'none' then 'no accelerator' when cost.has_run then 'run or run tag'
             else 'no run' end as accelerator_run,
-        cost.accelerator_hours, cost.list_cost_usd,
-        case when fee.unallocated_fee_usd > 0 then nullif(cost.effective_cost_usd, 0) else cost.effective_cost_usd end
-            as effective_cost_usd, cost.billed_cost_usd, fee.unallocated_fee_usd
+        cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd,
+        fee.unallocated_fee_usd, cost.is_cost_partial or coalesce(fee.unallocated_fee_usd, 0) > 0 as is_cost_partial
     from cost
     left join ref_bucket as named on named.bucket = cost.bucket
     left join (select distinct billing_month, currency, month_unallocated_fee_usd as unallocated_fee_usd
@@ -57,8 +57,9 @@ summed as (
             accelerator, accelerator_instance_type, accelerator_account, accelerator_team, accelerator_run, 'all')
             as dimension_value,
         sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd,
-        max(unallocated_fee_usd) as unallocated_fee_usd, true as is_on_bill
+        nullif(sum(effective_cost_usd), case when bool_or(is_cost_partial) then 0 end) as effective_cost_usd,
+        sum(billed_cost_usd) as billed_cost_usd, max(unallocated_fee_usd) as unallocated_fee_usd,
+        bool_or(is_cost_partial) as is_cost_partial, true as is_on_bill
     from line
     group by billing_month, billing_currency, grouping sets ((), (bucket), (bucket_group), (accelerator_family),
         (run_accelerator_family), (account_id), (service), (other_service), (accelerator), (accelerator_instance_type),
@@ -84,7 +85,8 @@ monthly as (
         case when is_on_bill then accelerator_hours else 0 end as accelerator_hours,
         case when is_on_bill then list_cost_usd else 0 end as list_cost_usd,
         case when is_on_bill then effective_cost_usd else 0 end as effective_cost_usd,
-        coalesce(billed_cost_usd, 0) as billed_cost_usd, coalesce(unallocated_fee_usd, 0) as unallocated_fee_usd
+        coalesce(billed_cost_usd, 0) as billed_cost_usd, coalesce(unallocated_fee_usd, 0) as unallocated_fee_usd,
+        coalesce(is_cost_partial, false) as is_cost_partial
     from wanted
     left join summed using (billing_month, billing_currency, dimension, dimension_value)
 ),
@@ -96,8 +98,8 @@ running as (
         sum(accelerator_hours) over running as running_accelerator_hours,
         case when count(list_cost_usd) over running = count(*) over running then sum(list_cost_usd) over running end
             as running_list_cost_usd,
-        case when count(effective_cost_usd) over running = count(*) over running
-            then sum(effective_cost_usd) over running end as running_effective_cost_usd,
+        nullif(sum(effective_cost_usd) over running, case when bool_or(is_cost_partial) over running then 0 end)
+            as running_effective_cost_usd, bool_or(is_cost_partial) over running as is_running_cost_partial,
         sum(billed_cost_usd) over running as running_billed_cost_usd
     from monthly
     window running as (partition by billing_currency, dimension, dimension_value order by billing_month)
@@ -111,8 +113,8 @@ select
         as effective_share_ratio,
     running.effective_cost_usd - running.previous_effective_cost_usd as monthly_change_usd,
     running.running_accelerator_hours, running.running_list_cost_usd, running.running_effective_cost_usd,
-    running.running_billed_cost_usd, running.unallocated_fee_usd,
-    case when whole.running_effective_cost_usd > 0
+    running.running_billed_cost_usd, running.unallocated_fee_usd, running.is_cost_partial,
+    running.is_running_cost_partial, case when whole.running_effective_cost_usd > 0
         then ratio(running.running_effective_cost_usd, whole.running_effective_cost_usd) end as running_share_ratio,
     running.billing_month = max(running.billing_month) over (partition by running.billing_currency) as is_newest_month
 from running

@@ -18,12 +18,10 @@ charge as (
         charge.effective_rule in ('savings_plan_unused', 'reservation_unused') as is_unused,
         savings_scope_width(charge.effective_rule, charge.service, charge.commitment_eligibility) as width,
         charge.list_cost_usd,
-        part_before_usd(
-            covered_cost_usd(charge.amortized_cost_usd, charge.effective_rule, charge.instance_hours),
-            charge.line_class, charge.usage_started_at, charge.usage_ended_at, cut.cut_at) as amortized_cost_usd,
-        part_before_usd(
-            covered_cost_usd(charge.effective_cost_usd, charge.effective_rule, charge.instance_hours),
-            charge.line_class, charge.usage_started_at, charge.usage_ended_at, cut.cut_at) as effective_cost_usd,
+        part_before_usd(charge.amortized_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
+            cut.cut_at) as amortized_cost_usd,
+        part_before_usd(charge.effective_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
+            cut.cut_at) as effective_cost_usd,
         case when cut.unallocated_fee_usd > 0.01 then cut.unallocated_fee_usd else 0 end as unallocated_fee_usd
     from fct_charge as charge
     left join cut

@@ -12,10 +12,10 @@ select
     cast(sum(named.node_ms) as double) / 1000 as node_seconds,
     sum(named.accelerator_hours) as accelerator_hours,
     known_sum(named.list_cost_usd) as list_cost_usd,
-    sum(named.effective_cost_usd) as effective_cost_usd,
+    known_sum(named.effective_cost_usd) as effective_cost_usd,
     sum(named.billed_cost_usd) as billed_cost_usd,
     -- Of what the run cost, storage and network included.
-    ratio(sum(named.effective_cost_usd), max(run.effective_cost_usd)) as cost_ratio
+    ratio(known_sum(named.effective_cost_usd), max(run.effective_cost_usd)) as cost_ratio
 from named
 join fct_run as run on run.run_id = named.run_id and run.billing_currency = named.billing_currency
 group by named.run_id, named.billing_currency, named.cause, named.is_waste,

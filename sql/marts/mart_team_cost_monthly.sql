@@ -97,7 +97,9 @@ select
     billing_month, team, accelerator_family, billing_currency,
     count(distinct run_id) as run_count,
     sum(accelerator_hours) as accelerator_hours,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run_cost_usd,
+    -- Unknown where no run of the team has a cost on the bill.
+    nullif(coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0),
+        case when bool_or(bucket = 'run' and effective_cost_usd is null) then 0 end) as run_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'serving'), 0) as serving_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) as shared_cost_usd,
@@ -106,7 +108,7 @@ select
     coalesce(sum(effective_cost_usd) filter (where bucket = 'other'), 0) as other_cost_usd,
     known_sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
-    sum(billed_cost_usd) as billed_cost_usd,
+    sum(billed_cost_usd) as billed_cost_usd, bool_or(effective_cost_usd is null) as is_cost_partial,
     sum(distributed_shared_cost_usd) as distributed_shared_cost_usd, policy.shared_cost as shared_cost_policy,
     sum(effective_cost_usd) - coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) + sum(distributed_shared_cost_usd)
         as showback_cost_usd

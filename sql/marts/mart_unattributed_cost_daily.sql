@@ -6,7 +6,7 @@ with line as (
         coalesce(instance_type, 'unknown') as instance_type, accelerator_family, region_id,
         max(tag_run_id) as tagged_run_id, max(tag_owner) as tagged_owner, max(tag_team) as tagged_team,
         sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
+        known_sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     where bucket = 'unattributed'
     group by all

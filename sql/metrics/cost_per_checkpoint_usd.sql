@@ -1,4 +1,4 @@
 -- Cost of the chosen runs per durable, complete, resumable checkpoint; null when none was saved.
 -- unit: usd/checkpoint   over: core.fct_run
 -- args: cost
-ratio(sum(cost), sum(checkpoint_durable_count))
+ratio(known_sum(cost), sum(checkpoint_durable_count))

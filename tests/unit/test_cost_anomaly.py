@@ -23,6 +23,7 @@ RUNS = {
 }  # fmt: skip
 MONTHS = {
     "team": pl.String, "billing_month": pl.Date, "billing_currency": pl.String, "showback_cost_usd": pl.Decimal(20, 10),
+    "is_cost_partial": pl.Boolean,
 }  # fmt: skip
 DAYS = {
     "watched_kind": pl.String, "subject": pl.String, "usage_date": pl.Date, "billing_currency": pl.String,

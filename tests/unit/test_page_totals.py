@@ -31,18 +31,19 @@ RUNS = (
     f"effective_cost_usd:{USD} billed_cost_usd:{USD} "
     f"estimated_cost_usd:{USD} wasted_cost_usd:{USD} cost_to_target_usd:{USD} "
     f"target_metric: list_cost_to_target_usd:{USD} billed_cost_to_target_usd:{USD} cost_to_held_target_usd:{USD} "
+    f"target_duration_ms:bigint "
 ) + " ".join(f"{cause}_cost_usd:{USD}" for cause in CAUSES)
 AT = "'2026-07-01 10:00', '2026-07-02 10:00'"
 NONE = ", ".join(["null"] * 6)
 ROWS = f"""
     ('w', 'USD', 'gpu', 'p5', 'm', 'completed', {AT}, true, false, 8, 2, 1, 5e6, 120, 100, 90, 0, 0, 80,
-        'acc', 96, 72, 90, 0, 0, 0, 0, 0, 0),
+        'acc', 96, 72, 90, 1, 0, 0, 0, 0, 0, 0),
     ('w', 'USD', 'gpu', 'p5', 'm', 'failed', {AT}, true, true, 4, 0, 0, null, null, 50, 50, 5, 50, null,
-        'acc', null, null, null, 10, 40, 0, 0, 0, 0),
+        'acc', null, null, null, null, 10, 40, 0, 0, 0, 0),
     ('w', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT}, true, false, 16, 3, 3, 5e6, 70, 60, 60, 0, 6, 60,
-        'acc', 70, 60, null, 0, 0, 0, 6, 0, 0),
+        'acc', 70, 60, null, 1, 0, 0, 0, 6, 0, 0),
     ('w', null, 'gpu', 'p5', 'm', 'running', {AT}, false, true, 0, 0, 0, null, null, null, null, null, null, null,
-        'acc', null, null, null, {NONE})
+        'acc', null, null, null, null, {NONE})
 """
 
 

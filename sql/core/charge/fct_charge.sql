@@ -83,8 +83,8 @@ summed as (
         is_taggable and tag_team is not null as has_team_tag,
         missing_hours(line_class, accelerator_family, usage_quantity, usage_started_at, usage_ended_at,
             effective_cost_usd) as missing_hours,
-        -- What has a list price is not made unknown by what has none.
-        list_cost_usd is null as is_unpriced,
+        -- What has a price, or a cost, is not made unknown by what has none.
+        list_cost_usd is null as is_unpriced, effective_cost_usd is null as is_cost_unknown,
         cast(count(*) as bigint) as line_count,
         sum(case when storage_bucket_id(resource_id, usage_type) is not null then usage_quantity end)
             as stored_gib_months,
@@ -110,7 +110,7 @@ select
     line.tag_run_id, line.source_name, line.source_file, line.source_row, line.line_class, line.accelerator_count,
     line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
     line.storage_bucket_id, line.is_taggable, line.has_run_id_tag, line.has_owner_tag, line.has_team_tag,
-    line.missing_hours, line.is_unpriced, kind.bedrock_meter_id, line.iam_principal,
+    line.missing_hours, line.is_unpriced, line.is_cost_unknown, kind.bedrock_meter_id, line.iam_principal,
     line.stored_gib_months, line.line_count, line.instance_hours, line.metered_quantity, line.million_tokens,
     line.accelerator_hours,
     line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd

@@ -74,7 +74,7 @@ select
     -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
     case when source_row is not null or accelerator_family <> 'none' then instance_type end as instance_type, tag_owner, tag_team, tag_run_id, cast(null as timestamp) as hour_started_at,
     cast(null as bigint) as started_ms, cast(null as bigint) as ended_ms, cast(null as bigint) as used_units,
-    cast(null as bigint) as billed_units, is_unpriced,
+    cast(null as bigint) as billed_units, is_unpriced, is_cost_unknown,
     sum(accelerator_hours) as accelerator_hours,
     sum(list_cost_usd) as list_cost_usd,
     sum(effective_cost_usd) as effective_cost_usd,
@@ -92,7 +92,7 @@ select
     line.accelerator_family, line.market, share.run_id, share.attempt_no, share.server_id, share.evidence,
     line.resource_id, line.instance_type, line.tag_owner, line.tag_team, line.tag_run_id,
     share.hour_started_at, share.started_ms, share.ended_ms, share.upper_units - share.lower_units, share.billed_units,
-    line.is_unpriced,
+    line.is_unpriced, line.is_cost_unknown,
     piece_usd(line.usage_quantity * line.accelerator_count, share.lower_units, share.upper_units, share.billed_units),
     piece_usd(line.list_cost_usd, share.lower_units, share.upper_units, share.billed_units),
     piece_usd(line.effective_cost_usd, share.lower_units, share.upper_units, share.billed_units),
@@ -112,7 +112,7 @@ select
     share.run_id, share.attempt_no, share.server_id, share.evidence, line.resource_id, null,
     case when share.bucket = 'shared' then line.tag_owner end,
     case when share.bucket = 'shared' then line.tag_team end, null, line.usage_started_at, share.started_ms,
-    share.ended_ms, share.upper_units - share.lower_units, share.whole_units, line.is_unpriced, 0,
+    share.ended_ms, share.upper_units - share.lower_units, share.whole_units, line.is_unpriced, line.is_cost_unknown, 0,
     piece_usd(line.list_cost_usd, share.lower_units, share.upper_units, share.whole_units),
     piece_usd(line.effective_cost_usd, share.lower_units, share.upper_units, share.whole_units),
     piece_usd(line.billed_cost_usd, share.lower_units, share.upper_units, share.whole_units)

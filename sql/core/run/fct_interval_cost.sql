@@ -6,7 +6,7 @@ with stay as (
         run_id, attempt_no, piece_kind <> 'attached' as is_machine, started_ms, ended_ms, billing_currency,
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd,
+        known_sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     where bucket = 'run' and evidence <> 'tag_only' and piece_kind <> 'whole'
@@ -22,7 +22,7 @@ priced as (
             as accelerator_hours,
         known_sum(overlap_usd(stay.list_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms))
             as list_cost_usd,
-        sum(overlap_usd(stay.effective_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms))
+        known_sum(overlap_usd(stay.effective_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms))
             as effective_cost_usd,
         sum(overlap_usd(stay.billed_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms))
             as billed_cost_usd

@@ -2,13 +2,13 @@
 with waste as (
     select
         run_id, billing_currency,
-        coalesce(sum(effective_cost_usd) filter (where waste_cause <> 'none'), 0) as wasted_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'lost_work'), 0) as lost_work_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'replay'), 0) as replay_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'restart'), 0) as restart_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'compile'), 0) as compile_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'failed_run'), 0) as failed_run_cost_usd,
-        coalesce(sum(effective_cost_usd) filter (where waste_cause = 'idle_hold'), 0) as idle_hold_cost_usd,
+        known_sum(case when waste_cause <> 'none' then effective_cost_usd else 0 end) as wasted_cost_usd,
+        known_sum(case when waste_cause = 'lost_work' then effective_cost_usd else 0 end) as lost_work_cost_usd,
+        known_sum(case when waste_cause = 'replay' then effective_cost_usd else 0 end) as replay_cost_usd,
+        known_sum(case when waste_cause = 'restart' then effective_cost_usd else 0 end) as restart_cost_usd,
+        known_sum(case when waste_cause = 'compile' then effective_cost_usd else 0 end) as compile_cost_usd,
+        known_sum(case when waste_cause = 'failed_run' then effective_cost_usd else 0 end) as failed_run_cost_usd,
+        known_sum(case when waste_cause = 'idle_hold' then effective_cost_usd else 0 end) as idle_hold_cost_usd,
         coalesce(sum(node_ms) filter (where phase = 'train' and waste_cause = 'none'), 0) as productive_node_ms,
         sum(node_ms) as billed_node_ms
     from fct_interval_cost
@@ -90,13 +90,13 @@ select
     held.list_cost_usd as list_cost_to_held_target_usd,
     held.effective_cost_usd as cost_to_held_target_usd,
     held.billed_cost_usd as billed_cost_to_held_target_usd,
-    coalesce(waste.wasted_cost_usd, 0) as wasted_cost_usd,
-    coalesce(waste.lost_work_cost_usd, 0) as lost_work_cost_usd,
-    coalesce(waste.replay_cost_usd, 0) as replay_cost_usd,
-    coalesce(waste.restart_cost_usd, 0) as restart_cost_usd,
-    coalesce(waste.compile_cost_usd, 0) as compile_cost_usd,
-    coalesce(waste.failed_run_cost_usd, 0) as failed_run_cost_usd,
-    coalesce(waste.idle_hold_cost_usd, 0) as idle_hold_cost_usd,
+    case when waste.run_id is null then 0 else waste.wasted_cost_usd end as wasted_cost_usd,
+    case when waste.run_id is null then 0 else waste.lost_work_cost_usd end as lost_work_cost_usd,
+    case when waste.run_id is null then 0 else waste.replay_cost_usd end as replay_cost_usd,
+    case when waste.run_id is null then 0 else waste.restart_cost_usd end as restart_cost_usd,
+    case when waste.run_id is null then 0 else waste.compile_cost_usd end as compile_cost_usd,
+    case when waste.run_id is null then 0 else waste.failed_run_cost_usd end as failed_run_cost_usd,
+    case when waste.run_id is null then 0 else waste.idle_hold_cost_usd end as idle_hold_cost_usd,
     case when phased.run_id is not null then coalesce(waste.productive_node_ms, 0) end as productive_node_ms,
     coalesce(waste.billed_node_ms, 0) as billed_node_ms
 from dim_run as run

@@ -89,8 +89,10 @@ select
     coalesce(without_session(line_item_iam_principal), line_item_user_identifier) as iam_principal,
     is_shared_usage, charge_kind_id,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
-    cast(amortized_cost as decimal(20, 10)) as amortized_cost_usd,
-    cast(effective_cost as decimal(20, 10)) as effective_cost_usd,
+    cast(covered_cost_usd(amortized_cost, amortized_cost, effective_rule, line_item_usage_amount) as decimal(20, 10))
+        as amortized_cost_usd,
+    cast(covered_cost_usd(effective_cost, amortized_cost, effective_rule, line_item_usage_amount) as decimal(20, 10))
+        as effective_cost_usd,
     cast(billed_cost as decimal(20, 10)) as billed_cost_usd,
     tag_run_id, tag_owner, tag_team
 from costed
@@ -104,7 +106,8 @@ select
     service, usage_type, region_id, resource_id, instance_type, accelerator_family, accelerator_count, market,
     capacity_reservation_id, usage_started_at, usage_ended_at, usage_date, usage_quantity, normalized_units,
     commitment_discount_id, commitment_eligibility, million_tokens, null as iam_principal, is_shared_usage,
-    focus_charge_kind_id(line) as charge_kind_id, list_cost_usd, amortized_cost_usd, effective_cost_usd,
-    billed_cost_usd,
+    focus_charge_kind_id(line) as charge_kind_id, list_cost_usd,
+    covered_cost_usd(amortized_cost_usd, amortized_cost_usd, effective_rule, usage_quantity),
+    covered_cost_usd(effective_cost_usd, amortized_cost_usd, effective_rule, usage_quantity), billed_cost_usd,
     tag_run_id, tag_owner, tag_team
 from stg_aws__focus_line_item as line
