@@ -25,6 +25,12 @@ _Cfn.add_multi_constructor("!", lambda loader, _, node: loader.construct_scalar(
 EXPORT = yaml.load(TEMPLATE, Loader=_Cfn)["Resources"]["Export"]["Properties"]["Export"]
 
 
+def test_the_container_copies_what_is_here() -> None:
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    sources = [name for line in re.findall(r"^COPY (?!--)(.+)$", text, re.MULTILINE) for name in line.split()[:-1]]
+    assert "pipelines" in sources and all((DEPLOY.parent / name).exists() for name in sources)
+
+
 def test_cloudformation_accepts_the_template() -> None:
     from cfnlint.api import ManualArgs, lint
 
