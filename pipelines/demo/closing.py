@@ -37,6 +37,7 @@ def closing_lines(lines: list[Line], month: str) -> list[Line]:
         company.MARKETPLACE_USD,
         "Experiment tracker, monthly subscription",
         bill_billing_entity="AWS Marketplace",
+        line_item_legal_entity=company.MARKETPLACE_SELLER,
     )
     taxes = _taxes([*lines, *discounts, support], start, end)
     return [*discounts, support, tool, *taxes, *_returned(month)]

@@ -162,6 +162,7 @@ CREDITS = (
 # A refund in July's bill for usage in June: the two dates differ.
 REFUNDS = (("2026-07", NLP, 212.4, utc("2026-06-17 00:00:00"), "Refund for impaired trn1.32xlarge on 2026-06-17"),)
 MARKETPLACE_USD = 240.0
+MARKETPLACE_SELLER = "Fjordlog Software AS"
 
 INVOICES = {
     ("2026-06", "Anniversary"): "1934061171",

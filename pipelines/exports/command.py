@@ -20,13 +20,14 @@ def formats() -> None:
 def focus(
     out: Annotated[Path, typer.Option("--out", help="Folder to write to; each month has a folder of its own.")],
     month: Annotated[str | None, typer.Option("--month", help="YYYY-MM. Default: every delivered month.")] = None,
+    version: Annotated[str, typer.Option("--version", help="Version of FOCUS: 1.2, or 1.4 with four datasets.")] = "1.2",
     config: Config = None,
 ) -> None:
-    """Write published months as FOCUS 1.2, Parquet and CSV."""
+    """Write published months as FOCUS 1.2 or 1.4, Parquet and CSV."""
     settings = settings_of(config)
     from pipelines.exports.focus import export_focus
 
-    export_focus(settings, month, out, Console())
+    export_focus(settings, month, out, Console(), version)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Writes published billing months as FOCUS 1.2 Cost and Usage datasets, one Parquet file and one csv a month."""
+"""Writes published billing months as datasets of FOCUS 1.2 or 1.4, each as Parquet and as csv."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -18,15 +18,41 @@ from pipelines.warehouse.lake import Publication
 
 # What cost and usage reports become, and what came as FOCUS.
 CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")
-FOLDER = "focus-1.2"
+# Columns of Cost and Usage that a version has not.
+VERSIONS = {
+    "1.2": {
+        "CommitmentProgramEligibilityDetails", "ContractApplied", "HostProviderName", "InvoiceDetailId",
+        "ServiceProviderName",
+    },
+    "1.4": {"ProviderName", "PublisherName"},
+}  # fmt: skip
 NAME = "cost_and_usage"
+# The other datasets of 1.4, by the model that has their columns.
+OTHERS = {
+    "contract_commitment": "stg_aws__focus_contract_commitment",
+    "invoice_detail": "stg_aws__focus_invoice_detail",
+}
 # Older publications have none.
 MONTHS = "detail_billing_month"
+# A month is closed once each charge of its issuer is on an invoice.
+_BILLING_PERIOD = """
+    select "BillingPeriodStart" as "BillingPeriodCreated", max("BillingPeriodEnd") as "BillingPeriodEnd",
+        least(max("ChargePeriodEnd"), max("BillingPeriodEnd")) as "BillingPeriodLastUpdated", "BillingPeriodStart",
+        case when count(*) filter (where "InvoiceId" is null and "BilledCost" <> 0) > 0
+            then 'Open' else 'Closed' end as "BillingPeriodStatus",
+        "InvoiceIssuerName"
+    from charge
+    group by "BillingPeriodStart", "InvoiceIssuerName"
+    order by "BillingPeriodStart", "InvoiceIssuerName"
+"""
 
 
-def export_focus(settings: Settings, month: str | None, out: Path, console: Console) -> None:
+def export_focus(settings: Settings, month: str | None, out: Path, console: Console, version: str = "1.2") -> None:
     """Write the published months, or one of them as YYYY-MM, below `out`, and print what they come to."""
-    _refuse_file(out)
+    if version not in VERSIONS:
+        raise UsageError(f"--version {version} is not written; give one of {', '.join(VERSIONS)}.")
+    root = out / f"focus-{version}"
+    _refuse_file(root)
     # Whatever engine builds the tables: one pass over a month needs no cluster.
     place = settings.warehouse.model_copy(update={"engine": "duckdb"})
     warehouse = Warehouse(settings.model_copy(update={"warehouse": place}))
@@ -36,31 +62,76 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     months = _chosen(published, month)
     with console.steps(len(months)) as steps:
         for period in months:
-            _export_month(seen, period, out, console, is_known=f"detail/{MONTHS}" in published.tables)
+            folder = below(root, f"billing_period={period}", error=UsageError)
+            _export_month(seen, period, folder, version, console, is_known=f"detail/{MONTHS}" in published.tables)
             steps.step(f"focus {period}")
-    console.say(f"Wrote FOCUS 1.2 of publication {published.number} to {out / FOLDER}.")
+    console.say(f"Wrote FOCUS {version} of publication {published.number} to {root}.")
 
 
-def _export_month(warehouse: Warehouse, period: str, out: Path, console: Console, is_known: bool) -> None:
-    """Write a month below `out`; its two files appear whole, replacing those of an earlier export."""
-    folder = below(out / FOLDER, f"billing_period={period}", error=UsageError)
-    with (
-        Builder(warehouse).open([*CHARGES, "ref_service", *[MONTHS] * is_known], period) as engine,
-        _scratch(folder) as (exact, parquet, csv),
-    ):
+def _export_month(
+    warehouse: Warehouse, period: str, folder: Path, version: str, console: Console, is_known: bool
+) -> None:
+    """Write the datasets of a month; each file appears whole, replacing that of an earlier export."""
+    others = OTHERS if version == "1.4" else {}
+    names = [*CHARGES, "ref_service", *others.values(), *[MONTHS] * is_known]
+    with Builder(warehouse).open(names, period) as engine, _scratch(folder) as scratch:
         assert isinstance(engine, DuckDBEngine)
-        columns = load_contract(f"staging/{CHARGES[0]}").columns
-        # The bill is read once; both files are made from what it gave.
-        engine.write(" union all ".join(f"select {_typed(columns)} from {charges}" for charges in CHARGES), exact)
-        warehouse.pseudonyms.file(exact)
-        engine.view("charge", [exact])
-        engine.write(f"select {', '.join(map(_in_parquet, columns))} from charge", parquet)
-        engine.write_csv(f"select {', '.join(map(_in_csv, columns))} from charge", csv)
+        charges = load_contract(f"staging/{CHARGES[0]}").columns
+        # The bill is read once; all files are made from what it gave.
+        engine.write(" union all ".join(f"select {_typed(charges)} from {table}" for table in CHARGES), scratch)
+        warehouse.pseudonyms.file(scratch)
+        engine.view("charge", [scratch])
+        kept = [column for column in charges if column.name not in VERSIONS[version]]
+        _write(engine, "charge", kept, folder / NAME)
+        for name, model in others.items():
+            columns = load_contract(f"staging/{model}").columns
+            engine.view_sql(name, _of_month(model, columns, period))
+            _write(engine, name, columns, folder / name)
+        if others:
+            engine.view_sql("period", _BILLING_PERIOD)
+            _write(engine, "period", _PERIOD_COLUMNS, folder / "billing_period")
         _print_totals(engine, period, console)
         if is_known:
             _print_missing(engine, period, console)
-        parquet.replace(folder / f"{NAME}.parquet")
-        csv.replace(folder / f"{NAME}.csv")
+
+
+def _of_month(model: str, columns: Sequence[Column], period: str) -> str:
+    """The rows of a model in a month; what an invoice does not state, the charges that name it show."""
+    if model != OTHERS["invoice_detail"]:
+        return f"select {_typed(columns)} from {model}"
+    start = f"timestamp '{period}-01'"
+    end = f"{start} + interval '1' month"
+    filled = ", ".join(
+        f'coalesce("{name}", {value}) as "{name}"'
+        for name, value in {
+            "BillingAccountId": "payer",
+            "BillingPeriodStart": start,
+            "BillingPeriodEnd": end,
+            "InvoiceDetailCreated": end,
+            "InvoiceDetailLastUpdated": end,
+        }.items()
+    )
+    return f"""
+        select {_typed(columns)} from (
+            select * replace ({filled})
+            from {model}
+            left join (select "InvoiceId", min("BillingAccountId") as payer from charge group by 1) as billed
+                using ("InvoiceId")
+            where "BillingPeriodStart" = {start} or "BillingPeriodStart" is null and payer is not null
+        ) order by "InvoiceIssuerName", "InvoiceId", "InvoiceDetailId"
+    """
+
+
+def _write(engine: DuckDBEngine, view: str, columns: Sequence[Column], file: Path) -> None:
+    """Write the columns of a view as `file` with the suffixes .parquet and .csv, each whole."""
+    for suffix, form in ((".parquet", _in_parquet), (".csv", _in_csv)):
+        partial = below(file.parent, f".{os.getpid()}{suffix}", error=UsageError)
+        sql = f"select {', '.join(map(form, columns))} from {view}"
+        try:
+            (engine.write if suffix == ".parquet" else engine.write_csv)(sql, partial)
+            partial.replace(file.with_suffix(suffix))
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def _chosen(published: Publication, month: str | None) -> list[str]:
@@ -72,8 +143,8 @@ def _chosen(published: Publication, month: str | None) -> list[str]:
     return [month]
 
 
-def _refuse_file(out: Path) -> None:
-    for place in (out / FOLDER, out, *out.parents):
+def _refuse_file(root: Path) -> None:
+    for place in (root, *root.parents):
         if place.exists():
             if not place.is_dir():
                 raise UsageError(f"{place} is a file; choose a folder with --out.")
@@ -140,13 +211,17 @@ def _in_csv(column: Column) -> str:
 
 
 @contextmanager
-def _scratch(folder: Path) -> Iterator[tuple[Path, Path, Path]]:
-    """Three files to write to, gone afterwards unless they were moved."""
+def _scratch(folder: Path) -> Iterator[Path]:
+    """A file to write to, gone afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
-    forms = ("exact.parquet", "parquet", "csv")
-    exact, parquet, csv = (below(folder, f".{os.getpid()}.{form}", error=UsageError) for form in forms)
+    file = below(folder, f".{os.getpid()}.exact.parquet", error=UsageError)
     try:
-        yield exact, parquet, csv
+        yield file
     finally:
-        for file in (exact, parquet, csv):
-            file.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
+
+
+_PERIOD_COLUMNS = [
+    Column(f"BillingPeriod{name}", "VARCHAR" if name == "Status" else "TIMESTAMP", None, "")
+    for name in ("Created", "End", "LastUpdated", "Start", "Status")
+] + [Column("InvoiceIssuerName", "VARCHAR", None, "")]

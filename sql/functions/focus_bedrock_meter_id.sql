@@ -2,6 +2,6 @@
 -- args: line
 bedrock_meter_id(
     bedrock_product(coalesce(line.x_service_code, line.service_name, ''),
-        focus_billing_entity(line.host_provider_name, line.service_provider_name), line.service_name),
+        focus_billing_entity(line), line.service_name),
     coalesce(line.x_service_code, line.service_name, ''), coalesce(line.x_usage_type, line.sku_meter),
-    line.pricing_unit, line.charge_description)
+    coalesce(line.x_pricing_unit, line.pricing_unit), line.charge_description)

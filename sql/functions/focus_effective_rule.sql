@@ -9,7 +9,7 @@ case
     when charge_category = 'Purchase' then case
         when commitment is null then 'fee'
         -- Paid upfront for hours to come: those carry its effective cost.
-        when charge_frequency is distinct from 'Recurring' then 'zero'
+        when charge_frequency is distinct from 'Recurring' then 'upfront_fee'
         -- The fee is about the commitment itself, and so is what it left unused; FOCUS distinguishes them.
         else commitment || '_unused' end
     when is_usage and commitment is not null

@@ -4,7 +4,7 @@
 -- ListCost stands on a commitment's purchase and again on the usage it covers, so only usage counts (facts aws-billing
 -- 1.4).
 case
-    when effective_rule in ('zero', 'savings_plan_unused', 'reservation_unused') then 0
+    when effective_rule in ('upfront_fee', 'savings_plan_unused', 'reservation_unused') then 0
     when not is_usage or line_class = 'block_fee' or operation like '%:CB' then null
     when pricing_category = 'Dynamic' then nullif(list_cost, 0)
     else list_cost

@@ -6,6 +6,8 @@ itself can show is here: not whether an account id is the right one.
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -82,6 +84,12 @@ ONLY_WITH = (
     ("CommitmentDiscountName", "CommitmentDiscountId"), ("CapacityReservationStatus", "CapacityReservationId"),
     ("SkuPriceDetails", "SkuPriceId"), ("SkuMeter", "SkuId"), ("ResourceName", "ResourceId"),
 )  # fmt: skip
+# A unit, a unit for a time, or a number of units (facts standards-2026 1.8; what the official validator accepts).
+UNIT = (
+    "[A-Z][A-Za-z]*(-(Years|Months|Days|Hours|Minutes|Seconds)|/(Year|Month|Day|Hour|Minute|Second)"
+    "|/[0-9]+ (Years|Months|Days|Hours|Minutes|Seconds))?|[0-9]+ [A-Z][A-Za-z]*"
+)
+UNITS = ("PricingUnit", "ConsumedUnit", "CommitmentDiscountUnit")
 USAGE_OR_PURCHASE = "ChargeCategory in ('Usage', 'Purchase') and ChargeClass is null"
 
 
@@ -112,6 +120,26 @@ def read(file: Path) -> duckdb.DuckDBPyRelation:
     return duckdb.sql(f"select * from read_csv('{file}', header = true, types = {types}, all_varchar = false)")
 
 
+def official_faults(shared_data: Path, dataset: str, rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Where rows of a csv break the official list of columns of FOCUS 1.4: names, nulls and allowed values."""
+    with (shared_data / "billing" / "focus14" / "focus_1_4_columns.csv").open(encoding="utf-8", newline="") as lines:
+        listed = [row for row in csv.DictReader(lines) if row["dataset"].lower() == dataset.replace("_", "")]
+    known = {row["column_id"]: row for row in listed}
+    assert known
+    unknown = [name for name in rows[0] if name not in known and not name.startswith("x_")]
+    faults = [f"{name} is not of the dataset" for name in unknown]
+    for name, rule in known.items():
+        if name not in rows[0]:
+            faults += [f"{name} is missing"] * (rule["feature_level"] == "Mandatory")
+            continue
+        values = {row[name] for row in rows}
+        faults += [f"{name} is null"] * (rule["allows_nulls"] == "false" and "" in values)
+        allowed = {*rule["allowed_values"].split("|"), ""}
+        is_listed = rule["value_format"] == "Allowed Values" and rule["allowed_values"] != "(see spec)"
+        faults += [f"{name} is {value}" for value in values - allowed] * is_listed
+    return faults
+
+
 def _rules() -> dict[str, str]:
     rules = {f"{name} is not null": f"{name} is null" for name, kind in COLUMNS.items() if not kind.endswith("?")}
     for name, kind in COLUMNS.items():
@@ -136,6 +164,8 @@ def _rules() -> dict[str, str]:
         rules[f"{name} is filled on Usage and Purchase"] = f"{USAGE_OR_PURCHASE} and {name} is null"
     for name in UNIT_PRICES:
         rules[f"{name} is not negative"] = f"{name} < 0"
+    for name in UNITS:
+        rules[f"{name} has the form of a unit"] = f"not regexp_full_match({name}, '{UNIT}')"
     for price, cost in (("ListUnitPrice", "ListCost"), ("ContractedUnitPrice", "ContractedCost")):
         # Doubles of a file hold some 15 digits.
         gap = f"abs(cast({price} as double) * cast(PricingQuantity as double) - {cost})"

@@ -33,6 +33,14 @@ class Inventory:
 
 
 @dataclass(frozen=True)
+class Table:
+    """The columns of a csv or Parquet file, and each row as text with its address; what is null is empty."""
+
+    names: list[str]
+    rows: list[tuple[str, dict[str, str]]]
+
+
+@dataclass(frozen=True)
 class Answers:
     """How the sources of a section of the configuration are read: `queried` yields each answer of AWS and its address.
 
@@ -44,7 +52,7 @@ class Answers:
     queried: Callable[[ReservationSource, list[str]], Iterator[tuple[str, Any]]]
 
     def read(self, source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
-        """Each answer of a source, and its address; of a csv its text. SourceError where a file is neither."""
+        """Each answer of a source, and its address; of a csv or Parquet file its `Table`. SourceError for any other."""
         if source.kind == "aws":
             yield from self.queried(source, warnings)
             return
@@ -58,11 +66,15 @@ class Answers:
             where = store.uri(item.key)
             if item.size > _LARGEST_BYTES:
                 raise SourceError(f"{where} has {item.size:,} bytes, too many for {self.section}; check what it is.")
+            content = store.read(item.key)
+            if item.key.endswith(".parquet"):
+                yield where, _parquet_table(content, where)
+                continue
             try:
-                content = store.read(item.key).decode("utf-8-sig")
+                text = content.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise SourceError(f"{where} is not UTF-8 text; save it again.") from None
-            yield where, content if item.key.endswith(".csv") else _saved_answer(content, where)
+            yield where, _csv_table(text, where) if item.key.endswith(".csv") else _saved_answer(text, where)
 
     def files(self, source: ReservationSource, *, hurried: bool = False) -> tuple[Store, list[Object], list[str]]:
         """The store, its files with our suffixes, and the keys of other files; the location may be one file."""
@@ -121,8 +133,8 @@ def entries(answer: Entry, name: str, where: str) -> Iterator[tuple[str, Entry]]
         yield f"{where} {name} number {number}", entry
 
 
-def csv_table(table: str, where: str) -> tuple[list[str], list[tuple[str, dict[str, str]]]]:
-    """The columns of a csv, and each row with its address; SourceError where it is none, or a row is short or long."""
+def _csv_table(table: str, where: str) -> Table:
+    """SourceError where it is no csv, or a row is short or long."""
     reader = csv.DictReader(io.StringIO(table, newline=""))
     rows = []
     try:
@@ -134,7 +146,26 @@ def csv_table(table: str, where: str) -> tuple[list[str], list[tuple[str, dict[s
             rows.append((place, row))
     except csv.Error as error:
         raise SourceError(f"{where} is not a csv ({error}); fix or remove it.") from None
-    return names, rows
+    return Table(names, rows)
+
+
+def _parquet_table(content: bytes, where: str) -> Table:
+    try:
+        frame = pl.read_parquet(io.BytesIO(content))
+    except pl.exceptions.PolarsError as error:
+        raise SourceError(f"{where} is not a Parquet file ({str(error).splitlines()[0]}); save it again.") from None
+    rows = [
+        (f"{where} row {number}", {name: _cell(value) for name, value in row.items()})
+        for number, row in enumerate(frame.iter_rows(named=True), 1)
+    ]
+    return Table(frame.columns, rows)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        # Parquet keeps UTC without a zone as often as with one.
+        value = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+    return "" if value is None else str(value)
 
 
 def values_of(entry: Entry, where: str, schema: Schema, **names: str) -> dict[str, Any]:
@@ -146,6 +177,15 @@ def values_of(entry: Entry, where: str, schema: Schema, **names: str) -> dict[st
 def text(entry: Entry, name: str, where: str = "") -> str | None:
     """A text; None where it is missing or empty."""
     return str(entry[name]).strip() or None if entry.get(name) is not None else None
+
+
+def json_object(entry: Entry, name: str, where: str) -> Entry:
+    """A JSON object in a text; empty where it is missing."""
+    try:
+        found = parse_json(entry.get(name) or "{}")
+    except ParseError as error:
+        raise SourceError(f"{where}: {name} {error}; FOCUS requires a JSON object.") from None
+    return found if isinstance(found, Mapping) else {}
 
 
 def moment(entry: Entry, name: str, where: str) -> datetime | None:

@@ -1,4 +1,5 @@
-"""Savings Plans and Reserved Instances: answers of DescribeSavingsPlans and DescribeReservedInstances.
+"""Savings Plans and Reserved Instances: answers of DescribeSavingsPlans and DescribeReservedInstances, or FOCUS's
+ContractCommitment.
 
 The bill shows the monthly cost of a commitment; its end, payment option and purchase come from here, and differences
 between the two are reported (detail_commitment_reconciliation).
@@ -14,7 +15,7 @@ from pipelines.base.aws import requesting
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import CommitmentSource, ReservationSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, values_of
+from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table, values_of
 from pipelines.ingest.schema import schema
 
 # `commitment_per_hour` is in the currency of the row.
@@ -28,6 +29,20 @@ _KINDS = {
     "SageMaker": "sagemaker_savings_plan",
     "Database": "database_savings_plan",
 }
+# In the words of FOCUS's ContractCommitment, whose kind of plan only its name shows; the first that fits counts.
+_WORDED = {
+    "reserved": "reserved_instance",
+    "ec2instance": "ec2_instance_savings_plan",
+    "sagemaker": "sagemaker_savings_plan",
+    "machinelearning": "sagemaker_savings_plan",
+    "database": "database_savings_plan",
+    "savingsplan": "compute_savings_plan",
+}
+# Not null in FOCUS 1.3 and 1.4 (facts standards-2026 1.6).
+_CONTRACT = (
+    "ContractId", "ContractCommitmentId", "ContractCommitmentType", "ContractCommitmentCategory",
+    "ContractCommitmentPeriodStart", "ContractCommitmentPeriodEnd", "BillingCurrency",
+)  # fmt: skip
 _SHAPES = "SavingsPlans (describe-savings-plans) or ReservedInstances (describe-reserved-instances)"
 _PLANS, _RESERVED = "savingsplans:DescribeSavingsPlans", "ec2:DescribeReservedInstances"
 # Longer than any term, in seconds.
@@ -41,7 +56,8 @@ def read_commitments(sources: Sequence[CommitmentSource]) -> Inventory:
     for source in sources:
         seen = 0
         for where, answer in ANSWERS.read(source, warnings):
-            for place, row in _commitments_in(answer, where):
+            found_here = _contracted(answer, where, warnings) if isinstance(answer, Table) else _answered(answer, where)
+            for place, row in found_here:
                 seen += 1
                 row["source_name"] = source.name
                 name = row["commitment_discount_id"]
@@ -76,11 +92,11 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
         yield f"{where}, {client.meta.region_name} {_RESERVED}", answers.content(answer)
 
 
-ANSWERS = Answers("commitments", (".json",), _queried)
+ANSWERS = Answers("commitments", (".json", ".csv", ".parquet"), _queried)
 commitments_fingerprint = ANSWERS.fingerprint
 
 
-def _commitments_in(answer: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _answered(answer: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The commitments of one answer, each with its address; SourceError with the field at fault."""
     readers = {"SavingsPlans": _plan, "savingsPlans": _plan, "ReservedInstances": _reserved}
     known = [name for name in readers if isinstance(answer, Mapping) and name in answer]
@@ -94,9 +110,67 @@ def _commitments_in(answer: Any, where: str) -> Iterator[tuple[str, dict[str, An
                 "currency": answers.text(entry, "Currency") or answers.text(entry, "CurrencyCode"),
                 **values_of(entry, place, SCHEMA, started_at="Start", ended_at="End", state="State"),
             }
-            if row["started_at"] and row["ended_at"] and row["ended_at"] <= row["started_at"]:
-                raise SourceError(f"{place} ends at {row['ended_at']}, not after it starts; fix the times.")
+            _refuse_no_term(row, place)
             yield place, row
+
+
+def _contracted(table: Table, where: str, warnings: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The Savings Plans and reservations of FOCUS's ContractCommitment; other contracts are left out by name."""
+    if missing := [name for name in _CONTRACT if name not in table.names]:
+        raise SourceError(
+            f"{where} has no column {missing[0]}; FOCUS's ContractCommitment has it. Answers of AWS are saved as JSON."
+        )
+    others: dict[str, str] = {}
+    shares: list[str] = []
+    for place, row in table.rows:
+        if empty := [name for name in _CONTRACT if not row[name].strip()]:
+            raise SourceError(f"{place} has no {empty[0]}; FOCUS requires it.")
+        words = f"{row['ContractCommitmentType']} {row.get('ContractCommitmentDescription', '')}"
+        plain = words.lower().replace(" ", "").replace("_", "")
+        kind = next((kind for word, kind in _WORDED.items() if word in plain), None)
+        if kind is None:
+            others[row["ContractCommitmentId"]] = row["ContractCommitmentType"]
+            continue
+        found = values_of(
+            row, place, SCHEMA,
+            commitment_discount_id="ContractCommitmentId",
+            payment_option="ContractCommitmentPaymentModel",
+            currency="BillingCurrency",
+            started_at="ContractCommitmentPeriodStart",
+            ended_at="ContractCommitmentPeriodEnd",
+        )  # fmt: skip
+        _refuse_no_term(found, place)
+        # AWS ends a term at :59:59.
+        hours = round((found["ended_at"] - found["started_at"]).total_seconds() / 3600)
+        scope = answers.json_object(row, "ContractCommitmentApplicability", place)
+        cost = answers.amount(row, "ContractCommitmentCost", place)
+        share = answers.amount(row, "ContractCommitmentPaymentUpfrontPercentage", place)
+        if share is not None and not 0 <= share <= 1:
+            shares.append(place)
+        yield place, dict.fromkeys(SCHEMA) | found | {
+            "commitment_kind": kind,
+            "region_id": answers.text(scope, "x_RegionId"),
+            "instance_family": answers.text(scope, "x_InstanceFamily"),
+            "purchase_term": _term(hours * 3600),
+            "commitment_per_hour": None if cost is None or not hours else (cost / hours).quantize(Decimal("1e-10")),
+            "state": row.get("ContractCommitmentLifecycleStatus", "").strip().lower() or None,
+        }
+    if others:
+        name, contract = next(iter(others.items()))
+        warnings.append(
+            f"{where}: {len(others)} contracts are no Savings Plan and no reservation, such as {name} ({contract}), "
+            "and are left out. Declare agreements on spend as [[terms.agreements]]."
+        )
+    if shares:
+        warnings.append(
+            f"{shares[0]} has a ContractCommitmentPaymentUpfrontPercentage outside 0 to 1 ({len(shares)} rows); it "
+            "changes no cost. Have the file written by the ratified FOCUS 1.4."
+        )
+
+
+def _refuse_no_term(row: Mapping[str, Any], where: str) -> None:
+    if row["started_at"] and row["ended_at"] and row["ended_at"] <= row["started_at"]:
+        raise SourceError(f"{where} ends at {row['ended_at']}, not after it starts; fix the times.")
 
 
 def _plan(entry: Entry, where: str) -> dict[str, Any]:

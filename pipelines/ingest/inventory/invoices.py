@@ -15,7 +15,7 @@ from pipelines.base.aws import requesting
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import InvoiceSource, ReservationSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import Answers, Entry, Inventory
+from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table
 from pipelines.ingest.schema import schema
 
 # A line of an invoice, or a part of its total. `line_group` is the charge category of a line (FOCUS), `Tax` and
@@ -89,14 +89,14 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
             yield f"{where}, account {account}, {month:%Y-%m} {_LIST}", {_SUMMARIES: found}
 
 
-ANSWERS = Answers("invoices", (".json", ".csv"), _queried)
+ANSWERS = Answers("invoices", (".json", ".csv", ".parquet"), _queried)
 invoices_fingerprint = ANSWERS.fingerprint
 
 
 def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, Row]]:
     """The lines of one file or answer, each with its address; SourceError with the field at fault."""
-    if isinstance(answer, str):
-        names, rows = answers.csv_table(answer, where)
+    if isinstance(answer, Table):
+        names = answer.names
         if "InvoiceIssueStatus" in names:
             read, required = _detail, _DETAIL
         else:
@@ -108,7 +108,7 @@ def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, 
                 )
         if missing := [name for name in required if name not in names]:
             raise SourceError(f"{where} has no column {missing[0]}; the first line must name it (docs/invoices.md).")
-        for place, row in rows:
+        for place, row in answer.rows:
             yield from ((place, line) for line in read(row, place))
         return
     if not isinstance(answer, Mapping) or _SUMMARIES not in answer:
@@ -135,6 +135,7 @@ def _detail(row: Entry, where: str) -> Iterator[Row]:
     reference = row["ReferenceInvoiceId"].strip()
     invoice_id = row["InvoiceId"].strip()
     started_at = answers.moment(row, "BillingPeriodStart", where)
+    grain = answers.json_object(row, "InvoiceDetailGrain", where)
     yield {
         "invoice_evidence": FOCUS,
         "invoice_issuer": answers.text(row, "InvoiceIssuerName"),
@@ -142,13 +143,15 @@ def _detail(row: Entry, where: str) -> Iterator[Row]:
         "invoice_detail_id": answers.text(row, "InvoiceDetailId"),
         "account_id": answers.text(row, "BillingAccountId"),
         "billing_month": started_at and started_at.date().replace(day=1),
+        "billing_entity": answers.text(grain, "x_BillingEntity"),
         # An invoice that adjusts none references itself.
         "document_kind": "invoice" if reference == invoice_id else "correction",
         "issue_status": status,
         "issued_at": answers.moment(row, "InvoiceIssueDate", where),
         "reference_invoice_id": None if reference == invoice_id else reference,
         "currency": answers.text(row, "BillingCurrency"),
-        "line_group": answers.text(row, "ChargeCategory"),
+        # Our own export of a document without lines names the part of its total.
+        "line_group": answers.text(grain, "x_LineGroup") or answers.text(row, "ChargeCategory"),
         "invoiced_cost": answers.amount(row, "BilledCost", where),
         "updated_at": answers.moment(row, "InvoiceDetailLastUpdated", where),
     }

@@ -17,7 +17,7 @@ from pipelines.base.aws import code_of, requesting
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import ReservationSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, values_of
+from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table, values_of
 from pipelines.ingest.schema import schema
 
 _ODCR, _BLOCK, _PLAN = _KINDS = ("odcr", "capacity_block", "training_plan")
@@ -63,7 +63,7 @@ def read_reservations(sources: Sequence[ReservationSource], families: Mapping[st
         own = [
             dict.fromkeys(SCHEMA) | {"part_no": 1, "source_name": source.name} | row
             for where, answer in ANSWERS.read(source, warnings)
-            for row in (_rows(answer, where) if isinstance(answer, str) else _reservations_in(answer, where))
+            for row in (_rows(answer, where) if isinstance(answer, Table) else _reservations_in(answer, where))
         ]
         if source.kind == "file" and not own:
             warnings.append(f"{source.location} contains no reservation; check the location, or remove the source.")
@@ -104,16 +104,16 @@ ANSWERS = Answers("reservations", (".json", ".csv"), _queried)
 reservations_fingerprint = ANSWERS.fingerprint
 
 
-def _rows(table: str, where: str) -> Iterator[Row]:
+def _rows(table: Table, where: str) -> Iterator[Row]:
     """The reservations of a csv; SourceError with its line and the fix."""
-    names, rows = answers.csv_table(table, where)
+    names = table.names
     if missing := [name for name in _REQUIRED if name not in names]:
         columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
         raise SourceError(f"{where} has no {columns}; the first line must name them (docs/reservations.md).")
     for name in names:
         if name not in _COLUMNS:
             raise SourceError(f"{where} has the column {name!r}; it may have {', '.join(_COLUMNS)}.")
-    for place, row in rows:
+    for place, row in table.rows:
         kind = row["reservation_kind"]
         if kind not in _KINDS:
             raise SourceError(f"{place} has reservation_kind {kind[:80]!r}; write one of {', '.join(_KINDS)}.")

@@ -6,7 +6,9 @@ with bill as (
     select
         billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
         sum(line_count) as line_count, sum(billed_cost_usd) as billed_cost_usd,
-        sum(amortized_upfront_usd) as amortized_upfront_usd,
+        -- FOCUS shows it over all invoices of a payer, by what its use costs beyond its fees.
+        case when sum(sum(amortized_upfront_usd)) over (partition by billing_month, payer_account_id, billing_currency)
+            > 0 then sum(amortized_upfront_usd) else 0 end as amortized_upfront_usd,
         sum(case when is_commitment(effective_rule) then billed_cost_usd else 0 end) as commitment_billed_usd,
         max(newest_usage_at) as newest_usage_at, max(usage_until_at) as usage_until_at
     from stg_aws__invoice_total

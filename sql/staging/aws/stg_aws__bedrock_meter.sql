@@ -19,7 +19,7 @@ billed as (
     union
 
     select billing_period, coalesce(x_service_code, service_name, ''), coalesce(service_name, ''),
-        coalesce(x_usage_type, sku_meter, ''), coalesce(pricing_unit, ''),
+        coalesce(x_usage_type, sku_meter, ''), coalesce(x_pricing_unit, pricing_unit, ''),
         split_part(coalesce(charge_description, ''), '|', 3), focus_bedrock_meter_id(line)
     from aws_focus_line_item as line
     where focus_bedrock_meter_id(line) is not null

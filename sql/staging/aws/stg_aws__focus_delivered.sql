@@ -1,4 +1,4 @@
--- One row per line of a delivered FOCUS export, with the columns of a FOCUS 1.2 Cost and Usage dataset.
+-- One row per line of a delivered FOCUS export, with the columns of stg_aws__focus_charge.
 -- partition: billing_period
 -- stored: no
 -- Read by the FOCUS export alone. What 1.2 has and 1.0 lacks (facts aws-billing 1.4), or AWS may leave null, is filled
@@ -41,14 +41,14 @@ select
     case when commitment_discount_id is not null and is_priced then coalesce(commitment_discount_unit,
         case commitment when 'Spend' then billing_currency else focus_unit(pricing_unit) end) end
             as "CommitmentDiscountUnit",
+    commitment_program_eligibility_details as "CommitmentProgramEligibilityDetails",
     consumed_quantity as "ConsumedQuantity",
     case when consumed_quantity is not null then focus_unit(coalesce(consumed_unit, pricing_unit)) end
         as "ConsumedUnit",
-    contracted_usd as "ContractedCost",
+    contract_applied as "ContractApplied", contracted_usd as "ContractedCost",
     case when is_priced then focus_unit_price(contracted_usd, quantity, null) end as "ContractedUnitPrice",
     coalesce(effective_cost, 0) as "EffectiveCost",
-    invoice_id as "InvoiceId",
-    issuer as "InvoiceIssuerName",
+    invoice_id as "InvoiceId", invoice_detail_id as "InvoiceDetailId", issuer as "InvoiceIssuerName",
     coalesce(list_cost, contracted_usd) as "ListCost",
     case when is_priced then focus_unit_price(coalesce(list_cost, contracted_usd), quantity, null) end
         as "ListUnitPrice",
@@ -63,6 +63,7 @@ select
     case when is_priced and quantity is not null then focus_unit(pricing_unit) end as "PricingUnit",
     coalesce(host_provider_name, issuer) as "ProviderName",
     coalesce(service_provider_name, issuer) as "PublisherName",
+    host_provider_name as "HostProviderName", coalesce(service_provider_name, issuer) as "ServiceProviderName",
     region_id as "RegionId", case when region_id is not null then coalesce(region_name, region_id) end as "RegionName",
     resource_id as "ResourceId", case when resource_id is not null then resource_name end as "ResourceName",
     case when resource_id is not null then coalesce(resource_type, focus_resource_type(resource_id, null)) end
@@ -80,7 +81,9 @@ select
     sub_account_id as "SubAccountId",
     case when sub_account_id is not null then coalesce(sub_account_name, sub_account_id) end as "SubAccountName",
     case when sub_account_id is not null then coalesce(sub_account_type, 'Account') end as "SubAccountType",
-    tag_json as "Tags", x_operation as "x_Operation", x_service_code as "x_ServiceCode"
+    tag_json as "Tags", x_billing_entity as "x_BillingEntity", x_line_item_type as "x_LineItemType",
+    x_list_cost as "x_ListCost", x_operation as "x_Operation", x_pricing_unit as "x_PricingUnit",
+    x_service_code as "x_ServiceCode", coalesce(x_usage_type, sku_meter) as "x_UsageType"
 from line
 left join (
     select service_name, max(service_category) as service_category, max(service_subcategory) as service_subcategory

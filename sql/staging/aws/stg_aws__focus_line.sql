@@ -50,7 +50,7 @@ select
         then 'AI and Machine Learning' end, 'Other') as service_category,
     coalesce(service.service_subcategory, case when line.is_resold and line.product_product_name like '%Bedrock%'
         then 'Generative AI' end, 'Other (Other)') as service_subcategory,
-    focus_unit(line.pricing_unit) as unit,
+    focus_unit(line.pricing_unit) as unit, line.pricing_unit as billed_unit, line.billing_entity,
     try_cast(line.pricing_public_on_demand_rate as decimal(20, 10)) as list_rate_usd,
     try_cast(line.line_item_unblended_rate as decimal(20, 10)) as billed_rate_usd,
     -- A rate code begins with its SKU; where the bill names neither, service and meter stand for both.

@@ -6,19 +6,16 @@ with line as (
     select
         *,
         -- FOCUS 1.2 has no x_UsageType; there the SKU's meter shows it.
-        coalesce(x_usage_type, sku_meter) as usage_type,
-        coalesce(x_service_code, service_name, '') as service,
-        coalesce(x_operation, '') as operation,
+        coalesce(x_usage_type, sku_meter) as usage_type, coalesce(x_service_code, service_name, '') as service,
+        coalesce(x_operation, '') as operation, focus_billing_entity(line) as billing_entity,
         -- Elsewhere, and in what runs record, an instance goes by its id alone.
         coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''),
             resource_id) as bare_id,
-        -- Other clouds may share the export.
-        is_aws_name(host_provider_name) as is_aws, is_aws_name(service_provider_name) as is_aws_published,
         charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
         case when commitment_discount_id is not null then case
             when focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_discount_id)
                 then 'savings_plan' else 'reservation' end end as commitment
-    from aws_focus_line_item
+    from aws_focus_line_item as line
 ),
 
 typed as (
@@ -26,9 +23,7 @@ typed as (
         *,
         usage_kind_of(usage_type) as usage_kind,
         coalesce(instance_type_of(usage_type), sku_instance_type,
-            -- A description names it: `per On Demand Linux c5.2xlarge Instance Hour`.
-            case when bare_id like 'i-%' then nullif(regexp_extract(charge_description,
-                '([a-z][a-z0-9-]*\.[a-z0-9-]+)[^.]* Instance[ -][Hh]our', 1), '') end) as instance_type
+            case when bare_id like 'i-%' then described_instance_type(charge_description) end) as instance_type
     from line
 ),
 
@@ -63,16 +58,17 @@ ruled as (
         *,
         focus_effective_rule(charge_category, charge_class, charge_frequency, line_class, is_usage, commitment,
             commitment_discount_status) as effective_rule,
-        case
-            when service like '%Support%' and is_aws_published then 'Support'
-            when charge_category in ('Tax', 'Credit') then charge_category
-            when charge_class = 'Correction' and billed_cost < 0 then 'Refund'
-            when charge_class is distinct from 'Correction' and charge_category in ('Usage', 'Purchase')
-                then charge_category
-            -- FOCUS's own catch-all: money in either direction, so neither a refund nor usage.
-            else 'Adjustment'
-        end as our_category
-    from classed
+        bill_charge_category(line, service, listed_category) as our_category
+    from classed as line
+    left join (select line_item_type as x_line_item_type, charge_category as listed_category from ref_line_item_type)
+        using (x_line_item_type)
+),
+
+-- Bills that name the programs a line is eligible for name them on each such line.
+eligible_bill as (
+    select distinct billing_period, billing_account_id, true as names_programs
+    from aws_focus_line_item
+    where commitment_program_eligibility_details is not null
 ),
 
 bought as (
@@ -88,7 +84,7 @@ select
     billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id, coalesce(sub_account_id, billing_account_id) as account_id,
     coalesce(invoice_id, '') as invoice_id, coalesce(invoice_issuer_name, '') as invoice_issuer, billing_currency,
-    focus_billing_entity(host_provider_name, service_provider_name) as billing_entity, charge_category as charge_type,
+    billing_entity, charge_category as charge_type,
     coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
     our_category as charge_category, effective_rule, serving_class(line_class, our_category, billed_by) as line_class,
     charge_description, line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id,
@@ -100,20 +96,24 @@ select
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
     cast(charge_period_start as date) as usage_date, quantity as usage_quantity,
     cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
-    commitment_eligibility(our_category, effective_rule, line_class, market, line.service, line.usage_type,
-        line.instance_type, policy.assumed_eligible) as commitment_eligibility,
+    focus_commitment_eligibility(commitment_program_eligibility_details, names_programs,
+        commitment_eligibility(our_category, effective_rule, line_class, market, line.service, line.usage_type,
+            line.instance_type, policy.assumed_eligible)) as commitment_eligibility,
     bedrock_meter_id, cast(quantity * million_tokens_per_unit as decimal(30, 13)) as million_tokens,
     is_shared_usage(listed.shared_reason, line.usage_type) as is_shared_usage,
-    cast(focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost)
+    cast(case when x_line_item_type is not null then x_list_cost else
+        focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost) end
         as decimal(20, 10)) as list_cost_usd,
     -- What differs where there is no commitment is a discount.
-    cast(coalesce(case when is_commitment(effective_rule) then effective_cost else billed_cost end, 0)
+    cast(coalesce(case when is_commitment(effective_rule) or effective_rule = 'upfront_fee'
+        then effective_cost else billed_cost end, 0)
         as decimal(20, 10)) as amortized_cost_usd,
     cast(focus_effective_cost(effective_rule, line_class, market, billed_cost, effective_cost) as decimal(20, 10))
-        as effective_cost_usd,
-    cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
-    case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
+        as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
+    -- Other clouds may share the export.
+    case when billing_entity in ('AWS', 'AWS Marketplace') then tag_run_id end as tag_run_id, tag_owner, tag_team
 from bought as line
+left join eligible_bill using (billing_period, billing_account_id)
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalog_type
 left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
 left join stg_aws__bedrock_meter as meter using (billing_period, bedrock_meter_id)

@@ -61,11 +61,13 @@ select
     billing_month_of(billing_period_start, billing_period) as billing_month,
     billing_account_id as payer_account_id,
     coalesce(invoice_id, '') as invoice_id,
-    focus_billing_entity(host_provider_name, service_provider_name) as billing_entity,
+    focus_billing_entity(line) as billing_entity,
     coalesce(invoice_issuer_name, '') as invoice_issuer,
     billing_currency,
     coalesce(charge_category, '') as charge_type,
-    case when focus_is_commitment(line) then 'savings_plan_unused' else 'as_billed' end as effective_rule,
+    case when not focus_is_commitment(line) then 'as_billed'
+        when charge_category = 'Purchase' and charge_frequency is distinct from 'Recurring' then 'upfront_fee'
+        else 'savings_plan_unused' end as effective_rule,
     coalesce(charge_category, '') as charge_category,
     max(source_name) as source_name,
     max(delivery_id) as delivery_id,
@@ -75,7 +77,10 @@ select
     coalesce(sum(billed_cost), 0) as billed_cost_usd,
     coalesce(sum(billed_cost), 0) as net_billed_cost_usd,
     cast(0 as decimal(20, 10)) as in_line_discount_usd,
-    cast(0 as decimal(20, 10)) as amortized_upfront_usd,
+    -- What commitments cost over their hours beyond their fees is the month's part of what was paid upfront.
+    coalesce(sum(case when focus_is_commitment(line) then effective_cost
+        - case when charge_category = 'Purchase' and charge_frequency = 'Recurring' then billed_cost else 0 end end), 0)
+        as amortized_upfront_usd,
     cast(0 as decimal(20, 10)) as savings_plan_offset_usd,
     cast(0 as bigint) as line_priced_in_other_currency_count,
     cast(0 as bigint) as net_value_count,

@@ -1,0 +1,13 @@
+-- What a FOCUS line charges, as a cost and usage report groups it; `listed` is that of the line-item type, where it has
+-- one (our own export).
+-- args: line, service, listed
+case
+    when service like '%Support%' and is_aws_name(line.service_provider_name) then 'Support'
+    when listed is not null then listed
+    when line.charge_category in ('Tax', 'Credit') then line.charge_category
+    when line.charge_class = 'Correction' and line.billed_cost < 0 then 'Refund'
+    when line.charge_class is distinct from 'Correction' and line.charge_category in ('Usage', 'Purchase')
+        then line.charge_category
+    -- FOCUS's own catch-all: money in either direction, so neither a refund nor usage.
+    else 'Adjustment'
+end
