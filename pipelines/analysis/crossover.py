@@ -88,11 +88,6 @@ def break_even_tokens_per_second(usd_per_hour: float, price: float) -> float | N
     return usd_per_hour * 1e6 / (3600 * price) if price > 0 else None
 
 
-def active_capacity_usd(windows: int, units: int, usd_per_unit_minute: float) -> float:
-    """USD of a Custom Model Import: each active window is five minutes of every unit of its copies."""
-    return windows * 5 * units * usd_per_unit_minute
-
-
 def saving_of_days(days: Sequence[date], baseline: Sequence[float], candidate: Sequence[float]) -> Estimate:
     """The saving of the candidate over the same days of traffic: days are the replicates, weeks the clusters.
 

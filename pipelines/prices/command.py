@@ -63,7 +63,8 @@ def reprice(
     gpu_price: Number = None,
     trainium_price: Number = None,
     table: Annotated[
-        Path | None, typer.Option("--table", help="CSV of published prices per million, checked against their inputs.")
+        Path | None,
+        typer.Option("--table", help="CSV of published prices or break-evens, checked against their inputs."),
     ] = None,
     offer: Annotated[str, typer.Option("--offer", help="on_demand, capacity_block or reserved.")] = "on_demand",
     region: Annotated[str, typer.Option("--region", help="Region of the prices.")] = "us-east-1",
@@ -74,11 +75,17 @@ def reprice(
     """Reprice a comparison to the list prices of another date."""
     form = form_of(as_json, as_csv)
     if table is not None:
-        if workload is not None or claim is not None or at is not None:
-            raise UsageError("--table cannot be combined with a workload, --claim or --at; run them separately.")
+        if workload is not None or claim is not None:
+            raise UsageError("--table cannot be combined with a workload or --claim; run them separately.")
+        from pipelines.prices.book import reviewed_book
         from pipelines.prices.table import check_table
 
-        Console().say(check_table(table))
+        def listed(instance_type: str) -> Decimal:
+            if at is None:
+                raise UsageError("--at is required: the day of the rates of the instance types, such as 2026-08-01.")
+            return reviewed_book().at(instance_type, _day("--at", at), offer, region).usd_per_hour
+
+        Console().say(check_table(table, listed))
         return
     if at is None:
         raise UsageError("--at is required: the price date, such as 2026-08-01.")

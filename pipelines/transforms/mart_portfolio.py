@@ -1,5 +1,6 @@
-"""One row per workload and currency: recommendation, verdict, money at stake, purchase, pilot, what is missing."""
+"""One row per trained workload or served model, and currency: recommendation, money at stake, pilot, gaps."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
@@ -8,14 +9,15 @@ import polars as pl
 
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.recommendation import PILOT, Finding, where_to_declare
-from pipelines.transforms import run_pair, workload_case
+from pipelines.transforms import run_pair, serving_decision, workload_case
 from pipelines.transforms.pilot_plan import pilot_plan
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.purchase import bought, cheapest, offered
 from pipelines.transforms.run_pair import runs_of
+from pipelines.transforms.serving_decision import serving_rows
 from pipelines.transforms.workload_case import FAMILIES, WINDOW_DAYS, WorkloadCase, monthly_cost, workload_cases
 
-INPUTS = tuple(dict.fromkeys((*workload_case.INPUTS, "mart_price_book", *run_pair.INPUTS)))
+INPUTS = tuple(dict.fromkeys((*workload_case.INPUTS, "mart_price_book", *run_pair.INPUTS, *serving_decision.INPUTS)))
 QUERIES = workload_case.QUERIES | run_pair.QUERIES
 _UNDECIDED = ("indicative", "inconclusive", "not comparable")
 _NAMES = {"gpu": "GPU", "trainium": "Trainium"}
@@ -23,21 +25,23 @@ _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 
 def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
-    """Every workload that is declared or has a billed run, the most at stake first in each currency."""
+    """Every workload that is declared or has a billed run, and every served model; the most at stake of each first."""
     newest: Any = table["fct_ledger"]["usage_date"].max()
     prices, offers, compared = table["mart_price_book"], table["stg_aws__capacity_offer"], runs_of(table)
     counts = dict(prices.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
-    rows = [
+    rows: list[dict[str, Any]] = [
         _row(case, newest, offers, counts) | pilot_plan(case, compared, prices, offers)
         for case in workload_cases(table)
     ]
     known = {row["workload_id"] for row in rows}
     rows += [_without_runs(name) for name in table["declared_workload"]["workload_id"].sort() if name not in known]
+    rows = [*({"activity": "training", **row} for row in rows), *serving_rows(table)]
     rows.sort(key=lambda row: (row["billing_currency"], -abs(row["monthly_at_stake_usd"]), row["workload_id"]))
-    ranked: dict[str, int] = {}
+    ranked: Counter[tuple[Any, Any]] = Counter()
     for row in rows:
-        ranked[row["billing_currency"]] = ranked.get(row["billing_currency"], 0) + 1
-        row["portfolio_rank"] = ranked[row["billing_currency"]]
+        key = row["activity"], row["billing_currency"]
+        ranked[key] += 1
+        row["portfolio_rank"] = ranked[key]
     return rows
 
 
@@ -62,7 +66,7 @@ def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str
     pair, decision = case.pair, case.decision
     completed = [case.runs.filter(accelerator_family=family, status="completed").height for family in FAMILIES]
     done = {side: pair[f"{side}_run_count"] if pair else count for side, count in zip(SIDES, completed, strict=True)}
-    stake, evidence = _at_stake(case, newest)
+    stake, evidence, options = _at_stake(case, newest)
     used = case.spend.filter(pl.col("accelerator_hours") > 0)
     recent = used.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
     recent = used if recent.is_empty() else recent
@@ -77,6 +81,7 @@ def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str
         **{name: pair[name] if pair else None for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")},
         **{f"{side}_run_count": count for side, count in done.items()},
         "monthly_cost_usd": case.monthly_cost,
+        **options,
         "monthly_at_stake_usd": stake,
         "at_stake_evidence": evidence,
         **bought(recent),
@@ -91,20 +96,24 @@ def _words(found: Finding) -> str:
     return f"{found.rule} {_HOLDS[found.holds]}: {found.explanation}{missing}"
 
 
-def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float, str]:
-    """USD a month that hang on the choice: what all of it would cost on the GPU × the saving, negative where that is.
+def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float, str, dict[str, float]]:
+    """USD a month that hang on the choice, its evidence, and what all of it costs in each family that shows it.
 
-    Where nothing measures or plans a saving, at most all of it.
+    What all of it would cost on the GPU × the saving, negative where that is; without a saving, at most all of it.
     """
     saving, evidence = None, "measured"
     if case.pair is not None and case.pair["claims"]:
         saving = float(case.pair["saving_ratio"])
     elif case.port is not None and case.port.saving_evidence == "planned" and case.port.baseline:
         saving, evidence = 1 - (case.port.candidate or 0.0) / case.port.baseline, "planned"
+    costs = [monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) for f in FAMILIES]
     if saving is None or saving >= 1:
-        return case.monthly_cost, "at most all of it"
-    baseline, candidate = (monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) for f in FAMILIES)
-    return (baseline + candidate / (1 - saving)) * saving, evidence
+        only = [f"{family}_monthly_cost_usd" for family, usd in zip(FAMILIES, costs, strict=True) if usd]
+        options = {only[0]: case.monthly_cost} if len(only) == 1 else {}
+        return case.monthly_cost, "at most all of it", options
+    whole = costs[0] + costs[1] / (1 - saving)
+    names = (f"{family}_monthly_cost_usd" for family in FAMILIES)
+    return whole * saving, evidence, dict(zip(names, (whole, whole * (1 - saving)), strict=True))
 
 
 def _missing(case: WorkloadCase, done: dict[str, int]) -> Iterable[str]:

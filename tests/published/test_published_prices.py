@@ -1,4 +1,4 @@
-"""Published prices per million: one table that follows from its inputs (S5), and one that does not (S6)."""
+"""Published prices and break-evens: what follows from inputs (S5), what does not (S6, facts serving V5, V7, V8)."""
 
 from __future__ import annotations
 
@@ -88,6 +88,52 @@ def test_a_price_per_total_token_is_normalized_first(tmp_path: Path, capsys: pyt
     (tmp_path / "v1.csv").write_text(head + lines[1].replace(",256", ","))
     said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
     assert (said.code, "line 2: output_tokens is empty and is not a positive number" in said.error) == (2, True)
+
+
+def test_v7_a_rate_that_is_not_the_list_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Facts serving V7 (GPUA, May 2026): the arithmetic of each row follows, but p5.48xlarge costs 55.04 an hour on
+    demand, not 33.86: 55.04e6 / (1000 x 3600) = 15.29 per million.
+    """
+    head = "name,units_per_second,price_per_hour_usd,printed_usd_per_million,instance_type\n"
+    cloud = "H100,5500,2.49,0.13,\nA100,4200,1.40,0.09,\n2 H100,2200,4.98,0.63,\nH200,1800,2.49,0.38,\n"
+    (tmp_path / "v7.csv").write_text(head + cloud + "AWS,1000,33.86,9.41,\n")
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"))
+    assert (said.code, said.out) == (0, "v7.csv: each price follows from its inputs (5 prices).\n")
+    (tmp_path / "v7.csv").write_text(head + cloud + "AWS,1000,33.86,9.41,p5.48xlarge\n")
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"), "--at", "2026-05-15")
+    assert (said.code, said.out) == (1, "")
+    flagged = "AWS: the rate is stale or unknown: $33.86 an hour, in the price book $55.04, at which it is $15.29 per"
+    assert flagged in said.error and "inputs do not give" not in said.error
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"))
+    assert (said.code, "--at is required" in said.error) == (2, True)
+
+
+def test_v8_a_break_even_in_tokens_does_not_depend_on_utilization(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Facts serving V8: 4,608 a month at 10 per million are 460.8 million tokens; printed 0.46, and 1.5 and 4.6 at 30
+    and 10 % utilization: 460.8 / 0.46 = 1001.7, 460.8 / 1.5 = 307.2, 460.8 / 4.6 = 100.2.
+    """
+    head = "name,usd_per_month,usd_per_million,printed_million_tokens_per_month\n"
+    rows = [f"{name},4608,10,{printed}\n" for name, printed in (("all", "0.46"), ("30%", "1.5"), ("10%", "4.6"))]
+    (tmp_path / "v8.csv").write_text(head + "".join(rows))
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v8.csv"))
+    factors = re.findall(r"are 460\.80 million tokens a month, printed [0-9.]+ \(([0-9.]+) times less\)", said.error)
+    assert (said.code, factors) == (1, ["1001.7", "307.2", "100.2"])
+    (tmp_path / "v8.csv").write_text(head + "right,4608,10,460.8\n")
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v8.csv"))
+    assert (said.code, said.out) == (0, "v8.csv: each figure follows from its inputs (1 figure).\n")
+
+
+def test_v5_an_active_window_is_five_minutes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Facts serving V5: a window of two units at 0.1570 a minute for both is 0.785; the guide's formula divides it by
+    60 instead: 0.1570 / 60 = 0.002617, 300 times too low.
+    """
+    head = "name,active_windows,model_units,usd_per_unit_minute,printed_usd\n"
+    (tmp_path / "v5.csv").write_text(head + "guide,1,2,0.0785,0.002617\npricing page,1,2,0.0785,0.785\n")
+    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v5.csv"))
+    assert (said.code, "guide" in said.error, "pricing page" in said.error) == (1, True, False)
+    assert "printed $0.002617 (300.0 times less)" in said.error
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,14 @@ architecture = "mainstream"
 need_within_days = 10
 """
 
+SERVING = """
+[[decisions.serving]]
+model = "chat"
+instance_type = "inf2.xlarge"
+tokens_per_second = 650
+source = "a benchmark of 2026-07"
+"""
+
 
 def _config(tmp_path: Path, said: str) -> Path:
     config = tmp_path / "trainledger.toml"
@@ -60,6 +68,11 @@ def test_what_is_left_out_is_unknown(tmp_path: Path) -> None:
         (OFFER.replace('"capacity_block"', '"spot"'), ("block_hours", "no other")),
         (OFFER.replace('"9.532"', '"0"'), ("price_per_hour_usd", "greater than 0")),
         (OFFER.replace("2026-07-25", '"soon"'), ("reported_on",)),
+        (SERVING.replace("inf2.xlarge", "m5.xlarge"), ("[[decisions.serving]] number 1", "instance_type", "m5.xlarge")),
+        (SERVING.replace('source = "a benchmark of 2026-07"\n', ""), ("write the source of its figures",)),
+        (SERVING + "input_usd = 1\n", ("capacity has no price of tokens",)),
+        (SERVING.replace('instance_type = "inf2.xlarge"\n', ""), ("tokens_per_second belongs to an instance_type",)),
+        ('[[decisions.serving]]\nmodel = "chat"\n', ("write instance_type, usd_per_hour, input_usd",)),
         (OFFER.replace("reported_on", "told_on"), ("told_on' is now called 'reported_on'; rename it",)),
         ("[decisions.leans]\nstable_months = 3\n", ("'decisions.leans' is now called 'maturity'",)),
     ],

@@ -10,7 +10,10 @@ import polars as pl
 import pytest
 
 from pipelines.analysis.crossover import break_even_tokens_per_second, saving_of_days
+from pipelines.base.resources import REFERENCE
+from pipelines.models.contract import load_contract
 from pipelines.transforms.mart_serving_comparison import build
+from pipelines.transforms.serving_decision import serving_rows
 
 # One day in each of three weeks.
 DAYS = [date(2026, 7, 1) + timedelta(weeks=number) for number in range(3)]
@@ -208,3 +211,37 @@ def test_servers_without_recorded_traffic_keep_their_cost() -> None:
     assert row["baseline_cost_per_month_usd"] == pytest.approx(912.5)
     assert row["baseline_cost_per_million_total_usd"] is None
     assert row["verdict"] == "not enough evidence" and "no traffic" in row["verdict_reason"]
+
+
+def decided(compared: list[dict[str, Any]], model: str = "chat") -> dict[str, Any]:
+    """The row of the portfolio for what is compared."""
+    rules = pl.read_csv(REFERENCE / "ref_recommendation_rule.csv", infer_schema=False)
+    rows = load_contract("marts/mart_serving_comparison").frame([{**row, "model": model} for row in compared])
+    listed = pl.read_csv(REFERENCE / "ref_bedrock_model.csv", infer_schema=False)
+    frames = {"mart_serving_comparison": rows, "ref_bedrock_model": listed, "ref_recommendation_rule": rules}
+    (row,) = serving_rows(frames)
+    return row
+
+
+def test_each_model_has_one_recommendation() -> None:
+    """30, 36 and 33 a day are 33 x 730 / 24 = 1,003.75 a month on Bedrock; at 0.50 an hour 365 elsewhere."""
+    tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
+    calls = [{"model": "chat", "hour_started_at": None, "tokens": 1000 * 3600.0}]
+    machine = {"instance_type": "inf2.xlarge", "accelerator_family": "inferentia", "usd_per_hour": 0.50}
+    rows = compared([], tokens, {**machine, "tokens_per_second": 500.0}, calls=calls)
+    row = decided(rows)
+    assert (row["recommendation"], row["decided_by"], row["verdict"]) == ("inferentia", "arithmetic", "self-host")
+    assert row["bedrock_monthly_cost_usd"] == pytest.approx(1003.75)
+    assert row["inferentia_monthly_cost_usd"] == pytest.approx(365)
+    assert row["monthly_at_stake_usd"] == pytest.approx(638.75)
+    # A closed model stays, whatever the arithmetic shows.
+    row = decided(rows, "Claude Haiku 4.5")
+    assert (row["recommendation"], row["decided_by"]) == ("bedrock", "closed_weights")
+    # What nothing shows takes a pilot: three weeks of a replica are 504 hours.
+    row = decided(compared([], tokens, {**machine, "tokens_per_second": 500.0, "is_same_quality": None}, calls=calls))
+    assert (row["recommendation"], row["pilot_run_cost_usd"]) == ("run a pilot", pytest.approx(252))
+    row = decided(compared(served([1, 2, 3]), []))
+    assert (row["recommendation"], row["verdict"]) == ("run a pilot", "not compared")
+    # More expensive capacity leaves it where it is.
+    row = decided(compared([], tokens, {**machine, "usd_per_hour": 50.0, "tokens_per_second": 500.0}))
+    assert (row["recommendation"], row["verdict"], row["monthly_at_stake_usd"] < 0) == ("bedrock", "never", True)
