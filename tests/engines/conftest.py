@@ -33,6 +33,25 @@ BOUGHT = {
 }
 
 
+# An invoice that states its tax.
+INVOICED = "invoice_id,currency,total,tax\nINV-1,USD,1234567.8900000001,0.1234567891\n"
+
+# A server for parts of two hours on a machine that runs have too, another in a pod, and calls of a model.
+UP = {"event": "server_started", "at": "2026-07-14T20:05:00.037Z", "model": "m", "max_tokens_per_second": 333.3}
+COUNTED = {"from": "2026-07-14T20:10:00Z", "to": "2026-07-14T21:20:00.5Z", "requests": 7, "output_tokens": 1000003}
+SERVED = (
+    {**UP, "server_id": "chat", "resource": "i-0b", "instance_type": "p5.48xlarge", "accelerators_used": 3},
+    {"event": "traffic", "server_id": "chat", "input_tokens": 7, "running": 0.3, "ttft_p90": 0.7, **COUNTED},
+    {**UP, "server_id": "pod", "resource": "arn:aws:eks:us-west-2:000033334444:pod/c/train/job-1/aaaa"},
+    {"event": "traffic", "server_id": "pod", **COUNTED},
+)
+CALLED = {
+    "schemaType": "ModelInvocationLog", "timestamp": "2026-07-14T20:20:00Z", "accountId": "000033334444",
+    "region": "us-east-1", "requestId": "1", "modelId": "us.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "input": {"inputTokenCount": 12400}, "output": {"outputTokenCount": 850},
+}  # fmt: skip
+
+
 # A comparison said of beforehand, with a run of each table's kind.
 REGISTERED = """[[registration]]
 name = "edge"
@@ -76,9 +95,22 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
     (registered / "edge.toml").write_text(REGISTERED)
     bought = root / "bought.json"
     bought.write_text(json.dumps({"savingsPlans": [BOUGHT]}))
+    invoiced = root / "invoiced.csv"
+    invoiced.write_text(INVOICED)
+    for name, lines in (("served", SERVED), ("called", (CALLED,))):
+        (root / name).mkdir()
+        (root / name / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)))
     config = write_config(
-        root, billing=write_bill(root), reservations=held, registrations=registered, commitments=bought
+        root,
+        billing=write_bill(root),
+        reservations=held,
+        registrations=registered,
+        commitments=bought,
+        invoices=invoiced,
+        serving=root / "served",
     )
+    logs = f'\n[[serving]]\nname = "logs"\nkind = "bedrock_log"\nlocation = "{root / "called"}"\n'
+    config.write_text(config.read_text() + logs)
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
     config.write_text(config.read_text() + decisions(root) + TERMS)
     House(config, write_runs(root / "tracker")).publish()
