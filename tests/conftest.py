@@ -59,15 +59,33 @@ def compiled_checks() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A table that was made from the same inputs before is copied; what it is made from is its fingerprint."""
+    from support.shared_tables import making_each_once
+
+    from pipelines.models.build import Builder
+
+    folder = _of_the_run(tmp_path_factory) / "tables"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Builder, "_make", making_each_once(folder))
+        yield
+
+
+def _of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 Once = Callable[[str, Callable[[Path], object]], Path]
 
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
     """Fills a folder by a function once for the whole run, in whichever worker asks first; tests take copies of it."""
-    base = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent
+    base = _of_the_run(tmp_path_factory)
 
     def fill(name: str, make: Callable[[Path], object]) -> Path:
         folder, done = base / f"once-{name}", base / f"once-{name}.done"

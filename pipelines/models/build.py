@@ -144,8 +144,6 @@ class Builder:
 
     def _build(self, model: Model, period: str | None) -> tuple[Built, Path | None]:
         """What a table came to, and its rows where they are to be committed."""
-        from pyarrow.parquet import read_metadata
-
         contract = load_contract(model.key)
         fingerprint = self._fingerprint(model, contract, period)
         keys = [model.key, *([_private(model)] if self._is_kept_apart(model) else [])]
@@ -153,11 +151,7 @@ class Builder:
         if is_there and (recorded := self._records.find(model.key, period, fingerprint)):
             return recorded, None
         staged = self.warehouse.staged(model.key, period)
-        self._stage(model, contract, period, staged)
-        checks = [self.pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
-        totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
-        row_count = read_metadata(staged).num_rows
-        built = Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
+        built = self._make(model, contract, period, fingerprint, staged)
         if built.failures:
             raise FailedChecks(built)
         if model.layer in SCHEMAS:
@@ -165,6 +159,16 @@ class Builder:
                 shutil.copyfile(staged, self.warehouse.staged(_private(model), period))
             self.pseudonyms.file(staged, contract.key)
         return built, staged
+
+    def _make(self, model: Model, contract: Contract, period: str | None, fingerprint: str, staged: Path) -> Built:
+        """Write a table's rows to `staged`, check them and add them up."""
+        from pyarrow.parquet import read_metadata
+
+        self._stage(model, contract, period, staged)
+        checks = [self.pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
+        totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
+        row_count = read_metadata(staged).num_rows
+        return Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
 
     def _commit(self, model: Model, made: Sequence[tuple[Built, Slice]]) -> None:
         if made:
