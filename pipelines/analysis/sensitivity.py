@@ -55,7 +55,7 @@ def claimed(
         changes = [*([f"{without} if failed runs were left out"] if without != verdict else []), *changes]
     held = f"no longer {verdict}" if verdict in DECIDED else "both cost the same"
     if round(change, 3):
-        changes.append(f"{held} if GPU prices were {abs(change):.1%} {'lower' if change < 0 else 'higher'}")
+        changes.append(f"{held} if GPU prices were {abs(change):,.1%} {'lower' if change < 0 else 'higher'}")
     wanted = runs_needed(samples[0], samples[1])
     assert worst.estimate is not None
     return {

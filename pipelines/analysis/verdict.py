@@ -46,7 +46,7 @@ def minus(figure: str) -> str:
 
 def percent(ratio: float) -> str:
     """A ratio in a sentence: a percentage with one decimal."""
-    return minus(f"{ratio:.1%}")
+    return minus(f"{ratio:,.1%}")
 
 
 def judge(evidence: Evidence) -> tuple[Verdict, str]:

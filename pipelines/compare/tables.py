@@ -47,7 +47,7 @@ def show(
             console.paragraph(sentence)
         if len(pair) > 1:
             console.table(_bases(pair))
-        for sentence in _recommendation(recommendations[chosen["workload_id"], chosen["billing_currency"]]):
+        for sentence in _recommendation(recommendations[chosen["workload_id"], chosen["billing_currency"]], pair):
             console.paragraph(sentence)
 
 
@@ -104,7 +104,7 @@ def _bases(pair: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(lines, schema=["basis", "GPU", "Trainium", "saving", "verdict"], orient="row")
 
 
-def _recommendation(portfolio: Row | None) -> Iterator[str]:
+def _recommendation(portfolio: Row | None, pair: Sequence[Row]) -> Iterator[str]:
     if portfolio is None:
         return
     currency, stake = portfolio["billing_currency"], portfolio["monthly_at_stake_usd"]
@@ -125,8 +125,12 @@ def _recommendation(portfolio: Row | None) -> Iterator[str]:
         f"({portfolio['run_count_basis']}); measure {portfolio['to_measure']}."
     )
     yield f"Decides:  {portfolio['deciding_result']}."
-    if portfolio["missing_evidence"]:
-        yield f"Missing:  {portfolio['missing_evidence']}."
+    missing = portfolio["missing_evidence"] or ""
+    for row in pair:
+        # The verdict stands above.
+        missing = missing.removeprefix(f"{row['verdict']}: {row['verdict_reason']}").removeprefix("; ")
+    if missing:
+        yield f"Missing:  {missing}."
 
 
 def _saving(row: Row) -> str:

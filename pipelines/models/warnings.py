@@ -148,4 +148,6 @@ def _cell(name: str, value: Any, row: Mapping[str, Any]) -> str:
 
 def _money(amount: Any, currency: str) -> str:
     symbol = "$" if currency == "USD" else f"{currency} "
-    return f"{'-' if float(amount) < 0 else ''}{symbol}{abs(float(amount)):,.2f}"
+    # As pages and sentences of marts write it.
+    sign = "\u2212" if float(amount) < 0 else ""
+    return f"{sign}{symbol}{abs(float(amount)):,.2f}"

@@ -5,10 +5,9 @@ with cost as (
     select
         billing_month, billing_currency, bucket, accelerator_family, account_id, service, instance_type, team,
         case when bucket = 'run' then run_id end as run_id,
-        coalesce(run_id, tag_run_id) is not null as has_run,
+        coalesce(run_id, tag_run_id) is not null as has_run, bool_or(effective_cost_usd is null) as is_cost_partial,
         sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd,
-        bool_or(effective_cost_usd is null) as is_cost_partial
+        sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     group by all
 ),
@@ -83,10 +82,9 @@ monthly as (
     select
         billing_month, billing_currency, dimension, dimension_value,
         case when is_on_bill then accelerator_hours else 0 end as accelerator_hours,
-        case when is_on_bill then list_cost_usd else 0 end as list_cost_usd,
+        case when is_on_bill then list_cost_usd else 0 end as list_cost_usd, is_cost_partial is true as is_cost_partial,
         case when is_on_bill then effective_cost_usd else 0 end as effective_cost_usd,
-        coalesce(billed_cost_usd, 0) as billed_cost_usd, coalesce(unallocated_fee_usd, 0) as unallocated_fee_usd,
-        coalesce(is_cost_partial, false) as is_cost_partial
+        coalesce(billed_cost_usd, 0) as billed_cost_usd, coalesce(unallocated_fee_usd, 0) as unallocated_fee_usd
     from wanted
     left join summed using (billing_month, billing_currency, dimension, dimension_value)
 ),

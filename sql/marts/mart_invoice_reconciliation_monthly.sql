@@ -68,7 +68,7 @@ select
     document.focus_tolerance_usd,
     case
         when document.invoice_status is not null then document.invoice_status
-        when coalesce(invoice.invoice_id, '') <> '' then 'no invoice'
+        when coalesce(invoice.invoice_id, '') <> '' then 'not read'
         -- AWS invoices a month within weeks, and never what is pro forma.
         when max(invoice.invoice_id) over bill = ''
             and date_diff('day', cast(invoice.billing_month as timestamp), max(invoice.newest_usage_at)

@@ -84,7 +84,7 @@ LAST_HOUR = instance_hour(f"{MONTH}-31T22", "i-1", "p5.48xlarge", "55.04")
         # 30 used and 15 unused of a fee of 40.
         pytest.param(
             [*plan_hour("-55.04", total="45.00"), LAST_HOUR],
-            ["difference -$5.00", "SavingsPlanCoveredUsage -30.00, SavingsPlanRecurringFee 25.00"],
+            ["difference \u2212$5.00", "SavingsPlanCoveredUsage -30.00, SavingsPlanRecurringFee 25.00"],
             id="a fee that does not add up",
         ),
     ],

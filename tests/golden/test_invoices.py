@@ -80,8 +80,8 @@ def test_a_wrong_cent_is_found_and_named_by_its_line_group() -> None:
 
 def test_only_what_was_read_ties_to_the_invoice() -> None:
     sql = f"select invoice_id, invoice_status from {MART} order by invoice_id"
-    assert asked(sql, MART, invoices=()) == [("", "not invoiced"), ("INV-1", "no invoice"), ("INV-2", "no invoice")]
-    assert asked(sql, MART, invoices=LINES)[1:] == [("INV-1", "tied"), ("INV-2", "no invoice")]
+    assert asked(sql, MART, invoices=()) == [("", "not invoiced"), ("INV-1", "not read"), ("INV-2", "not read")]
+    assert asked(sql, MART, invoices=LINES)[1:] == [("INV-1", "tied"), ("INV-2", "not read")]
     assert asked(f"select invoice_status from {MONTH}", MONTH, invoices=LINES) == [("partly tied",)]
 
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_compared_is_named(more: dict[str, Any], status: str) -> 
     lines = (invoice("27.41", "total", **more),)
     assert asked(f"select invoice_status from {DETAIL}", DETAIL, invoices=lines) == [(status,)]
     tied = asked(f"select invoice_status from {MART} where invoice_id = 'INV-1'", MART, invoices=lines)
-    assert tied == [(status if status in ("tied", "open") else "no invoice",)]
+    assert tied == [(status if status in ("tied", "open") else "not read",)]
 
 
 def test_yen_have_no_cents() -> None:

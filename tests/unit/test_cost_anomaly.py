@@ -129,8 +129,8 @@ def test_what_is_no_anomaly(runs: list[tuple], why: str) -> None:
 
 def test_months_and_idle_machines_are_watched_too_and_only_dearer_ones() -> None:
     """Eight months at 100, then 1,000 (900 too much) or 1; twenty idle days at 20, then 200 (180 too much)."""
-    months = [("nlp", date(2026, n, 1), "USD", usd(100)) for n in range(1, 9)]
-    dear, cheap = ("nlp", date(2026, 9, 1), "USD", usd(1000)), ("nlp", date(2026, 9, 1), "USD", usd(1))
+    months = [("nlp", date(2026, n, 1), "USD", usd(100), False) for n in range(1, 9)]
+    dear, cheap = ("nlp", date(2026, 9, 1), "USD", usd(1000), False), ("nlp", date(2026, 9, 1), "USD", usd(1), False)
     idle = day_costs([20.0] * 20 + [200.0], "idle_day", "account 1, gpu")
     assert listed(months=[*months, cheap]).is_empty()
     rows = listed(months=[*months, dear], days=idle)

@@ -121,7 +121,7 @@ def test_a_month_has_the_worst_status_of_its_payers(statuses: tuple[str, str], e
         f"commitment_timing_usd:{USD} newest_usage_at:timestamp"
     )
     rows = ", ".join(
-        f"('2026-07-01', '{payer}', 'USD', '{status}', 'no invoice', 10, 10, 0, 0.01, '2026-07-31')"
+        f"('2026-07-01', '{payer}', 'USD', '{status}', 'not read', 10, 10, 0, 0.01, '2026-07-31')"
         for payer, status in enumerate(statuses)
     )
     with made("detail_billing_month", "mart_invoice_reconciliation_monthly", columns, rows) as engine:
