@@ -28,7 +28,7 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
 
     Those of the most dollars come first, then those of the most rows. Their number is the number of warnings (or
     errors) everywhere. Each has `table` (its name), `check`, `title`, `periods`, `unexpected_count`, `totals` in
-    dollars by currency, and `sample`.
+    dollars by currency, `sample`, and `example`, its first row in words.
     """
     merged: dict[tuple[str, str], dict[str, Any]] = {}
     for check in checks:
@@ -51,6 +51,8 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
         row["sample"] += check["sample"]
         for currency, amount in check.get("totals", {}).items():
             row["totals"][currency] = row["totals"].get(currency, Decimal(0)) + Decimal(amount)
+    for row in merged.values():
+        row["example"] = example(row["table"], row["sample"])
     return sorted(merged.values(), key=_rank)
 
 
