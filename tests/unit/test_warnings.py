@@ -31,7 +31,7 @@ def check(**changed: Any) -> dict[str, Any]:
 
 
 def test_an_example_has_its_key_then_its_amounts_and_no_unknown_value() -> None:
-    assert example("marts/mart_run_cost", [RUN]) == "run llama-1, effective cost -EUR 1,234.50, team nlp"
+    assert example("marts/mart_run_cost", [RUN]) == "run llama-1, effective cost \u2212EUR 1,234.50, team nlp"
     assert example("marts/mart_run_cost", []) == ""
 
 
@@ -40,12 +40,12 @@ def test_an_example_has_its_key_then_its_amounts_and_no_unknown_value() -> None:
     [
         (
             {},
-            f"1 row of mart_run_cost, for example run llama-1, effective cost -EUR 1,234.50, team nlp.{OWNER}",
+            f"1 row of mart_run_cost, for example run llama-1, effective cost \u2212EUR 1,234.50, team nlp.{OWNER}",
         ),
         ({"unexpected_count": 12, "sample": []}, f"12 rows of mart_run_cost.{OWNER}"),
         (
             {"unexpected_count": 2, "sample": [], "totals": {"EUR": "-1234.5", "USD": "7"}},
-            f"2 rows of mart_run_cost, -EUR 1,234.50 and $7.00 in all.{OWNER}",
+            f"2 rows of mart_run_cost, \u2212EUR 1,234.50 and $7.00 in all.{OWNER}",
         ),
         (
             {"check": "run_without_any_bill_line", "sample": []},
