@@ -47,9 +47,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def step(home: Path, pytestconfig: pytest.Config) -> Step:
+def step(home: Path) -> Step:
     """Runs a command in the home and returns what it printed; prints its time, and fails where it fails or is late."""
-    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
     environment = {name: value for name, value in os.environ.items() if INDEX.match(name)}
     environment |= {"PATH": os.defpath, "HOME": str(home), "LANG": "C.UTF-8"}
 
@@ -59,10 +58,7 @@ def step(home: Path, pytestconfig: pytest.Config) -> Step:
         passed, after = time.monotonic() - started, getrusage(RUSAGE_CHILDREN)
         # Of a busy machine the clock shows what others do.
         took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        if terminal:
-            terminal.write_line(
-                f"{name.ljust(10)}{took:6.1f} of {SECONDS[name]} processor seconds, {passed:.1f} s passed"
-            )
+        sys.stdout.write(f"{name.ljust(10)}{took:6.1f} of {SECONDS[name]} processor seconds, {passed:.1f} s passed\n")
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
         assert took < SECONDS[name], f"{name} took {took:.0f} processor seconds"

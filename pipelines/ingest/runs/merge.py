@@ -16,8 +16,8 @@ from pipelines.ingest.runs.records import DECLARED, SCHEMAS, Row, RunRecords
 
 # Nearest to the machines first: writers during the run, schedulers, scorers, and readers of files.
 NEARNESS = (
-    "events", "sagemaker", "kubernetes", "slurm", "mllog", "mlflow", "wandb", "trainer_state", "lightning",
-    "checkpoints",
+    "events", "sagemaker", "batch", "kubernetes", "slurm", "ray", "mllog", "mlflow", "wandb", "trainer_state",
+    "lightning", "checkpoints",
 )  # fmt: skip
 # The key of a table's rows of one run where several sources may each have some; other tables come from one source.
 _KNOWN_BY = {"tracker_resource": "resource_id", "tracker_evaluation": "metric"}
