@@ -309,7 +309,8 @@ def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
         engine.view(mart, [file])
     catalog = load_catalog()
     if "mart_run_cost" in marts:
-        engine.view_sql("fct_run", "select *, cast(null as varchar) as target_metric from mart_run_cost")
+        reached = "case when cost_to_target_usd is not null then 1 end as target_duration_ms"
+        engine.view_sql("fct_run", f"select *, cast(null as varchar) as target_metric, {reached} from mart_run_cost")
     if "mart_cost_ledger_daily" in marts:
         absent = ", ".join(f"cast(null as varchar) as {name}" for name in ("instance_type", "tag_run_id"))
         # Each family of a test's ledger is the one of its run.
