@@ -3,6 +3,9 @@ for (const choice of document.querySelectorAll("form[method=get] select")) {
   choice.addEventListener("change", () => choice.form.requestSubmit());
 }
 
+// The chosen table of a graph that is wider than the page.
+document.querySelector("#chosen")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Without a server there are no forms: rows are filtered and sorted here.
 for (const form of document.querySelectorAll("[data-filters]")) {
   const table = document.querySelector(`table[aria-labelledby="${form.dataset.filters}"]`);

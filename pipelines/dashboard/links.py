@@ -50,6 +50,14 @@ class Links:
         """The address of a page about a month."""
         return self.page(page, month=month)
 
+    def rows(self, name: str, request: Mapping[str, str], rows: str) -> str:
+        """The address of a table of a page as csv, under the filters of its request."""
+        return self.page("csv", **{**request, "from": name, "list": rows})
+
+    def table(self, name: str) -> str:
+        """The address of a whole table as csv."""
+        return self.page("csv", table=name)
+
     def explain(self, kind: str, word: str = "", **options: Any) -> str | None:
         """The address of the explanation of a figure."""
         return self.page("explain", kind=kind, word=word, **options)
@@ -84,6 +92,12 @@ class FileLinks(Links):
 
     def side(self, number: int) -> str:
         return "sides.html" if number == 1 else f"sides-{number}.html"
+
+    def rows(self, name: str, request: Mapping[str, str], rows: str) -> str:
+        return ""
+
+    def table(self, name: str) -> str:
+        return ""
 
     def explain(self, kind: str, word: str = "", **options: Any) -> str | None:
         return None

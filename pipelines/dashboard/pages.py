@@ -1,21 +1,25 @@
 """The pages of the dashboard: the queries and the template of each. No figure is computed here."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jinja2
+import polars as pl
 
 from pipelines.base.errors import TrainledgerError
 from pipelines.dashboard import query as parameters
 from pipelines.dashboard.explained import explain_page
+from pipelines.dashboard.graph import drawn
+from pipelines.dashboard.ledger import chosen_month, ledger_page
 from pipelines.dashboard.links import PAGES, Links, command
 from pipelines.dashboard.reader import Reader, Volume
 from pipelines.dashboard.runs import run_page, runs_page
 from pipelines.exports.dictionary import lineage_layers, mart_pages
+from pipelines.models.catalog import SCHEMAS
 from pipelines.models.warnings import check_counts, failed_checks
 from pipelines.present import app_charts, charts
-from pipelines.present.buckets import BUCKETS
+from pipelines.present.csv_text import csv_text
 from pipelines.present.render import facts_of, templates
 
 Request = Mapping[str, str]
@@ -32,7 +36,30 @@ def render(reader: Reader, name: str, request: Request, links: Links | None = No
 def page(volume: Volume, name: str, request: Request, links: Links, as_of: str = "") -> str:
     """The HTML of a page of an open publication."""
     context = KNOWN[name](volume, request)
-    return _page(name, links, facts=facts_of(volume.published), as_of=as_of, request=request, **context)
+    facts, csv = facts_of(volume.published), partial(links.rows, name, request)
+    return _page(name, links, facts=facts, as_of=as_of, request=request, csv=csv, **context)
+
+
+def csv_rows(reader: Reader, request: Request) -> tuple[str, str]:
+    """A file name, and as csv with every digit what a table of a page shows, or a whole public table.
+
+    NotFoundError for what is not there.
+    """
+    volume = reader.read(parameters.text(request, "as_of"))
+    public = [name for layer, _, name in (key.partition("/") for key in volume.published.tables) if layer in SCHEMAS]
+    table = parameters.choice(request, "table", public)
+    if table:
+        return f"{table}.csv", csv_text(volume.frame(f"select * from {table}"))
+    name = parameters.choice(request, "from", KNOWN, "overview")
+    context = KNOWN[name](volume, request)
+    rows = parameters.choice(request, "list", [key for key, value in context.items() if _is_rows(value)])
+    frame = pl.DataFrame(context[rows] if rows else [], infer_schema_length=None)
+    file = "-".join(filter(None, [name, rows, context.get("month")]))
+    return f"{file}.csv", csv_text(frame.select(pl.exclude(pl.List, pl.Struct)))
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
 def mistake(reader: Reader, sentence: str, code: int, request: Request) -> str:
@@ -46,7 +73,7 @@ def mistake(reader: Reader, sentence: str, code: int, request: Request) -> str:
 
 def _page(name: str, links: Links, **context: Any) -> str:
     template = _templates().get_template(f"{name}.html.j2")
-    return template.render(name=name, menu=PAGES, links=links, **context).strip()
+    return template.render(**{"name": name, "menu": PAGES, "links": links, "month": "", **context}).strip()
 
 
 @cache
@@ -75,7 +102,7 @@ def _sides(volume: Volume, request: Request) -> Context:
 
 
 def _commitments(volume: Volume, request: Request) -> Context:
-    month, months = _month(volume, request, "detail_commitment_coverage_hourly", "usage_date")
+    month, months = chosen_month(volume, request)
     known = volume.page("commitments_known")
     kinds = [row["word"] for row in known["kinds"]]
     kind = parameters.choice(request, "commitment", kinds, kinds[0] if kinds else "")
@@ -85,16 +112,17 @@ def _commitments(volume: Volume, request: Request) -> Context:
     return {**context, **chosen, "families": [row["word"] for row in known["families"]], "volume": volume}
 
 
-def _ledger(volume: Volume, request: Request) -> Context:
-    month, months = _month(volume, request, "mart_cost_ledger_daily")
-    bucket = parameters.choice(request, "bucket", BUCKETS)
-    context = volume.page("ledger", {"month": month, "bucket": bucket})
-    return {**context, "month": month, "months": months, "bucket": bucket}
-
-
 def _teams(volume: Volume, request: Request) -> Context:
-    month, months = _month(volume, request, "mart_team_cost_monthly")
-    return {**volume.page("teams", {"month": month}), "month": month, "months": months}
+    month, months = chosen_month(volume, request)
+    context = volume.page("teams", month=f"date '{month or '1970-01'}-01'")
+    return {**context, "month": month, "months": months, "volume": volume}
+
+
+def _lineage(volume: Volume, request: Request) -> Context:
+    layers = lineage_layers()
+    tables = [table["name"] for layer in layers for table in layer["tables"]]
+    table = parameters.choice(request, "table", tables)
+    return {"layers": layers, "tables": tables, "chosen": table, "graph": drawn(table)}
 
 
 def _dictionary(volume: Volume, request: Request) -> Context:
@@ -106,15 +134,6 @@ def _dictionary(volume: Volume, request: Request) -> Context:
     return {"marts": marts, "wanted": wanted}
 
 
-def _month(volume: Volume, request: Request, mart: str, column: str = "billing_month") -> tuple[str, list[str]]:
-    """The requested month, else the newest, and all months; as YYYY-MM."""
-    if mart not in {key.rpartition("/")[2] for key in volume.published.tables}:
-        return "", []
-    rows = volume.rows(f"select distinct date_trunc('month', {column}) as month_date from {mart} order by 1 desc")
-    months = [f"{row['month_date']:%Y-%m}" for row in rows]
-    return parameters.choice(request, "month", months, months[0] if months else ""), months
-
-
 KNOWN: dict[str, Callable[[Volume, Request], Context]] = {
     "overview": lambda volume, request: {**volume.page("overview"), "volume": volume, **_checked(volume)},
     "runs": runs_page,
@@ -122,9 +141,9 @@ KNOWN: dict[str, Callable[[Volume, Request], Context]] = {
     "sides": _sides,
     "commitments": _commitments,
     "teams": _teams,
-    "ledger": _ledger,
+    "ledger": lambda volume, request: {**ledger_page(volume, request), "volume": volume},
     "bill": lambda volume, request: {**volume.page("bill"), **_checked(volume)},
     "dictionary": _dictionary,
-    "lineage": lambda volume, request: {"layers": lineage_layers()},
+    "lineage": _lineage,
     "explain": explain_page,
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import polars as pl
 import yaml
 
 from pipelines.base import resources
@@ -47,8 +48,12 @@ class Volume:
 
     def rows(self, sql: str, **values: Any) -> list[Row]:
         """The rows of one SELECT; `values` stand for the names that follow a dollar sign in it."""
+        return self.frame(sql, **values).to_dicts()
+
+    def frame(self, sql: str, **values: Any) -> pl.DataFrame:
+        """The rows of one SELECT as a frame, as `rows`."""
         with self.turn:
-            return self.engine.query(sql, _used(sql, values)).to_dicts()
+            return self.engine.query(sql, _used(sql, values))
 
     def page(self, name: str, values: Mapping[str, Any] | None = None, **parts: str) -> dict[str, Any]:
         """The rows of each query of `dashboards/app/NAME.yml` by its name, and `missing`, the marts that are not there.

@@ -66,6 +66,7 @@ def runs_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
         "first": (at - 1) * page_rows + 1,
         "kept": {name: value for name, value in kept.items() if value},
         "sorts": SORTS,
+        "most_rows": MOST_ROWS,
     }
 
 

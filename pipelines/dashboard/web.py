@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from pipelines.base.errors import TrainledgerError, UsageError
-from pipelines.dashboard.pages import KNOWN, mistake, render
+from pipelines.dashboard.pages import KNOWN, csv_rows, mistake, render
 from pipelines.dashboard.query import NotFoundError
 from pipelines.dashboard.reader import Reader, text_of
 
@@ -67,6 +67,7 @@ def application(reader: Reader, hosts: tuple[str, ...] = ()) -> Starlette:
 
     routes = [Route("/" if name == "overview" else f"/{name}", page(name), methods=["GET"]) for name in KNOWN]
     routes += [Route(f"/{name}", file(name), methods=["GET"]) for name in _FILES]
+    routes.append(Route("/csv", page("csv"), methods=["GET"]))
     routes.append(Route("/favicon.ico", _nothing, methods=["GET"]))
     allowed = ["127.0.0.1", "localhost", "[::1]", *hosts]
     return Starlette(
@@ -104,6 +105,10 @@ async def _nothing(request: Request) -> Response:
 
 def _answered(reader: Reader, name: str, request: dict[str, str]) -> Response:
     try:
+        if name == "csv":
+            file, text = csv_rows(reader, request)
+            headers = {**_HEADERS, "content-disposition": f'attachment; filename="{file}"'}
+            return Response(text, media_type="text/csv", headers=headers)
         return HTMLResponse(render(reader, name, request), headers=_HEADERS)
     except TrainledgerError as error:
         code = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 500

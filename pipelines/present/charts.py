@@ -181,6 +181,36 @@ def break_even_chart(port: Row, currency: str, label: str) -> Markup:
     return figure(draw, label)
 
 
+# Of the lines of a trend: what sets them apart in color and in gray.
+_LINES = (("gpu", [1, 0]), ("trainium", [6, 3]), ("unused", [2, 2]), ("ink", [10, 3]), ("quiet", [8, 3, 2, 3]))
+
+
+def trend_chart(lines: Sequence[tuple[str, Sequence[Row], str]], currency: str, label: str) -> Markup:
+    """A line per name, at most five, over the billing months of its rows; each with the column that is drawn."""
+    points = [
+        {"line": name, "month": row["billing_month"].isoformat(), "usd": plain(row[column])}
+        for name, rows, column in lines
+        for row in rows
+    ]
+    names = [name for name, _, _ in lines]
+    colors = [PALETTE[color] for color, _ in _LINES[: len(names)]]
+    dashes = [dash for _, dash in _LINES[: len(names)]]
+    months = sorted({point["month"] for point in points})
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        shown = months[:: -(-len(months) // (12 if width > WIDTHS[-1] else 4))]
+        ticks = alt.Axis(format="%b %Y", values=shown, title=None, labelAngle=0)
+        x = alt.X("month:T", scale=alt.Scale(type="utc"), axis=ticks)
+        y = alt.Y("usd:Q", title=None, axis=alt.Axis(format=symbol(currency) + ",.0f", tickCount=4, minExtent=60))
+        legend = alt.Legend(title=None, orient="bottom", symbolType="stroke", symbolSize=400, columns=width // 200)
+        color = alt.Color("line:N", scale=alt.Scale(domain=names, range=colors), legend=legend)
+        dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
+        mark = alt.Chart(values(points)).mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=36))
+        return mark.encode(x=x, y=y, color=color, strokeDash=dash).properties(width=width - 80, height=170)
+
+    return figure(draw, label)
+
+
 # Coverage classes of the heat map: the highest ratio of each, its opacity and its label.
 CLASSES = (
     (0.0, 0.0, "none"),

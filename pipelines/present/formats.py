@@ -170,8 +170,24 @@ def where(rows: Iterable[Mapping[str, Any]], **values: Any) -> list[Mapping[str,
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
+def bases(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The cost bases of the rows, each with what it is called; those with equal costs in all rows are one."""
+    called: dict[tuple[Any, ...], list[str]] = {}
+    for basis in ("effective", "list", "billed"):
+        called.setdefault(tuple(row[f"{basis}_cost_usd"] for row in rows), []).append(basis)
+    return [(names[0], listing(names).capitalize()) for names in called.values()]
+
+
+def alike(rows: Sequence[Mapping[str, Any]], *names: str) -> list[list[Mapping[str, Any]]]:
+    """The rows in groups, each of equal values of these columns, by their first row."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return list(groups.values())
+
+
 def formats() -> dict[str, Callable[..., Any]]:
     """The filters of a template. Money is never written without its currency."""
     numbers = (usd, cents, unit_usd, whole, hours, large, figure, percent, minutes, hours_long, gib)
-    words = (day, short_day, month, moment, month_span, span, plural, listing, where)
+    words = (day, short_day, month, moment, month_span, span, plural, listing, where, bases, alike)
     return {function.__name__: function for function in (*numbers, *words)}

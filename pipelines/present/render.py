@@ -99,6 +99,7 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
         waterfall_chart=charts.waterfall_chart,
         break_even_chart=charts.break_even_chart,
         heat_map=charts.heat_map,
+        trend_chart=charts.trend_chart,
         **rows,
     )
     return page.translate(_CONTROLS).strip() + "\n"
@@ -110,9 +111,9 @@ def queries_of(written: Mapping[str, Any]) -> dict[str, str]:
     `include` names a file of queries that several pages share.
     """
     shared = yaml.safe_load((resources.DASHBOARDS / written["include"]).read_text()) if "include" in written else {}
-    return shared | {
+    return {
         name: query if isinstance(query, str) else sum_of(**query)
-        for name, query in written.items()
+        for name, query in {**shared, **written}.items()
         if name != "include"
     }
 
@@ -146,6 +147,7 @@ def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environmen
     environment.globals |= {
         "bucket_names": LABELS,
         "bucket_meanings": BUCKETS,
+        "csv": lambda rows: "",
         "unused_buckets": UNUSED,
         "drawn_buckets": {bucket: LABELS[bucket] for bucket in DRAWN},
         **functions,

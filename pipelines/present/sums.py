@@ -3,7 +3,7 @@
 import yaml
 
 from pipelines.base import resources
-from pipelines.present.buckets import BUCKETS, DRAWN
+from pipelines.present.buckets import DRAWN
 
 # A chart shows no more days: they would be thinner than a line.
 _DRAWN_DAYS = 92
@@ -11,13 +11,12 @@ SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_t
 _PARTS = {
     "{is_drawn_bucket}": f"bucket in ({', '.join(repr(bucket) for bucket in DRAWN)})",
     "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day",
-    "{buckets}": str(list(BUCKETS)),
 }
 
 
-def sum_of(sum: str, where: str = "true", mart: str = "") -> str:
-    """The SELECT of a sum, over the rows that `where` holds for."""
-    sql = SUMS[sum].replace("{where}", where).replace("{mart}", mart)
+def sum_of(sum: str, where: str = "true", mart: str = "", by: str = "") -> str:
+    """The SELECT of a sum, over the rows that `where` holds for, of each value of the columns `by`."""
+    sql = SUMS[sum].replace("{where}", where).replace("{mart}", mart).replace("{by}", by)
     for part, text in _PARTS.items():
         sql = sql.replace(part, text)
     return sql

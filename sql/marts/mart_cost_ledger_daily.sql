@@ -1,5 +1,5 @@
--- One row per day × payer × account × bucket × charge category × service × accelerator family × billing month × currency
--- × whether it has a list price and a known cost, so that a plain sum is that of all that is known.
+-- One row per day × payer × account × bucket × charge category × service × region × accelerator family × team × owner tag
+-- × billing month × currency × whether it has a list price and a known cost, so that a plain sum is that of all that is known.
 -- What a commitment left unused is unknown, not zero, while the bill does not show what used some of its payer's fees.
 with payer as (
     select billing_month, payer_account_id, currency as billing_currency, unallocated_fee_usd > 0 as is_use_missing
@@ -14,13 +14,15 @@ piece as (
 )
 
 select
-    usage_date, payer_account_id, account_id, bucket, charge_category, service, accelerator_family,
-    billing_month, billing_currency, list_cost_usd is null as is_unpriced,
+    usage_date, payer_account_id, account_id, bucket, charge_category, service, region_id, accelerator_family,
+    coalesce(team, 'no team') as team, coalesce(tag_owner, '') as tag_owner, billing_month, billing_currency,
+    list_cost_usd is null as is_unpriced,
     known_cost_usd is null as is_cost_unknown,
     sum(accelerator_hours) as accelerator_hours,
     sum(list_cost_usd) as list_cost_usd,
     sum(known_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
 from piece
-group by usage_date, payer_account_id, account_id, bucket, charge_category, service, accelerator_family, billing_month,
-    billing_currency, list_cost_usd is null, known_cost_usd is null
+group by usage_date, payer_account_id, account_id, bucket, charge_category, service, region_id, accelerator_family,
+    coalesce(team, 'no team'), coalesce(tag_owner, ''), billing_month, billing_currency, list_cost_usd is null,
+    known_cost_usd is null

@@ -16,7 +16,7 @@ from pipelines.models.expressions import load_expressions
 from pipelines.present.sums import SUMS
 
 QUERIES = sorted([*resources.DASHBOARDS.glob("*/report.yml"), *(resources.DASHBOARDS / "app").glob("*.yml")])
-SHARED = resources.DASHBOARDS / "first_screen.yml"
+SHARED = [resources.DASHBOARDS / name for name in ("first_screen.yml", "showback.yml")]
 TEMPLATES = sorted(resources.DASHBOARDS.rglob("*.j2"))
 # Adds up, joins or divides; max and count only choose and number rows.
 COMPUTES = re.compile(r"\b(?:sum|avg|known_sum|ratio)\s*\(|\bjoin\b|\s/\s|\bunion\b(?! all)", re.IGNORECASE)
@@ -35,7 +35,7 @@ def written(path: Path) -> dict[str, Any]:
     return {name: query for name, query in queries.items() if name != "include"}
 
 
-@pytest.mark.parametrize("path", [*QUERIES, SHARED], ids=named)
+@pytest.mark.parametrize("path", [*QUERIES, *SHARED], ids=named)
 def test_a_query_reads_one_public_table_and_computes_nothing(path: Path) -> None:
     public = {model.name for model in load_catalog().public}
     calls = re.compile(rf"\b(?:{'|'.join(load_expressions())})\s*\(")

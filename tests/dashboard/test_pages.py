@@ -6,6 +6,9 @@ import html
 import re
 import urllib.request
 from collections.abc import Callable
+from csv import DictReader
+from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -15,12 +18,16 @@ from support.ledgers import build_warehouse
 from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, told
 from support.small_company import JULY, Company
 
+from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
+from pipelines.dashboard.graph import drawn
 from pipelines.dashboard.links import PAGES
-from pipelines.dashboard.pages import render
+from pipelines.dashboard.pages import csv_rows, render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
-from pipelines.models.warehouse import Warehouse
+from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import Warehouse, published_of
+from pipelines.present.page import report_page
 
 # What an attacker would put where a word is expected.
 ATTACKS = (
@@ -237,6 +244,41 @@ def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[
     assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in page
     assert "ocr $21.50 $21.50 $0.00 100.0% 14 of 31" in page
     assert "$30.00 $10.00 $20.00" in page
+    # The same in the report.
+    with open_marts(reader.warehouse, published_of(reader.warehouse)) as marts:
+        report = text_of(report_page(marts, published_of(reader.warehouse), "showback", JULY))
+    assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in report
+    assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in report
+
+
+def test_the_ledger_is_filtered_and_downloaded(published_story: Callable[[str], Path]) -> None:
+    """The story's derivation: of July 134.50 are nlp's and 21.50 ocr's, each as runs on EC2."""
+    reader = Reader(Warehouse(load_settings(published_story("a_dear_run_and_three_budgets") / "trainledger.toml")))
+    asked = {"month": JULY, "team": "ocr", "service": "AmazonEC2"}
+    page = render(reader, "ledger", asked)
+    # An hour of 16 chips.
+    assert "July 2026 16.0 $21.50" in text_of(page)
+    assert "$134.50" not in page
+    # Each link inside the page keeps the filters.
+    assert f"/ledger?month={JULY}&amp;team=ocr&amp;service=AmazonEC2&amp;bucket=run" in page
+    assert csv_rows(reader, {**asked, "from": "ledger", "list": "buckets"})[1].splitlines()[1].endswith("21.5000000000")
+    file, text = csv_rows(reader, {"from": "teams", "list": "showback", "month": JULY})
+    assert file == f"teams-showback-{JULY}.csv"
+    assert {row["team"]: Decimal(row["showback_cost_usd"]) for row in DictReader(StringIO(text))} == {
+        "nlp": Decimal("134.50"),
+        "ocr": Decimal("21.50"),
+    }
+    whole = list(DictReader(StringIO(csv_rows(reader, {"table": "mart_team_cost_monthly"})[1])))
+    assert {row["team"] for row in whole} >= {"nlp", "ocr"}
+    with pytest.raises(UsageError):
+        csv_rows(reader, {"table": "fct_ledger"})
+
+
+def test_a_graph_has_what_a_table_is_made_from_on_its_left() -> None:
+    graph = drawn("fct_ledger")
+    at = {box["name"]: box["x"] for box in graph["boxes"]}
+    assert at["aws_cur_line_item"] < at["fct_charge"] < at["fct_ledger"] < at["mart_run_cost"]
+    assert all(line["x"] < line["until_x"] for line in graph["lines"])
 
 
 def test_an_empty_warehouse_says_so(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
