@@ -20,7 +20,7 @@ def formats() -> None:
 def focus(
     out: Annotated[Path, typer.Option("--out", help="Folder to write to; each month has a folder of its own.")],
     month: Annotated[str | None, typer.Option("--month", help="YYYY-MM. Default: every delivered month.")] = None,
-    version: Annotated[str, typer.Option("--version", help="Version of FOCUS: 1.2, or 1.4 with four datasets.")] = "1.2",
+    version: Annotated[str, typer.Option("--version", help="Of FOCUS: 1.2, or 1.4 with four datasets.")] = "1.2",
     config: Config = None,
 ) -> None:
     """Write published months as FOCUS 1.2 or 1.4, Parquet and CSV."""

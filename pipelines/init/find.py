@@ -130,7 +130,7 @@ def _bare(
     bills: dict[str, list[str]] = {}
     invoices, left_out = [], []
     for key, file in bare_files(items, store, scratch / name).items():
-        if file.data_set == "InvoiceDetail" and key.endswith(".csv"):
+        if file.data_set == "InvoiceDetail" and key.endswith((".csv", ".parquet")):
             invoices.append({"name": _name(PurePosixPath(key).stem), "location": _below(folder, key), **reach})
         elif file.fault:
             left_out.append(file.fault)

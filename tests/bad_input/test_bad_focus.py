@@ -154,13 +154,12 @@ def test_words_focus_does_not_know_are_told_by_name_and_count(tmp_path: Path, fo
         assert re.search(rf"2 values of {snake(name)} are not among [\w, -]+ \(most often '{word}'\)", text), text
 
 
-def test_a_focus_file_under_a_manifest_without_columns_is_named(ledger: Ledger) -> None:
-    """Nothing but the file tells that it is FOCUS; saying so in the entry lets it in."""
+def test_another_kind_than_its_entry_names_is_refused_before_any_step(ledger: Ledger) -> None:
+    """Nothing but the file shows that it is FOCUS; without a kind in the entry it is read as what it is."""
     deliver(ledger, packed(text_of().encode()), columns=())
+    ledger.configure('name = "focus"\n', 'name = "focus"\nkind = "cur2"\n')
     said = ledger.refused(3)
-    assert re.search(
-        rf'{FILE} has the columns of another kind of bill \(FOCUS export\); write kind = "focus" in its',
-        said,
-    )
-    ledger.configure('name = "focus"\n', 'name = "focus"\nkind = "focus"\n')
+    assert re.search(r'another kind of bill \(FOCUS export\); write kind = "auto" in its', said)
+    assert "[1/" not in said
+    ledger.configure('kind = "cur2"\n', "")
     assert ledger.say("build").code == 0

@@ -62,6 +62,54 @@ def test_the_recorded_answer_is_read_as_it_came(shared_data: Path) -> None:
     assert row["ended_at"] == datetime(2026, 8, 1)
 
 
+@pytest.mark.parametrize(
+    "file", ["focus13/fdt_aws_seed42/focus_1_3_contract_commitment_aws.csv",
+             "focus14/fdt_aws_seed42/focus_1_4_contract_commitment.csv"],
+)  # fmt: skip
+def test_recorded_contract_commitments_are_read(shared_data: Path, file: str) -> None:
+    """28 plans and 16 reservations of 47 rows; 280460.16 for the 8760 hours of a year are 32.016 an hour."""
+    found = read_commitments([CommitmentSource(name="focus", location=str(shared_data / "billing" / file))])
+    kinds = found.table["commitment_kind"].value_counts().rows()
+    assert dict(kinds) == {"compute_savings_plan": 28, "reserved_instance": 16}
+    row = found.table.filter(found.table["commitment_discount_id"].str.ends_with("b62179273c8eb5bb")).to_dicts()[0]
+    assert (row["commitment_per_hour"], row["purchase_term"], row["currency"]) == (Decimal("32.016"), "1yr", "USD")
+    assert (row["started_at"], row["ended_at"]) == (datetime(2026, 5, 1, 1), datetime(2027, 5, 1, 1))
+    (warning,) = found.warnings
+    assert "3 contracts are no Savings Plan and no reservation, such as CC-MINSPEND-AWS (Minimum Spend)" in warning
+
+
+def contracts(**more: str) -> str:
+    row = {
+        "ContractId": "c-1", "ContractCommitmentId": "sp-1", "ContractCommitmentType": "Savings Plan",
+        "ContractCommitmentCategory": "Spend", "ContractCommitmentPeriodStart": "2026-01-01T00:00:00Z",
+        "ContractCommitmentPeriodEnd": "2027-01-01T00:00:00Z", "BillingCurrency": "USD",
+    } | more  # fmt: skip
+    return ",".join(row) + "\n" + ",".join(row.values()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ContractCommitmentId\nsp-1\n", "has no column ContractId; FOCUS's ContractCommitment has it"),
+        (contracts(ContractId=""), "line 2 has no ContractId; FOCUS requires it."),
+        (contracts(ContractCommitmentPeriodEnd="2026-01-01T00:00:00Z"), "not after it starts; fix the times"),
+        (contracts(ContractCommitmentCost="much"), "ContractCommitmentCost 'much'; write an amount of money"),
+        (contracts(ContractCommitmentApplicability="{"), "ContractCommitmentApplicability is not JSON"),
+    ],
+)
+def test_what_is_no_contract_commitment_is_refused_by_name(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "contracts.csv").write_text(text)
+    with pytest.raises(SourceError) as refused:
+        read_commitments([CommitmentSource(name="focus", location=str(tmp_path))])
+    assert words in str(refused.value)
+
+
+def test_a_draft_percentage_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "contracts.csv").write_text(contracts(ContractCommitmentPaymentUpfrontPercentage="50"))
+    (warning,) = read_commitments([CommitmentSource(name="focus", location=str(tmp_path))]).warnings
+    assert "line 2 has a ContractCommitmentPaymentUpfrontPercentage outside 0 to 1 (1 rows)" in warning
+
+
 def test_a_reservation_costs_its_hour_and_its_part_of_the_upfront_price(tmp_path: Path) -> None:
     """Two instances at 2.00 an hour and 8760.00 upfront for 8760 hours: 2 x 3.00."""
     (row,) = read_commitments([saved(tmp_path, {"ReservedInstances": [RESERVED]})]).table.to_dicts()

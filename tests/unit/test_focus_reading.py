@@ -13,7 +13,9 @@ from support.cur_exports import bill, csv_text, packed, stored
 from support.focus_exports import focus_export, focus_lines, focus_parquet, in_lower_case
 
 from pipelines.base.errors import SourceError
+from pipelines.config.sources import BillingSource
 from pipelines.ingest.billing.columns import FOCUS
+from pipelines.ingest.billing.exports import list_deliveries
 
 # An hour under a Savings Plan, and its tags.
 LINE = {
@@ -92,12 +94,12 @@ def test_an_overwritten_month_is_read_again(tmp_path: Path) -> None:
         assert bill([raw], "select billed_cost from aws_focus_line_item") == [(Decimal(cost),)]
 
 
-def test_a_manifest_without_columns_needs_the_kind_in_words(tmp_path: Path) -> None:
+def test_a_manifest_without_columns_is_of_the_kind_of_its_files(tmp_path: Path) -> None:
     lines = focus_lines([LINE])
     root = focus_export(tmp_path, {"f.parquet": focus_parquet(lines)}, ())
-    with pytest.raises(SourceError, match=r'columns of another kind of bill \(FOCUS export\); write kind = "focus"'):
-        stored(root, tmp_path / "raw")
-    assert bill(stored(root, tmp_path / "raw", kind="focus"), READ) == [EXPECTED]
+    assert bill(stored(root, tmp_path / "raw"), READ) == [EXPECTED]
+    with pytest.raises(SourceError, match=r'another kind of bill \(FOCUS export\); write kind = "auto"'):
+        list_deliveries(BillingSource(name="b", location=str(root), kind="cur2"), tmp_path / "other")
 
 
 def test_a_report_said_to_be_focus_is_refused(tmp_path: Path) -> None:

@@ -54,10 +54,12 @@ def test_columns_of_a_later_version_are_named() -> None:
         ("Datadog", "AWS", "AWS Marketplace"),
         ("Amazon Web Services, Inc.", "", "AWS"),
         ("Microsoft", "Microsoft", "Microsoft"),
+        # A tax has no host: its issuer shows that it is of the Marketplace.
+        ("Datadog", None, "AWS Marketplace"),
     ],
 )
-def test_the_seller_is_found_by_the_new_columns(service: str, host: str, entity: str) -> None:
-    line = {"BilledCost": "1", "HostProviderName": host or service, "ServiceProviderName": service}
+def test_the_seller_is_found_by_the_new_columns(service: str, host: str | None, entity: str) -> None:
+    line = {"BilledCost": "1", "HostProviderName": host or "", "ServiceProviderName": service, "ProviderName": ""}
     with Lab({"2026-07": normalized(focus_lines([line]))}, {}, listed=FOCUS) as lab:
         found = lab.ask("select billing_entity from stg_aws__invoice_total", "stg_aws__invoice_total")
     assert found == [(entity,)]
@@ -70,7 +72,7 @@ def test_files_of_1_3_and_1_4_are_read_by_the_new_names() -> None:
     sources = FOCUS.layout(columns, "f.csv").sources
     named = {name: [columns[source.position].name for source in sources[name]] for name in _NAMES}
     assert named == {
-        "host_provider_name": ["HostProviderName", "ServiceProviderName", "ProviderName"],
+        "host_provider_name": ["HostProviderName", "ProviderName"],
         "service_provider_name": ["ServiceProviderName", "PublisherName"],
     }
 
@@ -126,3 +128,30 @@ def test_a_bill_of_several_providers_is_totaled_by_each(shared_data: Path) -> No
         ("Microsoft Azure", "BA-2", "EUR", "Azure VM", None, Decimal("100.25")),
     ]
     assert buckets == [("other",)]
+
+
+def test_programs_that_a_bill_names_count_in_place_of_our_list() -> None:
+    """The example of FOCUS 1.4 (facts standards-2026 1.5): uncovered 200, covered 150, support 50 without a program, so
+    150 of 350 are covered. By our list an instance of EC2 is eligible and support is not; the bill decides otherwise.
+    """
+    box = {"SkuMeter": "BoxUsage:m5.large", "CommitmentDiscountId": ""}
+    programs = '{"CommitmentPrograms": [{"ProgramType": "Compute Savings Plan"}]}'
+    named = {"CommitmentProgramEligibilityDetails": programs}
+    plan = {
+        "CommitmentDiscountId": "arn:aws:savingsplans::1:savingsplan/sp-1",
+        "CommitmentDiscountCategory": "Spend",
+        "CommitmentDiscountStatus": "Used",
+    }
+    lines = [
+        box | named | {"BilledCost": "200", "EffectiveCost": "200"},
+        box | named | plan | {"EffectiveCost": "150"},
+        box | {"BilledCost": "50", "EffectiveCost": "50"},
+    ]
+    model = "stg_aws__focus_line_item"
+    sql = f"select commitment_eligibility, sum(effective_cost_usd) from {model} group by 1 order by 1"
+    with Lab({"2026-07": normalized(focus_lines(lines))}, {}, listed=FOCUS) as lab:
+        assert lab.ask(sql, model) == [("fargate", 350), ("no_program", 50)]
+    # Where the bill names none at all, our list decides.
+    silent = [{name: value for name, value in line.items() if name not in named} for line in lines]
+    with Lab({"2026-07": normalized(focus_lines(silent))}, {}, listed=FOCUS) as lab:
+        assert lab.ask(sql, model) == [("ec2_instance", 400)]

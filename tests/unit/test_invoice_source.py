@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from support.aws_answers import aws_answers
 
@@ -94,6 +95,21 @@ def test_the_recorded_invoice_detail_is_read_line_by_line(shared_data: Path) -> 
     assert len(found) == 6
     assert found["INV-2026-05-0001", "Purchase"] == Decimal("7260.95")
     assert found["INV-2026-05-0001", "Tax"] == Decimal("0.2771221200")
+
+
+def test_invoice_detail_as_parquet_is_that_of_its_csv(shared_data: Path, tmp_path: Path) -> None:
+    """Text as in the csv, and amounts and times as Parquet types them."""
+    file = shared_data / "billing" / "focus14" / "fdt_aws_seed42" / "focus_1_4_invoice_detail.csv"
+    expected = amounts(InvoiceSource(name="recorded", location=str(file)))
+    text = pl.read_csv(file, infer_schema=False)
+    times = pl.col("^.*(Start|Date)$").str.to_datetime("%Y-%m-%dT%H:%M:%SZ")
+    typed = text.with_columns(pl.col("BilledCost").cast(pl.Decimal(20, 15)), times)
+    for name, frame in {"text": text, "typed": typed}.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+        assert amounts(InvoiceSource(name=name, location=str(tmp_path / f"{name}.parquet"))) == expected
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SourceError, match=r"broken\.parquet is not a Parquet file"):
+        read_invoices([InvoiceSource(name="broken", location=str(tmp_path / "broken.parquet"))])
 
 
 def test_totals_without_a_tax_stay_whole(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ _DATA_SETS = {
     "billing_period_status": "BillingPeriod",
 }
 
+_READERS = {"InvoiceDetail": "[[invoices]]", "ContractCommitment": "[[commitments]]"}
+
 
 @dataclass(frozen=True)
 class BareFile:
@@ -100,8 +102,8 @@ def _look(item: Object, store: Store) -> BareFile:
             return BareFile([], fault=str(error))
     names = {snake(column) for column in columns}
     if data_set := next((_DATA_SETS[name] for name in names & _DATA_SETS.keys()), None):
-        reader = "; an [[invoices]] entry reads it as csv" if data_set == "InvoiceDetail" else ""
-        fault = f"{where} is FOCUS {data_set}, not its costs{reader}."
+        reader = _READERS.get(data_set)
+        fault = f"{where} is FOCUS {data_set}, not its costs{f'; an entry {reader} reads it' if reader else ''}."
         return BareFile(columns, fault=fault, data_set=data_set)
     if named := _MONTH.search(item.key):
         month = "-".join(part.zfill(2) for part in named.groups() if part)

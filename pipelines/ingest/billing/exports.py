@@ -15,7 +15,7 @@ from threading import Lock, Semaphore
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import BillingSource
-from pipelines.ingest.billing.bare import read_bare
+from pipelines.ingest.billing.bare import bare_files, read_bare
 from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.delivery import Delivery, Kind, RawDelivery, column_list, load, save
 from pipelines.ingest.billing.manifest import Manifest, find_manifests, read_manifests
@@ -49,6 +49,7 @@ def list_deliveries(source: BillingSource, raw_root: Path, stores: Stores | None
         paths = [path for path in find_manifests(listing, store, source.export) if source.reads(path.period)]
         manifests = read_manifests(paths, listing, store, raw_root / source.name)
     found = {item.key: item for item in listing}
+    manifests = _with_columns(manifests, found, store, raw_root / source.name / "columns")
     deliveries = [_as_stored(_delivery(source, manifest, found, store), raw_root, store) for manifest in manifests]
     return sorted(deliveries, key=lambda delivery: delivery.billing_period)
 
@@ -106,8 +107,28 @@ def detect_kind(columns: Sequence[str]) -> Kind | None:
     return "cur" if any("/" in name or name.startswith("resource_tags_") for name in names) else None
 
 
+def _with_columns(manifests: Sequence[Manifest], found: dict[str, Object], store: Store, cache: Path) -> list[Manifest]:
+    """The manifests; one that lists no columns has those of its first file, which is read once for that."""
+    first = {
+        manifest.path: item
+        for manifest in manifests
+        if not manifest.columns and (item := next((found[key] for key in manifest.files if key in found), None))
+    }
+    looks = bare_files([*first.values()], store, cache) if first else {}
+
+    def columns(manifest: Manifest) -> tuple[str, ...]:
+        return tuple(looks[first[manifest.path].key].columns) if manifest.path in first else manifest.columns
+
+    return [replace(manifest, columns=columns(manifest)) for manifest in manifests]
+
+
 def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:
     detected = detect_kind(manifest.columns)
+    if source.kind != "auto" and detected and column_list(detected) is not column_list(source.kind):
+        raise SourceError(
+            f"{store.uri(manifest.path.object.key)} names files with the columns of another kind of bill "
+            f'({column_list(detected).export}); write kind = "auto" in its [[billing]] entry.'
+        )
     # Ambiguous columns are in snake case, as CUR 2.0 writes them under a manifest of data files.
     kind = source.kind if source.kind != "auto" else detected or manifest.kind
     # A csv is converted by our list of columns, so a new list means converting it again.
