@@ -1,5 +1,5 @@
 -- One row per billing month, currency, payer, provider, account, service and accelerator family: the whole bill.
--- Only here are other providers told apart: runs, commitments, capacity and prices are of AWS alone.
+-- Only here are other providers apart: runs, commitments, capacity and prices are of AWS alone.
 select
     charge.billing_month, charge.billing_currency, charge.payer_account_id,
     coalesce(nullif(charge.billing_entity, ''), 'AWS') as provider, charge.account_id, charge.service,

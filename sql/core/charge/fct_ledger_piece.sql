@@ -72,9 +72,8 @@ select
     cast(null as varchar) as server_id,
     case when bucket = 'run' then case when tag_run_id is null then 'tag' else 'tag_folded' end end as evidence, resource_id,
     -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
-    case when source_row is not null or accelerator_family <> 'none' then instance_type end as instance_type, tag_owner, tag_team, tag_run_id,
-    iam_principal, cast(null as timestamp) as hour_started_at,
-    cast(null as bigint) as started_ms, cast(null as bigint) as ended_ms, cast(null as bigint) as used_units,
+    case when source_row is not null or accelerator_family <> 'none' then instance_type end as instance_type, tag_owner, tag_team, tag_run_id, iam_principal,
+    cast(null as timestamp) as hour_started_at, cast(null as bigint) as started_ms, cast(null as bigint) as ended_ms, cast(null as bigint) as used_units,
     cast(null as bigint) as billed_units, is_unpriced, is_cost_unknown,
     sum(accelerator_hours) as accelerator_hours,
     sum(list_cost_usd) as list_cost_usd,
