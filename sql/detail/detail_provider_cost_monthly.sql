@@ -7,8 +7,8 @@ select
     case when is_other_provider(charge.billing_entity) then machine.accelerator_family
         else charge.accelerator_family end as accelerator_family,
     sum(charge.line_count) as line_count,
-    sum(charge.effective_cost_usd) as effective_cost_usd,
+    known_sum(charge.effective_cost_usd) as effective_cost_usd,
     sum(charge.billed_cost_usd) as billed_cost_usd
-from fct_charge_sum_monthly as charge
+from fct_charge as charge
 left join ref_instance_type as machine on machine.instance_type = charge.instance_type
 group by all

@@ -21,10 +21,11 @@ with piece as (
 
 select
     billing_month, billing_currency, payer_account_id, account_id, service, iam_principal, owner, team, owner_evidence,
-    sum(effective_cost_usd) as effective_cost_usd,
+    known_sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd,
-    ratio(sum(sum(case when owner_evidence is not null then effective_cost_usd else 0 end)) over of_month,
-        sum(sum(effective_cost_usd)) over of_month) as month_owned_ratio
+    case when sum(count(*) - count(effective_cost_usd)) over of_month = 0
+        then ratio(sum(sum(case when owner_evidence is not null then effective_cost_usd else 0 end)) over of_month,
+            sum(sum(effective_cost_usd)) over of_month) end as month_owned_ratio
 from piece
 group by billing_month, billing_currency, payer_account_id, account_id, service, iam_principal, owner, team, owner_evidence
 window of_month as (partition by billing_month, billing_currency)
