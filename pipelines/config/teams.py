@@ -1,4 +1,4 @@
-"""Who accounts belong to: `[teams]`, by account or by the unit of AWS Organizations that an account was in on a day."""
+"""Whose a cost is: `[teams]`, by the role that called, the account, or its unit of AWS Organizations on a day."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pipelines.config.fields import AccountId, Frozen, Text
 _FOLDER_FIX = "save the answers of AWS Organizations there, a file a day such as 2026-07-01.json"
 
 
-class AccountTeam(NamedTuple):
-    """The team of an account from the first to the last date, both included."""
+class Assigned(NamedTuple):
+    """The team of an account or a role, its `holder`, from the first to the last date, both included."""
 
-    account_id: str
+    holder: str
     first_date: date
     last_date: date
     team: str
@@ -29,32 +29,34 @@ class AccountTeam(NamedTuple):
 class Teams(Frozen):
     """The `[teams]` section.
 
-    `accounts`: the team of an account. `units`: the team of a unit, by its id or by the names from below the root down
-    to it (`Research/Models`), and of the units below that have none of their own. `organization`: the folder of the
-    saved answers, one file a day, each in force until the next; the first one also for the days before it.
+    `roles`: the team of an IAM role that calls Amazon Bedrock, by its name. `accounts`: the team of an account.
+    `units`: the team of a unit, by its id or by the names from below the root down to it (`Research/Models`), and of
+    the units below that have none of their own. `organization`: the folder of the saved answers, one file a day, each
+    in force until the next; the first one also for the days before it.
     """
 
+    roles: dict[Text, Text] = Field(default={})
     accounts: dict[AccountId, Text] = Field(default={})
     units: dict[Text, Text] = Field(default={})
     organization: Text | None = None
-    _assigned: tuple[AccountTeam, ...] = PrivateAttr(())
+    _assigned: tuple[Assigned, ...] = PrivateAttr(())
 
     @property
-    def assigned(self) -> tuple[AccountTeam, ...]:
-        """The team of each account by days, which do not overlap; an account without a team is left out."""
+    def assigned(self) -> tuple[Assigned, ...]:
+        """The team of each account and role by days, which do not overlap; one without a team is left out."""
         return self._assigned
 
     def record(self) -> list[tuple[str, ...]]:
         """`assigned` as a publication records it."""
-        return [(one.account_id, str(one.first_date), str(one.last_date), one.team) for one in self._assigned]
+        return [(one.holder, str(one.first_date), str(one.last_date), one.team) for one in self._assigned]
 
     @classmethod
     def recorded(cls, record: list[list[str]]) -> Teams:
         """The section from its `record`."""
         teams = cls()
         teams._assigned = tuple(
-            AccountTeam(account, date.fromisoformat(first), date.fromisoformat(last), team)
-            for account, first, last, team in record
+            Assigned(holder, date.fromisoformat(first), date.fromisoformat(last), team)
+            for holder, first, last, team in record
         )
         return teams
 
@@ -69,12 +71,13 @@ class Teams(Frozen):
                 "add the other one."
             )
         whole = self.model_copy()
-        always = [AccountTeam(account, date.min, date.max, team) for account, team in sorted(self.accounts.items())]
-        by_unit = [one for one in self._by_unit(path) if one.account_id not in self.accounts]
+        named = sorted((self.accounts | self.roles).items())
+        always = [Assigned(holder, date.min, date.max, team) for holder, team in named]
+        by_unit = [one for one in self._by_unit(path) if one.holder not in self.accounts]
         whole._assigned = (*always, *by_unit)
         return whole
 
-    def _by_unit(self, path: Path) -> Iterator[AccountTeam]:
+    def _by_unit(self, path: Path) -> Iterator[Assigned]:
         if self.organization is None:
             return
         folder = path.parent / self.organization
@@ -92,7 +95,7 @@ class Teams(Frozen):
             last = following if following == date.max else following - timedelta(days=1)
             for account, parent in sorted(answer.accounts.items()):
                 if team := self._team(answer, parent):
-                    yield AccountTeam(account, first, last, team)
+                    yield Assigned(account, first, last, team)
 
     def _team(self, answer: _Answer, unit: str) -> str | None:
         """The team of the nearest unit that has one, from `unit` up."""

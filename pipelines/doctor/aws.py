@@ -8,7 +8,7 @@ from pipelines.base.aws import code_of, connect, requesting
 from pipelines.base.errors import SourceError, TrainledgerError
 from pipelines.config.sources import BillingSource
 from pipelines.doctor.finding import Finding, Subject, denied, is_denied
-from pipelines.ingest.billing.tags import bare
+from pipelines.ingest.billing.tags import bare, is_of_caller
 
 DEFINITION, ACTIVATION = "export definition", "tags activated"
 # What an export should be set to (facts aws-billing 1.2); the first is what hours need, the others are choices.
@@ -89,6 +89,9 @@ def _activation(subject: Subject, source: BillingSource, tags: Mapping[str, Sequ
         else:
             why = "a new key is listed up to 24 hours after its first use"
             yield subject.warn(check, f"AWS lists none of {', '.join(keys)}: {why}.")
+    active = [tag["TagKey"] for tag in known if tag["Status"] == "Active" and is_of_caller(tag["TagKey"])]
+    none = "none; activate keys such as iamPrincipal/team to have the team of who called Amazon Bedrock"
+    yield subject.ok("activated tags of callers", f"{', '.join(active) or none}.")
 
 
 def may_describe_capacity(source: Any) -> Iterator[Finding]:

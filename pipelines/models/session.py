@@ -97,9 +97,9 @@ CONFIGURED = {
             for run_id in getattr(port, f"{kind}_run_ids")
         ),
     ),
-    # Days of an account do not overlap.
-    "declared_account_team": _Table(
-        "account_id varchar, first_date date, last_date date, team varchar", lambda settings: settings.teams.assigned
+    # The holder is an account or a role; its days do not overlap.
+    "declared_team": _Table(
+        "holder varchar, first_date date, last_date date, team varchar", lambda settings: settings.teams.assigned
     ),
     # One row per threshold.
     "declared_budget": _Table(

@@ -241,12 +241,15 @@ def test_tags_are_told_by_their_activation(s3: Any, s3_endpoint: str, api: Billi
     config = deliver(s3, tmp_path, s3_endpoint)
     known = [{"TagKey": "run-id", "Type": "UserDefined", "Status": "Active"}]
     later = [{"TagKey": "Owner", "Type": "UserDefined", "Status": "Inactive"}]
+    later += [{"TagKey": "user:iamPrincipal/cost-center", "Type": "UserDefined", "Status": "Active"}]
     api.answers = {"ListCostAllocationTags": [{"CostAllocationTags": known}, {"CostAllocationTags": later}]}
     findings = found(config, ask_aws=True)
     told = {name: findings["billing payer", f"activated {name}"] for name in ("run_id", "owner", "team")}
     assert (told["run_id"].status, told["run_id"].message) == ("ok", "run-id.")
     assert (told["owner"].status, told["owner"].message.startswith("Owner is not active")) == ("warn", True)
     assert (told["team"].status, told["team"].message.startswith("AWS lists none of team, Team")) == ("warn", True)
+    callers = findings["billing payer", "activated tags of callers"]
+    assert (callers.status, callers.message) == ("ok", "user:iamPrincipal/cost-center.")
     api.answers = {}
     denied = found(config, ask_aws=True)["billing payer", "tags activated"]
     assert denied.message == "ce:ListCostAllocationTags on * is denied: add it with deploy/iam-policy.json."

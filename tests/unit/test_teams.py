@@ -83,7 +83,7 @@ def test_recorded_answers_are_read(shared_data: Path, tmp_path: Path) -> None:
     (tmp_path / "organization" / "2026-07-01.json").write_bytes(recorded.read_bytes())
     teams = settings(tmp_path, 'organization = "organization"\nunits = {"Platform" = "infra", "Research" = "science"}')
     # By ParentId in the file: two accounts in Platform, one in Research/Models, one at the root.
-    assert [(one.account_id, one.team) for one in teams.assigned] == [
+    assert [(one.holder, one.team) for one in teams.assigned] == [
         ("200000000011", "infra"),
         ("200000000012", "infra"),
         ("200000000013", "science"),

@@ -45,6 +45,11 @@ def origin(tag: TagKey) -> str:
     return next((name for name, prefix in _ORIGINS if prefix.match(tag.key)), RESOURCE)
 
 
+def is_of_caller(key: str) -> bool:
+    """Whether a cost allocation tag, as AWS lists it, is of who called: `user:iamPrincipal/team`."""
+    return bool(dict(_ORIGINS)[CALLER].match(key.removeprefix("user:")))
+
+
 def lookups(tag_keys: Sequence[TagKey], accepted: Sequence[str], origins: Sequence[str] = (RESOURCE,)) -> list[TagKey]:
     """The keys of a file that the accepted ones stand for, in the order to try them on each line.
 

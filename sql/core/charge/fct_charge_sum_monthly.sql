@@ -6,7 +6,6 @@ select
     charge_type, effective_rule, charge_description, service, accelerator_family,
     case when effective_rule in ('savings_plan', 'reservation') then commitment_discount_id end
         as commitment_discount_id,
-    case when is_other_provider(billing_entity) then instance_type end as instance_type,
     storage_bucket_id, is_taggable, has_run_id_tag, has_owner_tag, has_team_tag,
     sum(line_count) as line_count,
     sum(stored_gib_months) as stored_gib_months,

@@ -7,7 +7,8 @@ with piece as (
         billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
         invoice_issuer, billing_currency, piece_kind, source_name, source_file, source_row,
         cast(0 as bigint) as hour_no, piece_no, bucket, charge_category, service, region_id, accelerator_family, market,
-        run_id, attempt_no, server_id, evidence, resource_id, instance_type, tag_owner, tag_team, tag_run_id, hour_started_at,
+        run_id, attempt_no, server_id, evidence, resource_id, instance_type, tag_owner, tag_team, tag_run_id, iam_principal,
+        hour_started_at,
         started_ms, ended_ms, used_units, billed_units, accelerator_hours, list_cost_usd, effective_cost_usd,
         billed_cost_usd
     from fct_ledger_piece
@@ -18,7 +19,7 @@ with piece as (
         billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
         invoice_issuer, billing_currency, 'block_hour', source_name, source_file, source_row, hour_no, piece_no, bucket,
         charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, server_id, evidence, resource_id,
-        instance_type, null, null, tag_run_id, hour_started_at, started_ms, ended_ms, null, null,
+        instance_type, null, null, tag_run_id, null, hour_started_at, started_ms, ended_ms, null, null,
         0, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_capacity_block_piece
 )
@@ -32,10 +33,14 @@ select
     -- A tag alone names an unrecorded run.
     coalesce(provisional.run_id, piece.run_id) as run_id, piece.attempt_no, piece.server_id,
     case when provisional.run_id is not null then 'tag_only' else piece.evidence end as evidence,
-    -- A run or a server is its declared team's; else the team is the one the line's tag named on its own day, else the account's.
-    coalesce(run.team, team_name(server.team, policy.team_spelling), team_name(piece.tag_team, policy.team_spelling),
-        team_name(account.team, policy.team_spelling)) as team,
-    piece.resource_id, piece.instance_type, piece.tag_owner, piece.tag_team, piece.tag_run_id, piece.hour_started_at,
+    -- A run or a server is its declared team's; else the team is the one the line's tag named on its own day, else that of
+    -- the role that called, else the account's.
+    coalesce(run.team, team_name(coalesce(server.team, piece.tag_team, role.team, account.team), policy.team_spelling)) as team,
+    case
+        when run.team is not null then 'run' when server.team is not null then 'server' when piece.tag_team is not null then 'tag'
+        when role.team is not null then 'role' when account.team is not null then 'account'
+    end as team_evidence,
+    piece.resource_id, piece.instance_type, piece.tag_owner, piece.tag_team, piece.tag_run_id, piece.iam_principal, piece.hour_started_at,
     piece.started_ms, piece.ended_ms, piece.used_units, piece.billed_units, piece.accelerator_hours,
     piece.list_cost_usd, piece.effective_cost_usd, piece.billed_cost_usd
 from piece
@@ -45,5 +50,6 @@ left join (select server_id, max(team) as team from stg_serving__traffic group b
     on server.server_id = piece.server_id
 left join dim_provisional_run as provisional
     on piece.bucket = 'unattributed' and provisional.is_provisional and provisional.run_key = folded(piece.tag_run_id)
-left join declared_account_team as account
-    on account.account_id = piece.account_id and piece.usage_date between account.first_date and account.last_date
+left join declared_team as role on role.holder = role_name(piece.iam_principal)
+left join declared_team as account
+    on account.holder = piece.account_id and piece.usage_date between account.first_date and account.last_date
