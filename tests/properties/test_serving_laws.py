@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 from decimal import Decimal
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +18,9 @@ from support.ledger_law import LINES_THAT_DO_NOT_SUM
 from support.random_ledgers import FIRST, HOURS, MONTH, Stay, any_stays, machine_line, tracker
 
 from pipelines.analysis.crossover import Capacity, crossover_tokens
-from pipelines.config.sources import ServingSource
+from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, ServingRecords, records
+from pipelines.ingest.serving.sources import read_serving
 
 FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 SOURCE = ServingSource(name="servers", location="servers")
@@ -28,27 +32,44 @@ any_traffic = st.lists(
 )  # fmt: skip
 
 
-def served(lengths: list[tuple[int, int | None]], used: int | None = None, server: str = "s") -> ServingRecords:
-    """A server on MACHINE for the first hours, its records one after the other."""
+def recorded(lengths: list[tuple[int, int | None]]) -> list[dict[str, Any]]:
+    """Records one after the other from FIRST on, those without tokens too."""
     ends = [0]
     for minutes, _ in lengths:
         ends.append(min(ends[-1] + minutes, MINUTES))
-    up = {"server_id": server, "model": "m", "resource_id": MACHINE, "instance_type": "p5.48xlarge", "evidence": "imds"}
-    start = {**up, "accelerators_used": used, "started_at": FIRST, "stopped_at": FIRST + timedelta(minutes=ends[-1])}
-    rows = [
+    times = [FIRST + timedelta(minutes=minutes) for minutes in ends]
+    return [
         {
-            "server_id": server,
-            "started_at": FIRST + timedelta(minutes=begun),
-            "ended_at": FIRST + timedelta(minutes=ended),
+            "started_at": begun,
+            "ended_at": ended,
             "request_count": tokens,
             "input_tokens": tokens,
             "cache_read_tokens": 0,
             "output_tokens": tokens,
         }
-        for (begun, ended), (_, tokens) in zip(pairwise(ends), lengths, strict=True)
-        if tokens is not None and ended > begun
+        for (begun, ended), (_, tokens) in zip(pairwise(times), lengths, strict=True)
+        if ended > begun
     ]
-    return records(SOURCE, [start], rows)
+
+
+def served(lengths: list[tuple[int, int | None]], used: int | None = None, server: str = "s") -> ServingRecords:
+    """A server on MACHINE for the first hours, its records one after the other."""
+    return split(lengths, set(), used, server)
+
+
+def split(
+    lengths: list[tuple[int, int | None]], cuts: set[int], used: int | None = None, server: str = "s"
+) -> ServingRecords:
+    """The same with a restart before each record in `cuts`, every other uptime of another server."""
+    ups, traffic = [], []
+    for number, row in enumerate(recorded(lengths)):
+        if not ups or number in cuts:
+            name = server if len(ups) % 2 == 0 else f"{server}-2"
+            up = {"server_id": name, "model": "m", "resource_id": MACHINE, "instance_type": "p5.48xlarge"}
+            ups.append({**up, "evidence": "imds", "accelerators_used": used, "started_at": row["started_at"]})
+        ups[-1]["stopped_at"] = row["ended_at"]
+        traffic.append({**row, "server_id": ups[-1]["server_id"]})
+    return records(SOURCE, ups, [row for row in traffic if row["output_tokens"] is not None])
 
 
 def rows_of(*found: ServingRecords) -> dict[str, list[dict[str, Any]]]:
@@ -71,6 +92,53 @@ def test_tokens_and_uptime_are_conserved(lengths: list[tuple[int, int | None]]) 
     assert all(one["ended_at"] == other["started_at"] for one, other in pairwise(rows))
     assert all((row["ended_at"] - timedelta(microseconds=1)).hour == row["started_at"].hour for row in rows)
     assert found.warnings == []
+
+
+@settings(max_examples=50, deadline=None, derandomize=True, database=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 90), st.integers(0, 10**9)), min_size=1, max_size=8), st.sets(st.integers(0, 7))
+)
+def test_tokens_are_conserved_over_hours_servers_and_restarts(lengths: list[tuple[int, int]], cuts: set[int]) -> None:
+    one, other = served([*lengths]), split([*lengths], cuts)
+    counts = ("request_count", "input_tokens", "output_tokens")
+    assert other.tables[TRAFFIC].select(counts).sum().rows() == one.tables[TRAFFIC].select(counts).sum().rows()
+    length = pl.col("ended_at") - pl.col("started_at")
+    assert other.tables[TRAFFIC].select(length.sum()).item() == one.tables[TRAFFIC].select(length.sum()).item()
+    assert other.warnings == []
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.tuples(st.integers(1, 90), st.integers(0, 10**6), st.booleans()), min_size=1, max_size=8))
+def test_counters_give_what_each_process_counted(scrapes: list[tuple[int, int, bool]]) -> None:
+    """A process that restarts right after a scrape loses nothing; its counter may then be higher or lower."""
+    with TemporaryDirectory() as folder:
+        at = started = FIRST.replace(tzinfo=UTC)
+        counted = 0
+        (Path(folder) / "s").mkdir()
+        for minutes, tokens, is_new in scrapes:
+            started, counted = (at, 0) if is_new else (started, counted)
+            at, counted = at + timedelta(minutes=minutes), counted + tokens
+            text = f"vllm:generation_tokens_total {counted}\nprocess_start_time_seconds {started.timestamp()}\n"
+            (Path(folder) / "s" / f"{at:%Y%m%dT%H%M%SZ}.txt").write_text(text)
+        server = ServingServer(server_id="s", resource=MACHINE)
+        found = read_serving([ServingSource(name="v", kind="vllm", location=folder, servers=(server,))])
+    assert found.tables[TRAFFIC]["output_tokens"].sum() == sum(tokens for _, tokens, _ in scrapes)
+    assert found.warnings == []
+
+
+@pytest.mark.slow
+@FEW
+@given(any_traffic, st.sets(st.integers(0, 7)))
+def test_dollars_are_conserved_over_servers_and_restarts(lengths: list[tuple[int, int | None]], cuts: set[int]) -> None:
+    bill = [machine_line(MACHINE, number, "1", "55.04") for number in range(HOURS)]
+    name = "mart_inference_cost_daily"
+    costs = []
+    for found in (served(lengths), split(lengths, cuts)):
+        with Lab({MONTH: bill}, tracker([]), serving=rows_of(found)) as made:
+            costs += made.ask(
+                f"select sum(effective_cost_usd), sum(idle_cost_usd), sum(output_tokens) from {name}", name
+            )
+    assert costs[0] == costs[1]
 
 
 @pytest.mark.slow

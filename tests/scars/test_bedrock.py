@@ -12,6 +12,7 @@ from support.lab import Lab
 from support.ledgers import ask, lazy_warehouse
 
 from pipelines.ingest.billing.columns import FOCUS
+from pipelines.models.contract import load_contract
 
 
 def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp_path: Path) -> None:
@@ -81,6 +82,22 @@ def test_each_dollar_of_bedrock_is_in_one_bucket(tmp_path: Path) -> None:
         ("tokens", Decimal("1000000"), 0, Decimal("3"), False),
         ("unknown", None, None, Decimal("4"), True),
     ]
+
+
+def test_tokens_at_a_price_of_zero_are_not_taken_for_free() -> None:
+    """AWS lists rows at $0.0000 (facts serving 2.3): two million tokens have a warning and no price, others 0.06."""
+    lines = [
+        line("USE1-NovaLite-input-tokens", "1K tokens", "1000", "0.06"),
+        line("USE1-NovaPro-input-tokens", "1K tokens", "2000", "0"),
+    ]
+    times = {"line_item_usage_start_date": "2026-07-10 10:00:00", "line_item_usage_end_date": "2026-07-10 11:00:00"}
+    name = "detail_bedrock_usage_daily"
+    (check,) = (made for made in load_contract(f"detail/{name}").checks if made.name == "tokens_at_a_price_of_zero")
+    with Lab({"2026-07": [{**one, **times} for one in lines]}, {}) as made:
+        prices = made.ask(f"select model, unit_price_usd from {name} order by 1", name)
+        warned = made.ask(check.query.format(batch=name), name)
+    assert prices == [("Nova Lite", Decimal("0.06")), ("Nova Pro", None)]
+    assert [row[:3] for row in warned] == [("USE1-NovaPro-input-tokens", "USD", 2)]
 
 
 def test_tokens_of_a_focus_export_are_those_of_the_report() -> None:
