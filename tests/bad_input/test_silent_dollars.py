@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from support.bills import instance_hour, write_config, write_events, write_export
 from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
-from support.ledgers import build_warehouse
+from support.ledgers import ask, build_warehouse, lazy_warehouse
 from support.spoiled import HOURS, MONTH, Ledger, run_events
 
 HOUR = CUR2_LINE | {"line_item_unblended_cost": "55.04", "pricing_public_on_demand_cost": "55.04"}
@@ -113,3 +114,27 @@ def test_a_cost_under_a_commitment_that_is_the_word_null(ledger: Ledger) -> None
     ledger.restate(*HOURS, covered)
     (row,) = checked(ledger)["use_under_a_commitment_without_its_cost"]
     assert (float(row["instance_hours"]), float(row["list_cost_usd"])) == (1, 55.04)
+
+
+def test_a_run_on_a_reservation_without_its_cost(tmp_path: Any) -> None:
+    """Of the run's two hours one costs 55.04 and one is unknown, and so are the run and what an epoch of it costs.
+
+    The first epoch ended after half an hour and cost 27.52; the second reaches into the unknown hour.
+    """
+    reserved = HOURS[1] | {"line_item_line_item_type": "DiscountedUsage", "line_item_unblended_cost": "0"}
+    reserved |= {"pricing_public_on_demand_cost": "55.04"}
+    write_export(tmp_path, {MONTH: [HOURS[0] | {"pricing_public_on_demand_cost": "55.04"}, reserved]})
+    epochs = [
+        {"event": "epoch_completed", "run_id": "good", "attempt": 1, "epoch": epoch, "at": f"{MONTH}-01T0{at}:00Z"}
+        for epoch, at in ((1, "0:30"), (2, "1:30"))
+    ]
+    write_events(tmp_path / "runs", [*run_events(), *epochs])
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    costs = "list_cost_usd, effective_cost_usd, billed_cost_usd"
+    assert ask(builder, f"select {costs}, cost_per_epoch_usd from mart_run_cost").rows() == [
+        (Decimal("110.08"), None, Decimal("55.04"), None)
+    ]
+    assert ask(builder, "select epoch_index, effective_cost_usd from mart_epoch_cost order by 1").rows() == [
+        (1, Decimal("27.52")),
+        (2, None),
+    ]
