@@ -78,7 +78,7 @@ def overview(company: Company, terminal: str) -> str:
 def test_the_terminal_shows_the_bill_and_its_accelerators(terminal: str) -> None:
     lines = [" ".join(line.split()) for line in terminal.splitlines()]
     assert "The bill $343.12 billed; $343.12 effective" in lines
-    assert "Accelerators $333.12 effective, all delivered months" in lines
+    assert "Accelerators $333.12 effective, all delivered months; partial, some use has no cost on the bill" in lines
     assert "Of it with a run tag $168.00 effective; add run events to see cost per epoch" in lines
 
 
@@ -88,14 +88,14 @@ def test_the_terminal_shows_the_bill_and_its_accelerators(terminal: str) -> None
         "What is the bill? $343 billed, June and July 2026",
         # July is 288.08, June 55.04.
         "July 2026, with use up to 12 July 2026, costs $288, $233 more than June 2026.",
-        "What do accelerators cost? $333 effective, June and July 2026 GPU $333, Trainium not on the bill",
-        "July 2026: $278, $223 more than June 2026. Not included is trn1.32xlarge: its cost in July 2026 is not",
+        "What do accelerators cost? $333 partial effective, June and July 2026 GPU $333, Trainium not on the bill",
+        "July 2026: $278 partial , $223 more than June 2026. Not fully included is trn1.32xlarge: its",
         "Which runs were they? $168 tagged",
         "1 value of the run tag looks like a run",
         "trn1.32xlarge not on the bill n/a not on the bill 16.0",
         "p5.48xlarge $110 $55 $165 24.0",
-        "000033334444 $278 $223 $333",
-        "no team $278 $223 $333",
+        "000033334444 $278 partial $223 $333 partial",
+        "no team $278 partial $223 $333 partial",
         "r-1 $168 168 g6.xlarge",
         "i-on g6.xlarge 7 $168 000033334444 r-1",
         "AmazonEC2 service $223 more $278",
@@ -113,4 +113,4 @@ def test_what_runs_used_is_unknown_without_runs(report: str, overview: str) -> N
     """In July the provisional run r-1 has 168.00 and i-p5 110.08 is unattributed; nothing is reserved or committed and
     unused; 288.08 is in all. What runs left idle nobody recorded."""
     assert re.search(r"Training runs joined to a run: [\w, ;]+ \$168", report)
-    assert re.search(r"July 2026 \$168 \$0 n/a \$110 \$0 \$0 \$10 \$288", overview)
+    assert re.search(r"July 2026 \$168 \$0 n/a \$110 partial \$0 \$0 \$10 \$288", overview)
