@@ -102,7 +102,7 @@ def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: 
             "[[notify]]\n[[billing]]",
             "notify is no list; write its heading in single brackets, [notify].",
         ),
-        ("[[billing]]", "[privacy]\nenabled = true\n[[billing]]", "unknown key 'privacy.enabled'; write 'key', "),
+        ("[[billing]]", "[privacy]\nenabled = true\n[[billing]]", "unknown key 'privacy.enabled'; write 'pseudonyms'"),
         ('"export"', "export", "Invalid value (at line 6, column 12); write text in straight double quotes"),
         ('"export"', "“export”", "Invalid value (at line 6, column 12); write text in straight double quotes"),
         ("location = ", "location: ", 'after a key in a key/value pair (at line 2, column 9); write key = "value"'),
