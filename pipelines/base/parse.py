@@ -50,7 +50,12 @@ def parse_json(
 
 # By how tomllib's message begins.
 _TOML_FIXES = {
-    "Invalid value": 'write text in straight double quotes, such as name = "payer-a"',
+    "Invalid value": 'write text in straight double quotes, such as name = "payer-a"; true and false in lower case',
+    "'utf-8' codec": "save it as UTF-8",
+    "Illegal character '\\n'": "close the text with a double quote",
+    "Unclosed array": "close the list with a bracket",
+    "Expected ']": "close the heading with as many brackets as it begins with",
+    "Invalid hex value": "write / in place of the backslash",
     "Expected '=' after a key": 'write key = "value", and headings in brackets',
     "Invalid statement": 'write key = "value", and headings in brackets',
     "Expected newline or end of document": "write text, months and times with a zone in double quotes",
@@ -65,7 +70,8 @@ def parse_toml(content: bytes) -> dict[str, Any]:
     if len(content) > _TOML_BYTES:
         raise ParseError(f"has {len(content):,} bytes; at most {_TOML_BYTES:,} are read")
     try:
-        text = content.decode()
+        # Editors on Windows put a mark before the text.
+        text = content.decode("utf-8-sig")
         bare = _TOML_STRINGS.sub("", text)
         _refuse_deep(bare)
         # The memory that tomllib takes grows with the square of the parts of a dotted key.

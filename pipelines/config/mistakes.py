@@ -21,15 +21,20 @@ _SYNONYMS = {
     **dict.fromkeys(("type", "format"), ("kind",)),
     **dict.fromkeys(("pattern", "glob", "file"), ("files",)),
     **dict.fromkeys(("bill", "bills", "cur"), ("billing",)),
+    "notifications": ("notify",),
     "endpoint": ("endpoint_url",),
     "memory": ("memory_limit",),
 }
+# So many keys of a table one sentence has room for.
+_MOST_KEYS = 6
 # By pydantic's type of mistake.
 _FIXES = {
     "missing": "it is missing; add it",
     "tuple_type": "write a list in brackets",
     "model_type": "write a table of keys and values",
     "string_type": "write text in quotes",
+    "string_too_short": "write text that is not empty",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "write a whole number, without quotes"),
     **dict.fromkeys(("date_type", "is_instance_of"), "write a day such as 2026-07-01, without quotes"),
 }
 _PLAIN = "write text without control characters, at least one letter"
@@ -84,6 +89,8 @@ def first_mistake(
         known = mistake["msg"].replace("Input should be", "write") if kind == "literal_error" else ""
         fix = known or _meant(model, mistake["loc"]) or "remove it or check its spelling"
         return f"{where}: unknown key {key!r}; {fix}."
+    if kind == "model_type" and isinstance(mistake["input"], list) and "." not in key:
+        return f"{where}: {key} is no list; write its heading in single brackets, [{key}]."
     if kind == "tuple_type" and key in lists:
         return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
     # An entry of a list is one of what the list is of.
@@ -94,6 +101,8 @@ def first_mistake(
     fix = fix or mistake["msg"].removeprefix("Value error, ")
     if kind == "literal_error":
         fix = fix.replace("Input should be", "write")
+    elif kind.startswith(("greater_than", "less_than")):
+        fix = fix.replace("Input should be", "write a number")
     return f"{where}: key {key!r}: {fix}." if key else f"{where}: {fix}."
 
 
@@ -107,8 +116,11 @@ def _meant(model: type[BaseModel] | None, loc: Sequence[int | str]) -> str:
     close = [meant] if meant else get_close_matches(key.lower(), known, 1, 0.75)
     if close:
         return f"write {close[0]!r}"
-    homes = [name for name in SOURCES if model and loc[:-1] == () and key in _keys_at(model, (name, 0))]
-    return f"put it below the heading it belongs to, such as [[{homes[0]}]]" if homes else ""
+    if model and not loc[:-1]:
+        headings = {name: f"[[{name}]]" for name in SOURCES} | {"decisions": "[decisions]", "warehouse": "[warehouse]"}
+        homes = [heading for name, heading in headings.items() if key in _keys_at(model, (name, 0))]
+        return f"put it below the heading it belongs to, such as {homes[0]}" if homes else ""
+    return f"write {', '.join(map(repr, known))}" if known and len(known) <= _MOST_KEYS else ""
 
 
 def _keys_at(model: Any, loc: Sequence[int | str]) -> list[str]:

@@ -11,7 +11,7 @@ from pipelines.config.fields import AccountId, Frozen, Month, Months
 
 def _is_location(location: str) -> str:
     """ValueError for an address of S3 in another form, which would be taken for a folder."""
-    if location.startswith(("arn:", "s3a://", "s3n://")) or (location.startswith("s3:") and location[:5] != "s3://"):
+    if location.startswith(("arn:", "s3a://", "s3n://")) or (location[:3].lower() == "s3:" and location[:5] != "s3://"):
         raise ValueError("write an address of S3 as s3://bucket/prefix")
     return location
 

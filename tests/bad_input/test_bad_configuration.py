@@ -87,6 +87,22 @@ def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: 
         ('"export"', '"s3a://acme/cur"', "key 'location': write an address of S3 as s3://bucket/prefix."),
         ('"export"', '"s3:/acme/cur"', "key 'location': write an address of S3 as s3://bucket/prefix."),
         ('"export"', r'"C:\data"', "; write / in place of the backslash."),
+        ('"export"', r'"C:\Users\me"', "; write / in place of the backslash."),
+        ('"export"', '"S3://acme/cur"', "key 'location': write an address of S3 as s3://bucket/prefix."),
+        ('"export"', '"export', "; close the text with a double quote."),
+        ('"export"', '"export"\nempty_months = ["2026-05"', "; close the list with a bracket."),
+        ("[[billing]]", "[[billing]", "; close the heading with as many brackets as it begins with."),
+        ('"export"', '"export"\nfiles = ""', "key 'files.0': write text that is not empty."),
+        ("[[billing]]", "[policy]\nprovisional_runs = True\n[[billing]]", "true and false in lower case."),
+        ('"warehouse"', '"warehouse"\nthreads = "two"', "'warehouse.threads': write a whole number, without quotes."),
+        ("[warehouse]", 'engine = "spark"\n[warehouse]', "below the heading it belongs to, such as [warehouse]."),
+        ("[[billing]]", "[[budgets]]\n[[billing]]", "below the heading it belongs to, such as [decisions]."),
+        (
+            "[[billing]]",
+            "[[notify]]\n[[billing]]",
+            "notify is no list; write its heading in single brackets, [notify].",
+        ),
+        ("[[billing]]", "[privacy]\nenabled = true\n[[billing]]", "unknown key 'privacy.enabled'; write 'pseudonyms'"),
         ('"export"', "export", "Invalid value (at line 6, column 12); write text in straight double quotes"),
         ('"export"', "“export”", "Invalid value (at line 6, column 12); write text in straight double quotes"),
         ("location = ", "location: ", 'after a key in a key/value pair (at line 2, column 9); write key = "value"'),
@@ -103,7 +119,10 @@ def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: 
         ),
     ],
 )
-def test_a_likely_mistake_says_what_to_write(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_likely_mistake_says_what_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, said: str
+) -> None:
+    monkeypatch.delenv("TRAINLEDGER_WAREHOUSE__THREADS", raising=False)
     config = tmp_path / "trainledger.toml"
     written = '[warehouse]\nlocation = "warehouse"\n\n[[billing]]\nname = "payer"\nlocation = "export"\n'
     config.write_text(written.replace(old, new, 1), encoding="utf-8")
