@@ -87,7 +87,9 @@ def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str,
 
     def band(bucket: str, width: int) -> alt.Chart:
         is_last = bucket == bands[-1]
-        ticks = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=4 if width < 500 else 10, title=None)
+        most = 4 if width < 500 else 10
+        count = most if len({*dates}) > most else alt.TimeIntervalStep(interval="day", step=1)
+        ticks = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=count, title=None)
         amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=2, minExtent=54, maxExtent=54)
         return (
             alt.Chart(values(bars[bucket]), title=band_title(buckets[bucket]))

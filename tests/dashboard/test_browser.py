@@ -27,6 +27,8 @@ ADDRESSES = {
     **{called: "/" if name == "overview" else f"/{name}" for name, called in PAGES.items()},
     "One run": "/run?id=gpu-1",
     "A hostile run": f"/run?{address_of(id=HOSTILE)}",
+    "Filtered ledger": "/ledger?bucket=run&service=AmazonEC2",
+    "Graph of a table": "/lineage?table=mart_run_cost",
     "Explained run": "/explain?kind=run&word=trn-1",
     "Explained name": "/explain?kind=name&word=cost_per_epoch_usd",
 }
