@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 from support.bills import ORDINARY_LINE
+from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
+
+from pipelines.ingest.billing.columns import FOCUS
 
 DETAIL, MART, MONTH = "detail_invoice_reconciliation", "mart_invoice_reconciliation_monthly", "detail_billing_month"
 ISSUER = "Amazon Web Services, Inc."
@@ -76,6 +79,22 @@ def test_a_wrong_cent_is_found_and_named_by_its_line_group() -> None:
     )
     cent = Decimal("0.01")
     assert rows == [("Credit", 0, cent, "differs"), ("Tax", cent, cent, "differs"), ("Usage", 0, cent, "differs")]
+
+
+def test_a_wrong_cent_is_found_in_its_line_where_the_bill_names_lines() -> None:
+    """Two lines of Usage of 10.00 and 20.00; the invoice has a cent more on the second, so the first is not named."""
+    charges = [
+        {"BilledCost": cost, "EffectiveCost": cost, "InvoiceDetailId": detail}
+        for cost, detail in (("4", "d-1"), ("6", "d-1"), ("20", "d-2"))
+    ]
+    lines = (
+        invoice("10.00", "Usage", invoice_detail_id="d-1"),
+        invoice("20.01", "Usage", invoice_detail_id="d-2"),
+    )
+    sql = f"select invoice_detail_id, group_difference_usd, invoice_status from {DETAIL} order by 1"
+    with Lab({"2026-07": normalized(focus_lines(charges))}, {}, listed=FOCUS, invoices=lines) as lab:
+        rows = lab.ask(sql, DETAIL)
+    assert rows == [("d-1", 0, "differs"), ("d-2", Decimal("0.01"), "differs")]
 
 
 def test_only_what_was_read_ties_to_the_invoice() -> None:
