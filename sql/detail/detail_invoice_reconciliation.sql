@@ -11,6 +11,7 @@ with document as (
         max(case when line_group = 'total' then 1 else 0 end) = 1 as is_total,
         max(case when line_group = 'before tax' then 1 else 0 end) = 1 as is_before_tax
     from stg_aws__invoice
+    where document_kind <> 'billing_period'
     group by invoice_evidence, invoice_issuer, invoice_id, currency
 ),
 
@@ -40,6 +41,7 @@ entry as (
         null as bill_entity
     from stg_aws__invoice as invoice
     left join named on named.invoice_id = invoice.invoice_id
+    where document_kind <> 'billing_period'
     union all
     select document.invoice_evidence, document.invoice_issuer, document.invoice_id, document.currency,
         case when document.is_total then 'total' when bill.charge_category = 'Tax' then 'Tax'

@@ -38,7 +38,7 @@ _DATA_SETS = {
 
 # Metadata of a data set list its columns.
 _METADATA_BYTES = 1 << 20
-_READERS = {"InvoiceDetail": "[[invoices]]", "ContractCommitment": "[[commitments]]"}
+_READERS = {"InvoiceDetail": "[[invoices]]", "BillingPeriod": "[[invoices]]", "ContractCommitment": "[[commitments]]"}
 
 
 @dataclass(frozen=True)

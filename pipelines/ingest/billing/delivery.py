@@ -95,7 +95,6 @@ class RawDelivery:
             *(warning for file in self.files for warning in file.warnings),
         ]
 
-
     def _declared_otherwise(self, versions: list[str]) -> list[str]:
         """A warning where metadata declare another version than the columns show, one that is not known yet too."""
         declared = self.delivery.focus_version
