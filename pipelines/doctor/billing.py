@@ -78,7 +78,9 @@ class BillExam:
         with self._subject.trying("readable", "s3:GetObject", self._source.location):
             raw = load(newest.folder(self._raw_root)) or sample(newest, self._source, scratch)
         if raw and raw.focus_versions:
-            yield self._subject.ok("version", f"FOCUS {' and '.join(sorted(raw.focus_versions))}, by its columns.")
+            declared = f" Metadata: {newest.focus_version}." if newest.focus_version else ""
+            versions = " and ".join(sorted(raw.focus_versions))
+            yield self._subject.ok("version", f"FOCUS {versions}, by its columns.{declared}")
         if raw is None:
             why = f"no file of {newest.billing_period} is under {_SAMPLE_MIB} MiB"
             yield self._subject.unchecked("options", f"{why}; run `trainledger build`, which reads it whole.")

@@ -28,6 +28,16 @@ document as (
         order by abs(invoice_difference_usd) desc, invoice_evidence, invoice_issuer) = 1
 ),
 
+-- Where an issuer states its months (FOCUS BillingPeriod), that decides what is open.
+closing as (
+    select invoice.billing_month, invoice.invoice_issuer, max(period.issue_status) as issue_status
+    from (select distinct billing_month, invoice_issuer from invoice) as invoice
+    join stg_aws__invoice as period
+        on period.document_kind = 'billing_period' and period.billing_month = invoice.billing_month
+        and is_same_issuer(invoice.invoice_issuer, period.invoice_issuer)
+    group by invoice.billing_month, invoice.invoice_issuer
+),
+
 ledger as (
     select payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,
         sum(billed_cost_usd) as ledger_cost_usd, sum(effective_cost_usd) as effective_cost_usd
@@ -46,7 +56,8 @@ select
     case
         when abs(coalesce(invoice.billed_cost_usd, 0) - coalesce(ledger.ledger_cost_usd, 0)) > 0.01 then 'unreconciled'
         -- AWS fills the invoice id in when a line is final (facts 2.5).
-        when coalesce(invoice.invoice_id, '') = '' then 'open'
+        when coalesce(closing.issue_status, case when coalesce(invoice.invoice_id, '') = '' then 'open' end) = 'open'
+            then 'open'
         else 'reconciled'
     end as status,
     coalesce(invoice.billing_entity, ledger.billing_entity) as billing_entity,
@@ -83,6 +94,8 @@ full join ledger
     and ledger.billing_entity = invoice.billing_entity
     and ledger.invoice_issuer = invoice.invoice_issuer
     and ledger.billing_currency = invoice.billing_currency
+left join closing
+    on closing.billing_month = invoice.billing_month and closing.invoice_issuer = invoice.invoice_issuer
 left join document
     on document.payer_account_id = invoice.payer_account_id
     and document.billing_month = invoice.billing_month

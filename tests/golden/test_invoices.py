@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 from support.bills import ORDINARY_LINE
+from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
+
+from pipelines.ingest.billing.columns import FOCUS
+from pipelines.models.checks import failing_rows
+from pipelines.models.contract import load_contract
 
 DETAIL, MART, MONTH = "detail_invoice_reconciliation", "mart_invoice_reconciliation_monthly", "detail_billing_month"
 ISSUER = "Amazon Web Services, Inc."
@@ -78,6 +83,22 @@ def test_a_wrong_cent_is_found_and_named_by_its_line_group() -> None:
     assert rows == [("Credit", 0, cent, "differs"), ("Tax", cent, cent, "differs"), ("Usage", 0, cent, "differs")]
 
 
+def test_a_wrong_cent_is_found_in_its_line_where_the_bill_names_lines() -> None:
+    """Two lines of Usage of 10.00 and 20.00; the invoice has a cent more on the second, so the first is not named."""
+    charges = [
+        {"BilledCost": cost, "EffectiveCost": cost, "InvoiceDetailId": detail}
+        for cost, detail in (("4", "d-1"), ("6", "d-1"), ("20", "d-2"))
+    ]
+    lines = (
+        invoice("10.00", "Usage", invoice_detail_id="d-1"),
+        invoice("20.01", "Usage", invoice_detail_id="d-2"),
+    )
+    sql = f"select invoice_detail_id, group_difference_usd, invoice_status from {DETAIL} order by 1"
+    with Lab({"2026-07": normalized(focus_lines(charges))}, {}, listed=FOCUS, invoices=lines) as lab:
+        rows = lab.ask(sql, DETAIL)
+    assert rows == [("d-1", 0, "differs"), ("d-2", Decimal("0.01"), "differs")]
+
+
 def test_only_what_was_read_ties_to_the_invoice() -> None:
     sql = f"select invoice_id, invoice_status from {MART} order by invoice_id"
     assert asked(sql, MART, invoices=()) == [("", "not invoiced"), ("INV-1", "not read"), ("INV-2", "not read")]
@@ -104,6 +125,45 @@ def test_what_cannot_be_compared_is_named(more: dict[str, Any], status: str) -> 
     assert asked(f"select invoice_status from {DETAIL}", DETAIL, invoices=lines) == [(status,)]
     tied = asked(f"select invoice_status from {MART} where invoice_id = 'INV-1'", MART, invoices=lines)
     assert tied == [(status if status in ("tied", "open") else "not read",)]
+
+
+@pytest.mark.parametrize(("stated", "status"), [("open", ["open", "open"]), ("issued", ["reconciled", "reconciled"])])
+def test_the_billing_period_decides_what_is_open(stated: str, status: list[str]) -> None:
+    """INV-1 is on an invoice and a line of 1.00 is not: without the issuer's word only the latter is open."""
+    bill = [line("5"), line("1", bill_invoice_id="")]
+    fields = {"document_kind": "billing_period", "invoice_id": "", "currency": "", "invoice_issuer": "AWS"}
+    period = invoice("0", "", issue_status=stated, invoice_detail_id="2026-07", **fields)
+    sql = f"select status from {MART} order by invoice_id"
+    assert asked(sql, MART, invoices=(period,), bill=bill) == [(each,) for each in status]
+    assert asked(sql, MART, invoices=(), bill=bill) == [("open",), ("reconciled",)]
+    assert asked(f"select count(*) from {DETAIL}", DETAIL, invoices=(period,), bill=bill) == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("more", "check", "fix"),
+    [
+        ({"invoice_id": "INV-9"}, "invoice_that_no_bill_line_names", "Check that the export covers this payer"),
+        (
+            {"invoice_issuer": "Reseller X"},
+            "invoice_of_another_issuer_than_its_bill_lines",
+            "Read the invoice of the issuer that the bill names",
+        ),
+        (
+            {"currency": "EUR"},
+            "invoice_in_another_currency_than_its_bill_lines",
+            "Read the document in the currency of the bill",
+        ),
+    ],
+)
+def test_an_invoice_that_matches_no_line_has_one_warning_with_its_fix(
+    more: dict[str, Any], check: str, fix: str
+) -> None:
+    checks = {each.name: each for each in load_contract(f"detail/{DETAIL}").checks if each.severity == "warn"}
+    with Lab({"2026-07": BILL}, {}, invoices=(invoice("27.41", "total", **more),)) as lab:
+        lab.ask(f"select * from {DETAIL}", DETAIL)
+        failing = {name: lab.ask(failing_rows(each, DETAIL), DETAIL) for name, each in checks.items() if each.query}
+    assert {name: len(rows) for name, rows in failing.items() if rows} == {check: 1}
+    assert checks[check].fix.startswith(fix)
 
 
 def test_yen_have_no_cents() -> None:

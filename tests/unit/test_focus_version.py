@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
 import pytest
+from support.cur_exports import csv_text, stored
 from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 
@@ -75,6 +77,30 @@ def test_files_of_1_3_and_1_4_are_read_by_the_new_names() -> None:
         "host_provider_name": ["HostProviderName", "ProviderName"],
         "service_provider_name": ["ServiceProviderName", "PublisherName"],
     }
+
+
+@pytest.mark.parametrize(
+    ("metadata", "warning"),
+    [
+        ({"FocusVersion": "1.2"}, None),
+        ({"Schema": {"FocusVersion": "1.2"}}, None),
+        ({"SchemaId": "s-1"}, None),
+        ({"Schema": {"FocusVersion": "1.4"}}, "is declared as FOCUS 1.4 and read as 1.2, by its columns. Check that"),
+        ({"FocusVersion": "1.5"}, "is declared as FOCUS 1.5 and read as 1.2; versions after 1.4 are not known."),
+    ],
+)
+def test_the_version_that_metadata_declare_is_compared(
+    tmp_path: Path, metadata: dict[str, object], warning: str | None
+) -> None:
+    lines = focus_lines([{"BilledCost": "1", "EffectiveCost": "1", "ChargePeriodStart": "2026-07-14T10:00:00Z",
+                          "ChargePeriodEnd": "2026-07-14T11:00:00Z"}])  # fmt: skip
+    (tmp_path / "bill").mkdir()
+    (tmp_path / "bill" / "focus.csv").write_bytes(csv_text(lines))
+    (tmp_path / "bill" / "metadata.json").write_text(json.dumps(metadata))
+    (raw,) = stored(tmp_path / "bill", tmp_path / "raw", files=("*.csv",))
+    assert raw.focus_versions == {"1.2"}
+    assert len(raw.warnings) == (warning is not None)
+    assert all(warning in found for found in raw.warnings if warning)
 
 
 def split(*rows: tuple[str | None, str]) -> pl.DataFrame:

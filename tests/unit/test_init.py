@@ -52,7 +52,7 @@ def test_of_all_data_sets_of_focus_the_costs_are_the_bill(
     assert [one.location for one in settings.invoices] == [str(place / "focus_1_4_invoice_detail.csv")]
     left_out = [line for line in done.out.splitlines() if line.startswith("Left out: ")]
     assert [line.split(" is FOCUS ")[1] for line in left_out] == [
-        "BillingPeriod, not its costs.",
+        "BillingPeriod, not its costs; an entry [[invoices]] reads it.",
         "ContractCommitment, not its costs; an entry [[commitments]] reads it.",
     ]
     assert "usage lines are hourly (2026-05)" in done.out

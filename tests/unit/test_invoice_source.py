@@ -97,6 +97,18 @@ def test_the_recorded_invoice_detail_is_read_line_by_line(shared_data: Path) -> 
     assert found["INV-2026-05-0001", "Tax"] == Decimal("0.2771221200")
 
 
+def test_the_recorded_billing_period_is_read(shared_data: Path) -> None:
+    """One month of AWS, closed; it is no invoice."""
+    file = shared_data / "billing" / "focus14" / "fdt_aws_seed42" / "focus_1_4_billing_period.csv"
+    (row,) = read_invoices([InvoiceSource(name="recorded", location=str(file))]).table.to_dicts()
+    assert (row["document_kind"], row["issue_status"], row["billing_month"]) == (
+        "billing_period",
+        "issued",
+        date(2026, 5, 1),
+    )
+    assert (row["invoice_id"], row["invoiced_cost"]) == ("", 0)
+
+
 def test_invoice_detail_as_parquet_is_that_of_its_csv(shared_data: Path, tmp_path: Path) -> None:
     """Text as in the csv, and amounts and times as Parquet types them."""
     file = shared_data / "billing" / "focus14" / "fdt_aws_seed42" / "focus_1_4_invoice_detail.csv"
@@ -175,6 +187,8 @@ def test_fields_that_an_older_client_drops_are_reported(tmp_path: Path) -> None:
         (["invoice_id,currency,total\nINV-1,USD\n"], "line 2 has not as many cells"),
         ([table(DETAIL | {"InvoiceIssueStatus": "Draft"})], "InvoiceIssueStatus 'draft'; write Open"),
         ([table(DETAIL | {"BillingCurrency": ""})], "line 2 has no BillingCurrency"),
+        (["BillingPeriodStart,InvoiceIssuerName,BillingPeriodStatus\n2026-07-01T00:00:00Z,AWS,Done\n"],
+         "line 2 needs a BillingPeriodStart, an InvoiceIssuerName and the BillingPeriodStatus Open or Closed"),
         ([table({k: v for k, v in DETAIL.items() if k != "BilledCost"})], "0.csv has no column BilledCost"),
         ([answer(SUMMARY), answer(SUMMARY | {"AccountId": "000099998888"})], "Invoice INV-1 has other values in"),
         (

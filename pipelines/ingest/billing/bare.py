@@ -6,15 +6,17 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import BillingSource
 from pipelines.ingest.billing.columns import snake
+from pipelines.ingest.billing.focus_version import declared_version
 from pipelines.ingest.billing.manifest import Manifest, ManifestPath, exports_in, read_cached
 from pipelines.warehouse.storage import Object, Store
 
@@ -34,7 +36,9 @@ _DATA_SETS = {
     "billing_period_status": "BillingPeriod",
 }
 
-_READERS = {"InvoiceDetail": "[[invoices]]", "ContractCommitment": "[[commitments]]"}
+# Metadata of a data set list its columns.
+_METADATA_BYTES = 1 << 20
+_READERS = {"InvoiceDetail": "[[invoices]]", "BillingPeriod": "[[invoices]]", "ContractCommitment": "[[commitments]]"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,20 @@ def read_bare(source: BillingSource, listing: Sequence[Object], store: Store, ca
     months: dict[str, list[Object]] = {}
     for item in items:
         months.setdefault(found[item.key].month, []).append(item)
-    return [_delivered(source, month, its, found[its[0].key].columns) for month, its in sorted(months.items())]
+    version = _declared(listing, store, cache / "metadata")
+    return [_delivered(source, month, its, found[its[0].key].columns, version) for month, its in sorted(months.items())]
+
+
+def _declared(listing: Sequence[Object], store: Store, cache: Path) -> str:
+    """The version of FOCUS that the metadata files next to the bill declare; empty where they name none or several."""
+    items = [item for item in listing if item.key.endswith(".json") and item.size <= _METADATA_BYTES]
+    texts = read_cached(items, lambda item: store.read(item.key).decode("utf-8-sig", "replace"), cache) if items else {}
+    versions: set[str] = set()
+    for text in texts.values():
+        with suppress(ParseError):
+            versions.add(declared_version(parse_json(text)))
+    versions.discard("")
+    return versions.pop() if len(versions) == 1 else ""
 
 
 def bare_files(items: Sequence[Object], store: Store, cache: Path) -> dict[str, BareFile]:
@@ -84,11 +101,13 @@ def bare_files(items: Sequence[Object], store: Store, cache: Path) -> dict[str, 
     return {key: BareFile(**parse_json(text)) for key, text in looks.items()}
 
 
-def _delivered(source: BillingSource, month: str, items: Sequence[Object], columns: Sequence[str]) -> Manifest:
+def _delivered(
+    source: BillingSource, month: str, items: Sequence[Object], columns: Sequence[str], version: str
+) -> Manifest:
     text = json.dumps([[item.key, item.size] for item in items])
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     path = ManifestPath(items[0], "", source.name, month)
-    return Manifest(path, text, "cur2", f"files-{digest}", tuple(item.key for item in items), tuple(columns))
+    return Manifest(path, text, "cur2", f"files-{digest}", tuple(item.key for item in items), tuple(columns), version)
 
 
 def _look(item: Object, store: Store) -> BareFile:

@@ -13,6 +13,7 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.base.paths import below
 from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, RawFile
+from pipelines.ingest.billing.focus_version import NEWEST, is_newer
 from pipelines.warehouse.storage import Object
 
 RECORD = "delivery.json"
@@ -29,7 +30,7 @@ class Delivery:
 
     `delivery_id` is AWS's assemblyId or executionId; `fingerprint` (64 hex) changes when the manifest does, or a
     file that is stored was replaced; `missing` are files the manifest names that are not there; keys are relative to
-    the source's location; `is_gone` where the source has its manifest no more.
+    the source's location; `is_gone` where the source has its manifest no more; `focus_version` as metadata declare it.
     """
 
     source: str
@@ -41,6 +42,7 @@ class Delivery:
     missing: tuple[str, ...]
     fingerprint: str
     is_gone: bool = False
+    focus_version: str = ""
 
     @property
     def listed(self) -> ColumnList:
@@ -76,7 +78,7 @@ class RawDelivery:
 
     @property
     def focus_versions(self) -> set[str]:
-        """The versions of FOCUS its files are of; none of another kind of bill."""
+        """The versions of FOCUS its files are of by their columns; none of another kind of bill."""
         return {file.focus_version for file in self.files if file.focus_version}
 
     @property
@@ -89,8 +91,20 @@ class RawDelivery:
         return [
             *empty,
             *([mixed] if len(versions) > 1 else ()),
+            *self._declared_otherwise(versions),
             *(warning for file in self.files for warning in file.warnings),
         ]
+
+    def _declared_otherwise(self, versions: list[str]) -> list[str]:
+        """A warning where metadata declare another version than the columns show, one that is not known yet too."""
+        declared = self.delivery.focus_version
+        if not declared or not versions or declared in versions:
+            return []
+        read_as = f"{self.delivery.manifest_key} is declared as FOCUS {declared} and read as {versions[-1]}"
+        if is_newer(declared):
+            later = f"versions after {NEWEST} are not known"
+            return [f"{read_as}; {later}. Check whether a newer version of trainledger reads all of it."]
+        return [f"{read_as}, by its columns. Check that the metadata belong to it."]
 
 
 def delivery_folder(source: str, billing_period: str, fingerprint: str) -> str:

@@ -143,6 +143,7 @@ def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object
         objects=tuple(found[key] for key in manifest.files if key in found),
         missing=tuple(key for key in manifest.files if key not in found),
         fingerprint=hashlib.sha256(identity.encode()).hexdigest(),
+        focus_version=manifest.focus_version,
     )
 
 

@@ -1,6 +1,8 @@
-"""The version of FOCUS that a file is of, by its columns; their number does not show it."""
+"""The version of FOCUS that a file is of, by its metadata or its columns; their number does not show it."""
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 NEWEST = "1.4"
 # Cost and Usage of FOCUS 1.4, then what 1.4 removed (facts standards-2026 1.1; the official list of columns).
@@ -37,6 +39,19 @@ def focus_version(columns: Sequence[str]) -> str:
     version = next((version for version, added in _ADDED.items() if names & added), "1.0")
     # A 1.4 file without its optional columns lacks those that 1.4 removed too.
     return NEWEST if version == "1.3" and not names & _REMOVED else version
+
+
+def declared_version(metadata: Any) -> str:
+    """The version that FOCUS metadata name, which is known to us or not; empty where they name none."""
+    found = metadata if isinstance(metadata, dict) else {}
+    schema = found.get("Schema")
+    named = found.get("FocusVersion") or (schema.get("FocusVersion") if isinstance(schema, dict) else None)
+    return named if isinstance(named, str) and re.fullmatch(r"\d\.\d{1,2}", named) else ""
+
+
+def is_newer(version: str) -> bool:
+    """Whether a version is later than all that we know."""
+    return tuple(map(int, version.split("."))) > tuple(map(int, NEWEST.split(".")))
 
 
 def unknown_columns(columns: Sequence[str]) -> list[str]:

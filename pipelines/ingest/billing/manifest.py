@@ -16,6 +16,7 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.base.paths import unsafe
 from pipelines.ingest.billing.delivery import Kind
+from pipelines.ingest.billing.focus_version import declared_version
 from pipelines.warehouse.storage import Object, Store
 
 # The manifest of a month is in that month's folder; copies inside an assembly's folder are history.
@@ -52,7 +53,8 @@ class ManifestPath:
 class Manifest:
     """A manifest as read: the files it names, as keys of the store, and its columns if it lists them.
 
-    `kind` follows from its form: Data Exports names data files, a legacy report its keys.
+    `kind` follows from its form: Data Exports names data files, a legacy report its keys. `focus_version` is the one
+    that metadata declare, which AWS's do not.
     """
 
     path: ManifestPath
@@ -61,6 +63,7 @@ class Manifest:
     delivery_id: str
     files: tuple[str, ...]
     columns: tuple[str, ...]
+    focus_version: str = ""
 
 
 @dataclass(frozen=True)
@@ -264,6 +267,7 @@ def _parse(path: ManifestPath, text: str, present: set[str], store: Store) -> Ma
         columns=tuple(
             f"{one['category']}/{one.get('name')}" if one.get("category") else str(one.get("name")) for one in columns
         ),
+        focus_version=declared_version(content),
     )
 
 

@@ -1,4 +1,4 @@
-"""Invoices: FOCUS 1.4 InvoiceDetail, answers of AWS's ListInvoiceSummaries, or a csv of totals.
+"""Invoices: FOCUS 1.4 InvoiceDetail and BillingPeriod, answers of AWS's ListInvoiceSummaries, or a csv of totals.
 
 A bill line names its invoice; what the invoice itself charges comes from here, and detail_invoice_reconciliation
 compares the two.
@@ -33,7 +33,9 @@ _DETAIL = (
     "InvoiceIssuerName", "InvoiceId", "InvoiceDetailId", "BilledCost", "BillingCurrency", "ChargeCategory",
     "BillingPeriodStart", "InvoiceIssueStatus", "ReferenceInvoiceId",
 )  # fmt: skip
+_PERIOD = ("BillingPeriodStart", "InvoiceIssuerName", "BillingPeriodStatus")
 _STATUSES = ("open", "issued", "voided")
+_CLOSINGS = {"Open": "open", "Closed": "issued"}
 _ENTITIES = {"AWS": "AWS", "AWS_MARKETPLACE": "AWS Marketplace"}
 _KINDS = {"ANNIVERSARY": "invoice", "PURCHASE": "purchase", "REFUND": "refund"}
 _LIST = "invoicing:ListInvoiceSummaries"
@@ -97,7 +99,9 @@ def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, 
     """The lines of one file or answer, each with its address; SourceError with the field at fault."""
     if isinstance(answer, Table):
         names = answer.names
-        if "InvoiceIssueStatus" in names:
+        if "BillingPeriodStatus" in names:
+            read, required = _period, _PERIOD
+        elif "InvoiceIssueStatus" in names:
             read, required = _detail, _DETAIL
         else:
             read, required = _totals, _REQUIRED
@@ -154,6 +158,30 @@ def _detail(row: Entry, where: str) -> Iterator[Row]:
         "line_group": answers.text(grain, "x_LineGroup") or answers.text(row, "ChargeCategory"),
         "invoiced_cost": answers.amount(row, "BilledCost", where),
         "updated_at": answers.moment(row, "InvoiceDetailLastUpdated", where),
+    }
+
+
+def _period(row: Entry, where: str) -> Iterator[Row]:
+    """A billing period of FOCUS 1.4: closed once its issuer has issued all invoices. It has no invoice and no cost."""
+    status, started_at = answers.text(row, "BillingPeriodStatus"), answers.moment(row, "BillingPeriodStart", where)
+    if status not in _CLOSINGS or started_at is None or not answers.text(row, "InvoiceIssuerName"):
+        raise SourceError(
+            f"{where} needs a BillingPeriodStart, an InvoiceIssuerName and the BillingPeriodStatus Open or Closed."
+        )
+    month = started_at.date().replace(day=1)
+    yield {
+        "invoice_evidence": FOCUS,
+        "invoice_issuer": answers.text(row, "InvoiceIssuerName"),
+        "invoice_id": "",
+        # Of an issuer, one for each month.
+        "invoice_detail_id": f"{month:%Y-%m}",
+        "billing_month": month,
+        "document_kind": "billing_period",
+        "issue_status": _CLOSINGS[status],
+        "currency": "",
+        "line_group": "",
+        "invoiced_cost": Decimal(0),
+        "updated_at": answers.moment(row, "BillingPeriodLastUpdated", where),
     }
 
 
