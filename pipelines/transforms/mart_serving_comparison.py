@@ -21,6 +21,7 @@ from pipelines.analysis.crossover import (
     saving_of_days,
 )
 from pipelines.analysis.estimate import Estimate
+from pipelines.analysis.verdict import percent
 from pipelines.transforms import serving_side
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.run_pair import price_on, prices_of
@@ -28,6 +29,8 @@ from pipelines.transforms.serving_side import BASES, BEDROCK, Side, sides_of
 
 INPUTS = (*serving_side.INPUTS, "mart_price_book", "declared_serving")
 QUERIES = serving_side.QUERIES
+# Points of output tokens by which the mix of a throughput may differ from the traffic (facts serving 5).
+_MIX = 0.10
 _PRICES = {kind: f"{kind}_usd" for kind in KINDS}
 
 
@@ -62,6 +65,8 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _alone(side: Side) -> dict[str, Any]:
     lacking = "no other way to serve it is measured or declared in [[decisions.serving]]"
+    if not any(side.tokens.values()):
+        lacking += "; no traffic is recorded"
     return _today(side) | {"verdict": UNDECIDED, "verdict_reason": lacking, "missing_evidence": lacking}
 
 
@@ -69,7 +74,7 @@ def _is_itself(option: Mapping[str, Any], side: Side) -> bool:
     is_same_model = option["candidate_model"] == side.model
     if option["is_capacity"]:
         return is_same_model and option["usd_per_hour"] is None and option["instance_type"] == side.instance_type
-    return is_same_model and side.platform == BEDROCK and option["input_usd"] is None
+    return is_same_model and not side.is_capacity and option["input_usd"] is None
 
 
 def _served(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -78,7 +83,8 @@ def _served(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Ite
     for model, is_capacity, instance_type, family in dict.fromkeys(
         (side.model, side.is_capacity, side.instance_type, side.family) for side in sides
     ):
-        if (model, is_capacity, instance_type) in known:
+        # Provisioned units have no throughput that could be measured.
+        if (model, is_capacity, instance_type) in known or (is_capacity and instance_type is None):
             continue
         precisions = {side.precision for side in sides if side.model == model and side.is_capacity}
         is_same = len(precisions) == 1 and None not in precisions and is_capacity
@@ -89,7 +95,9 @@ def _served(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Ite
             "instance_type": instance_type,
             "accelerator_family": family,
             "is_same_quality": True if is_same else None,
-            **dict.fromkeys(("region_id", "usd_per_hour", "tokens_per_second", "source", "meets_latency")),
+            **dict.fromkeys(
+                ("region_id", "usd_per_hour", "tokens_per_second", "output_ratio", "source", "meets_latency")
+            ),
             **dict.fromkeys(_PRICES.values()),
             **{"port_cost_usd": 0, "upkeep_usd_per_month": 0, "horizon_months": 12},
         }
@@ -102,7 +110,7 @@ def _candidate(option: Mapping[str, Any], side: Side, sides: Sequence[Side], pri
     gaps = [] if option["is_same_quality"] else [_unshown(option["is_same_quality"], "has the same quality")]
     faults = [] if side.currency == CURRENCY else [f"prices are declared in {CURRENCY}, the bill is in {side.currency}"]
     if not option["is_capacity"]:
-        managed = next((one for one in like if one.platform == BEDROCK), None)
+        managed = next((one for one in like if not one.is_capacity), None)
         declared = {kind: _float(option[column]) for kind, column in _PRICES.items()}
         by_basis = {basis: declared if declared["input"] is not None else managed.prices(basis) if managed else {}
                     for basis in BASES}  # fmt: skip
@@ -110,12 +118,19 @@ def _candidate(option: Mapping[str, Any], side: Side, sides: Sequence[Side], pri
             gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
         return Candidate(option, BEDROCK, BEDROCK, None, by_basis, None, tuple(gaps), tuple(faults))
     family = option["accelerator_family"] or BEDROCK
-    output, whole = side.tokens["output"], sum(side.tokens.values())
-    speed, evidence = _float(option["tokens_per_second"]), "declared"
+    speed, evidence, mix = _float(option["tokens_per_second"]), "declared", _float(option["output_ratio"])
     if speed is not None:
-        speed *= whole / output if output else 1
-    elif measured is not None and measured.capacity is not None:
-        speed, evidence = measured.capacity, "measured"
+        speed /= mix or side.output_ratio or 1
+    elif measured is not None:
+        speed, evidence, mix = measured.capacity, "measured", measured.output_ratio
+    if speed is not None and mix is None and side.output_ratio:
+        gaps.append("the mix of tokens of its benchmark is not declared (output_ratio)")
+    elif speed is not None and abs((mix or 0) - (side.output_ratio or 0)) > _MIX:
+        found, wanted = percent(mix or 0), percent(side.output_ratio or 0)
+        faults.append(f"its throughput is of {found} output tokens, and the traffic has {wanted}")
+        speed = None
+    elif speed is None:
+        faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")
     # A throughput counts as measured only while the latency target held.
     if evidence == "declared" and option["meets_latency"] is not True:
         gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
@@ -125,8 +140,6 @@ def _candidate(option: Mapping[str, Any], side: Side, sides: Sequence[Side], pri
         hourly = price_on(prices, {**place, "billing_currency": side.currency}, side.dates[-1])
     if hourly is None:
         faults.append(f"the price book has no price of {instance_type} in {place['region_id'] or 'an unknown region'}")
-    if speed is None:
-        faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")
     if not side.is_peak_measured:
         gaps.append("the busiest hour is not known: read the invocation log as a [[serving]] source")
     monthly = float(option["upkeep_usd_per_month"]) + float(option["port_cost_usd"]) / option["horizon_months"]
@@ -156,7 +169,7 @@ def _today(side: Side) -> dict[str, Any]:
         "price_date": side.dates[-1],
         "day_count": days,
         "tokens_per_month": whole / days * MONTH_DAYS,
-        "output_ratio": tokens["output"] / whole if whole else None,
+        "output_ratio": side.output_ratio,
         "peak_tokens_per_second": side.peak,
     }
     if effective is not None:
@@ -176,23 +189,19 @@ def _row(side: Side, candidate: Candidate) -> dict[str, Any]:
         "candidate_source": option["source"],
         "throughput_evidence": candidate.throughput_evidence,
     }
-    per_day = {basis: _day_costs(side, candidate, basis) for basis in BASES}
-    faults = list(candidate.faults)
+    faults = [*candidate.faults] if whole else [*candidate.faults, "no traffic is recorded"]
+    per_day = {basis: None if faults else _day_costs(side, candidate, basis) for basis in BASES}
     after = per_day["effective"]
-    if not whole:
-        faults.append("no traffic is recorded")
-    if after is None and not faults:
-        faults.append("a kind of token has no price: declare input_usd and output_usd")
-    if after is not None and whole:
+    if after is not None:
         row["candidate_cost_per_month_usd"] = sum(after) / days * MONTH_DAYS
         row["candidate_cost_per_million_total_usd"] = sum(after) * 1e6 / whole
-    row |= _crossover(side, candidate, row)
+    elif not faults:
+        faults.append("a kind of token has no price: declare input_usd and output_usd")
+    row |= _crossover(side, candidate, row) if not faults else {}
     if capacity is not None:
-        row |= {
-            "candidate_price_per_hour_usd": capacity.usd_per_hour,
-            "candidate_tokens_per_second": capacity.tokens_per_second,
-            "replica_count": capacity.replicas,
-        }
+        row["candidate_price_per_hour_usd"] = capacity.usd_per_hour
+        if not candidate.faults:
+            row |= {"candidate_tokens_per_second": capacity.tokens_per_second, "replica_count": capacity.replicas}
     estimates = {basis: _estimate(side, per_day[basis], basis) for basis in BASES} if not faults else {}
     found = estimates.get("effective")
     if found is not None:
