@@ -1,4 +1,4 @@
-"""Servers of models as they counted their traffic: an embedding service, and an assistant that nobody asks by night."""
+"""Servers of models as they counted their traffic: an embedding service, and an assistant that is idle by night."""
 
 from __future__ import annotations
 

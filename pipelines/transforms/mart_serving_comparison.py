@@ -168,9 +168,9 @@ def _today(side: Side) -> dict[str, Any]:
         "baseline_instance_type": side.instance_type,
         "price_date": side.dates[-1],
         "day_count": days,
-        "tokens_per_month": whole / days * MONTH_DAYS,
+        "tokens_per_month": whole / days * MONTH_DAYS or None,
         "output_ratio": side.output_ratio,
-        "peak_tokens_per_second": side.peak,
+        "peak_tokens_per_second": side.peak or None,
     }
     if effective is not None:
         row["baseline_cost_per_month_usd"] = sum(effective) / days * MONTH_DAYS
