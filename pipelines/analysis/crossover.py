@@ -91,7 +91,8 @@ def break_even_tokens_per_second(usd_per_hour: float, price: float) -> float | N
 def saving_of_days(days: Sequence[date], baseline: Sequence[float], candidate: Sequence[float]) -> Estimate:
     """The saving of the candidate over the same days of traffic: days are the replicates, weeks the clusters.
 
-    Each day is a pair, for both sides serve its tokens. ValueError where a side cost nothing.
+    Each day is a pair, for both sides serve its tokens. Where every day saves the same, prices alone decide and the
+    interval is that saving. ValueError where a side cost nothing.
     """
     weeks = [(day - timedelta(days=day.weekday())).toordinal() for day in days]
     # A day is not a run that can fail.
@@ -100,9 +101,9 @@ def saving_of_days(days: Sequence[date], baseline: Sequence[float], candidate: S
     if found.missing is None:
         return found
     count = len(set(weeks))
-    few = f"{count} week{'s' * (count != 1)} of traffic show no interval, {FEWEST_CLUSTERS} do"
-    same = "all days cost the same on both sides, so nothing shows how they vary"
-    return replace(found, missing=few if count < FEWEST_CLUSTERS else same)
+    if count >= FEWEST_CLUSTERS:
+        return replace(found, low=found.saving, high=found.saving, missing=None)
+    return replace(found, missing=f"{count} week{'s' * (count != 1)} of traffic show no interval, {FEWEST_CLUSTERS} do")
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,9 @@ def _cheaper(found: Found) -> tuple[str, int | None]:
         if one.low is None or one.high is None:
             return one.missing or "no interval", None
         concluded.add(one.conclusion)
-        words.append(f"{percent(one.low)} to {percent(one.high)} {basis}")
-    reason = f"the 95% interval of the saving is {', '.join(words)}"
+        is_exact = one.low == one.high
+        words.append(f"{percent(one.low)}{' on every day' if is_exact else f' to {percent(one.high)}'} {basis}")
+    reason = f"the saving (95% interval) is {', '.join(words)}"
     if len(concluded) > 1:
         return f"{reason}: the two bases disagree", None
     only = concluded.pop()

@@ -6,25 +6,31 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
+from pipelines.base.errors import UsageError
 from pipelines.config.options import AsOf, Config, Csv, Json, form_of, settings_of
 
 Workload = Annotated[
     str | None, typer.Argument(help="A workload_id, or a unique part of one. Default: every compared workload.")
 ]
 Basis = Annotated[str | None, typer.Option("--basis", help="effective, list or billed. Default: the registered basis.")]
+Serving = Annotated[bool, typer.Option("--serving", help="Compare ways to serve models instead; name a model.")]
 
 
 def compare(
     workload: Workload = None,
     basis: Basis = None,
+    serving: Serving = False,
     config: Config = None,
     as_of: AsOf = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Compare the GPU and Trainium runs of a workload."""
+    """Compare the GPU and Trainium runs of a workload, or the ways to serve a model."""
     form = form_of(as_json, as_csv)
+    if serving and basis is not None:
+        raise UsageError("--basis cannot be combined with --serving, whose verdicts hold on effective and list cost.")
     settings = settings_of(config)
+    from pipelines.compare.serving import show_ways, ways_of
     from pipelines.compare.tables import recommendation_of, rows_of, show
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
@@ -32,14 +38,16 @@ def compare(
 
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse, as_of)) as marts:
-        rows = rows_of(marts, workload, basis)
+        rows = ways_of(marts, workload) if serving else rows_of(marts, workload, basis)
         recommendations = {
             key: recommendation_of(marts, *key)
-            for key in rows.select("workload_id", "billing_currency").unique().rows()
+            for key in ([] if serving else rows.select("workload_id", "billing_currency").unique().rows())
         }
     if form == "json":
         sys.stdout.write(rows.write_json() + "\n")
     elif form == "csv":
         print_csv(rows)
+    elif serving:
+        show_ways(rows, Console())
     else:
         show(rows, basis, recommendations, Console())

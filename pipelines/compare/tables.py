@@ -182,7 +182,8 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
 
 def recommendation_of(marts: Engine, workload_id: str, currency: str) -> dict[str, Any] | None:
     """The workload's row of the portfolio."""
-    rows = marts.query("select * from mart_portfolio").filter(workload_id=workload_id, billing_currency=currency)
+    key = {"activity": "training", "workload_id": workload_id, "billing_currency": currency}
+    rows = marts.query("select * from mart_portfolio").filter(**key)
     return rows.row(0, named=True) if rows.height else None
 
 

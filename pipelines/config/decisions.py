@@ -166,6 +166,8 @@ class Serving(Frozen):
     usd_per_hour: Positive | None = None
     # Output tokens of a replica, all of a model without output, while the latency target holds.
     tokens_per_second: Positive | None = None
+    # Output tokens in all tokens of the benchmark: at another mix a throughput is another.
+    output_ratio: Share | None = None
     input_usd: Positive | None = None
     cache_read_usd: Positive | None = None
     cache_write_usd: Positive | None = None

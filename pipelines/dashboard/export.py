@@ -11,7 +11,7 @@ from pipelines.dashboard.pages import KNOWN, page
 from pipelines.dashboard.reader import Volume, text_of
 from pipelines.dashboard.runs import MOST_ROWS
 
-_PLAIN = ("overview", "bill", "dictionary", "lineage", "explain")
+_PLAIN = ("overview", "serving", "bill", "dictionary", "lineage", "explain")
 
 
 def export_pages(volume: Volume, folder: Path, run_pages: int, console: Console, as_of: str = "") -> None:

@@ -12,6 +12,7 @@ PAGES = {
     "overview": "Overview",
     "runs": "Runs",
     "sides": "Comparisons",
+    "serving": "Serving",
     "commitments": "Commitments",
     "teams": "Teams",
     "ledger": "Ledger",

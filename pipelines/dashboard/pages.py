@@ -79,6 +79,7 @@ def _page(name: str, links: Links, **context: Any) -> str:
 @cache
 def _templates() -> jinja2.Environment:
     drawings = {"draw": _drawn, "timeline_chart": app_charts.timeline_chart, "heat_map": charts.heat_map}
+    drawings |= {"token_cost_chart": charts.token_cost_chart, "crossover_chart": charts.crossover_chart}
     return templates("app", command=command, **drawings)
 
 
@@ -139,6 +140,7 @@ KNOWN: dict[str, Callable[[Volume, Request], Context]] = {
     "runs": runs_page,
     "run": run_page,
     "sides": _sides,
+    "serving": lambda volume, request: volume.page("serving"),
     "commitments": _commitments,
     "teams": _teams,
     "ledger": lambda volume, request: {**ledger_page(volume, request), "volume": volume},

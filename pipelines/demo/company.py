@@ -82,7 +82,14 @@ _JUNE, _AUGUST = utc("2026-06-01 00:00:00"), utc("2026-08-01 00:00:00")
 _RESEARCH = {"team": "research", "owner": "jun"}
 _EKS = {"team": "platform", "environment": "prod"}
 
+# Servers of models (demo/serving.py): embeddings around the clock, an assistant that is idle by night.
+_SERVED = utc("2026-06-22 00:00:00")
+EMBED_NODE = Node("embed", "inf2.xlarge", PLATFORM, "us-east-1a", tags=_EKS, launched_at=_SERVED, ended_at=_AUGUST)
+ASSIST_NODE = Node("assist", "g6e.xlarge", PLATFORM, "us-east-1a", tags=_EKS, launched_at=_SERVED, ended_at=_AUGUST)
+
 STANDING_NODES = (
+    EMBED_NODE,
+    ASSIST_NODE,
     # Services of the cluster and of the company itself: little next to training.
     Node("eks-worker", "m6i.large", PLATFORM, "us-west-2a", tags=_EKS, launched_at=_JUNE, ended_at=_AUGUST),
     *fleet(Node("api", "c6i.4xlarge", PLATFORM, "us-east-1a", tags=_EKS, launched_at=_JUNE, ended_at=_AUGUST), 2),

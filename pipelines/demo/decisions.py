@@ -129,6 +129,29 @@ reported_on = 2026-07-20
 price_per_hour_usd = "9.532"
 block_hours = 24
 
+[[decisions.serving]]
+model = "qwen3-32b"
+candidate_model = "Qwen3 32B"
+input_usd = "0.15"
+output_usd = "0.60"
+source = "AWS Price List of us-east-1, 2026-07-27"
+same_quality = true
+meets_latency = true
+
+[[decisions.serving]]
+model = "e5-embed"
+instance_type = "g6.xlarge"
+tokens_per_second = 7500
+source = "our benchmark of 2026-06-12"
+same_quality = true
+meets_latency = true
+
+[[decisions.serving]]
+model = "Claude Haiku 4.5"
+candidate_model = "qwen3-32b"
+instance_type = "g6e.xlarge"
+region_id = "us-east-1"
+
 [[decisions.budgets]]
 team = "nlp"
 amount_usd = "10000"

@@ -25,8 +25,8 @@ class InstanceType:
 
     @property
     def gpu(self) -> int:
-        """GPUs as the bill counts them: it has no key for Trainium chips."""
-        return 0 if self.name.startswith("trn") else self.accelerators
+        """GPUs as the bill counts them: it has no key for chips of AWS."""
+        return 0 if self.name.startswith(("trn", "inf")) else self.accelerators
 
     @property
     def family(self) -> str:
@@ -40,6 +40,9 @@ INSTANCE_TYPES = {
         InstanceType("p4d.24xlarge", 96, 1152, 8, 21.957642, 0.70, {"us-west-2": 21.95764}),
         InstanceType("g6e.48xlarge", 192, 1536, 8, 30.13118, 0.74),
         InstanceType("g6e.12xlarge", 48, 384, 4, 10.49264, 0.74),
+        # Those that serve models are covered last.
+        InstanceType("g6e.xlarge", 4, 32, 1, 1.861, 0.85),
+        InstanceType("inf2.xlarge", 4, 16, 1, 0.7582, 0.85),
         InstanceType("g5.12xlarge", 48, 192, 4, 5.672, 0.75),
         InstanceType("g6.xlarge", 4, 16, 1, 0.8048, 0.75),
         InstanceType("trn1.32xlarge", 128, 512, 16, 21.50, 0.74),

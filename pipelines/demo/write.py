@@ -10,6 +10,7 @@ from pipelines.demo.bucket import EXPORT_NAME, PREFIX, export_files
 from pipelines.demo.capacity import answer_of_ec2
 from pipelines.demo.events import event_files
 from pipelines.demo.export import write_if_changed
+from pipelines.demo.serving import serving_files
 from pipelines.demo.timeline import play
 
 RUNS = (*runs_nlp.RUNS, *runs_vision.RUNS, *runs_small.RUNS)
@@ -27,6 +28,12 @@ location = "bucket/{PREFIX}/{EXPORT_NAME}"
 name = "jobs"
 kind = "events"
 location = "events"
+
+[[serving]]
+name = "servers"
+kind = "events"
+location = "serving"
+ttft_target_seconds = 2.0
 
 [[reservations]]
 name = "blocks"
@@ -60,6 +67,7 @@ def write_demo(out: Path, restated: bool = True) -> DemoData:
     stays = [stay for played in timelines for stay in played.stays]
     export, events, config = out / "bucket" / PREFIX / EXPORT_NAME, out / "events", out / "trainledger.toml"
     content = {events / path: data for path, data in event_files(timelines).items()}
+    content |= {out / "serving" / path: data for path, data in serving_files().items()}
     content |= {export / path: data for path, data in export_files(stays, restated)}
     content[out / "reservations.json"] = answer_of_ec2(company.RESERVATIONS)
     content[out / "registrations" / "comparisons.toml"] = decisions.REGISTRATION.encode()

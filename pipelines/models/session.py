@@ -135,14 +135,15 @@ CONFIGURED = {
     ),
     "declared_serving": _Table(
         "serving_no bigint, model varchar, candidate_model varchar, is_capacity boolean, instance_type varchar, "
-        "accelerator_family varchar, region_id varchar, usd_per_hour usd, tokens_per_second double, input_usd usd, "
-        "cache_read_usd usd, cache_write_usd usd, output_usd usd, source varchar, is_same_quality boolean, "
-        "meets_latency boolean, port_cost_usd usd, upkeep_usd_per_month usd, horizon_months bigint",
+        "accelerator_family varchar, region_id varchar, usd_per_hour usd, tokens_per_second double, "
+        "output_ratio double, input_usd usd, cache_read_usd usd, cache_write_usd usd, output_usd usd, source varchar, "
+        "is_same_quality boolean, meets_latency boolean, port_cost_usd usd, upkeep_usd_per_month usd, "
+        "horizon_months bigint",
         lambda settings: (
             (number, one.model, one.candidate_model or one.model, one.is_capacity, one.instance_type,
              settings.accelerator_families.get((one.instance_type or "").removeprefix("ml.")), one.region_id,
-             one.usd_per_hour, one.tokens_per_second, one.input_usd, one.cache_read_usd, one.cache_write_usd,
-             one.output_usd, one.source, one.same_quality, one.meets_latency, one.port_cost_usd,
+             one.usd_per_hour, one.tokens_per_second, one.output_ratio, one.input_usd, one.cache_read_usd,
+             one.cache_write_usd, one.output_usd, one.source, one.same_quality, one.meets_latency, one.port_cost_usd,
              one.upkeep_usd_per_month, one.horizon_months)
             for number, one in enumerate(settings.decisions.serving, start=1)
         ),

@@ -194,9 +194,6 @@ def trend_chart(lines: Sequence[tuple[str, Sequence[Row], str]], currency: str, 
         for name, rows, column in lines
         for row in rows
     ]
-    names = [name for name, _, _ in lines]
-    colors = [PALETTE[color] for color, _ in _LINES[: len(names)]]
-    dashes = [dash for _, dash in _LINES[: len(names)]]
     months = sorted({point["month"] for point in points})
 
     def draw(width: int) -> alt.TopLevelMixin:
@@ -204,11 +201,70 @@ def trend_chart(lines: Sequence[tuple[str, Sequence[Row], str]], currency: str, 
         ticks = alt.Axis(format="%b %Y", values=shown, title=None, labelAngle=0)
         x = alt.X("month:T", scale=alt.Scale(type="utc"), axis=ticks)
         y = alt.Y("usd:Q", title=None, axis=alt.Axis(format=symbol(currency) + ",.0f", tickCount=4, minExtent=60))
-        legend = alt.Legend(title=None, orient="bottom", symbolType="stroke", symbolSize=400, columns=width // 200)
-        color = alt.Color("line:N", scale=alt.Scale(domain=names, range=colors), legend=legend)
-        dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
-        mark = alt.Chart(values(points)).mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=36))
-        return mark.encode(x=x, y=y, color=color, strokeDash=dash).properties(width=width - 80, height=170)
+        return _drawn_lines(points, x, y, width, has_points=True)
+
+    return figure(draw, label)
+
+
+def token_cost_chart(days: Sequence[Row], currency: str, label: str) -> Markup:
+    """Cost per million tokens by day, a line for each model and what serves it; colors repeat after five."""
+    points = [
+        {
+            "line": f"{row['model']}, {row['instance_type'] or row['platform']}",
+            "day": f"{row['usage_date'].isoformat()}T00:00:00Z",
+            "usd": plain(row["cost_per_million_total_usd"]),
+        }
+        for row in days
+    ]
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        x = alt.X("day:T", scale=alt.Scale(type="utc"), axis=alt.Axis(format="%-d %b", tickCount=4, title=None))
+        amounts = alt.Axis(format=symbol(currency) + ",~r", tickCount=4, minExtent=60, title=None)
+        return _drawn_lines(points, x, alt.Y("usd:Q", scale=alt.Scale(type="log"), axis=amounts), width)
+
+    return figure(draw, label)
+
+
+def _drawn_lines(points: Sequence[Row], x: alt.X, y: alt.Y, width: int, has_points: bool = False) -> alt.Chart:
+    """The lines that `line` of the points names, in their order, with a legend below."""
+    names = list(dict.fromkeys(point["line"] for point in points))
+    kinds = [_LINES[at % len(_LINES)] for at in range(len(names))]
+    legend = alt.Legend(
+        title=None, orient="bottom", symbolType="stroke", symbolSize=400, columns=width // 200, labelLimit=300
+    )
+    scale = alt.Scale(domain=names, range=[PALETTE[color] for color, _ in kinds])
+    dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=[dash for _, dash in kinds]), legend=legend)
+    dots = alt.OverlayMarkDef(size=36) if has_points else False
+    mark = alt.Chart(values(points)).mark_line(strokeWidth=2, point=dots)
+    drawn = mark.encode(x=x, y=y, color=alt.Color("line:N", scale=scale, legend=legend), strokeDash=dash)
+    return drawn.properties(width=width - 80, height=170)
+
+
+def crossover_chart(way: Row, currency: str, label: str) -> Markup:
+    """Cost a month by tokens a month: by the token a slope, by the hour a level; marks where they cross and today."""
+    crossing, today = float(way["crossover_tokens_per_month"]) / 1e9, float(way["tokens_per_month"]) / 1e9
+    slope = float(way["blended_price_usd"]) * 1e3
+    level, most = crossing * slope, 1.25 * max(crossing, today)
+    ends = [{"tokens": at, "token": at * slope, "hour": level} for at in (0.0, most)]
+    marks = [{"tokens": crossing, "usd": level, "name": "crossover"}]
+    rules = [{"tokens": today, "name": "today"}]
+    names = [{"tokens": most, "usd": most * slope, "name": "by the token"}]
+    names.append({"tokens": most, "usd": level, "name": "by the hour"})
+
+    def draw(width: int) -> alt.TopLevelMixin:
+        x = alt.X("tokens:Q", title="billion tokens a month", axis=alt.Axis(tickCount=8 if width > WIDTHS[-1] else 4))
+        amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=4, minExtent=54)
+        line = alt.Chart(values(ends))
+        by_token = line.mark_line(color=PALETTE["used"]).encode(x=x, y=alt.Y("token:Q", title=None, axis=amounts))
+        by_hour = line.mark_line(color=PALETTE["gpu"], strokeDash=[6, 3]).encode(x=x, y="hour:Q")
+        ink = PALETTE["ink"]
+        rule = alt.Chart(values(rules)).mark_rule(color=ink).encode(x=x)
+        point = alt.Chart(values(marks)).mark_point(shape="diamond", filled=True, size=90, color=ink, opacity=1)
+        named = alt.Chart(values(names)).mark_text(align="right", dy=-8, fontSize=12, color=ink)
+        today_name = alt.Chart(values(rules)).mark_text(align="left", dx=5, fontSize=12, color=ink)
+        layers = [by_hour, by_token, rule, point.encode(x=x, y="usd:Q"), named.encode(x=x, y="usd:Q", text="name:N")]
+        layers.append(today_name.encode(x=x, y=alt.value(8), text="name:N"))
+        return alt.layer(*layers).properties(width=width - 80, height=170)
 
     return figure(draw, label)
 

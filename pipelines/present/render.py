@@ -100,6 +100,8 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
         break_even_chart=charts.break_even_chart,
         heat_map=charts.heat_map,
         trend_chart=charts.trend_chart,
+        token_cost_chart=charts.token_cost_chart,
+        crossover_chart=charts.crossover_chart,
         **rows,
     )
     return page.translate(_CONTROLS).strip() + "\n"
@@ -108,14 +110,13 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
 def queries_of(written: Mapping[str, Any]) -> dict[str, str]:
     """The SELECT of each query of a report: as written, or the sum of sums.yml that it names, of its own rows.
 
-    `include` names a file of queries that several pages share.
+    `include` names files of queries that several pages share.
     """
-    shared = yaml.safe_load((resources.DASHBOARDS / written["include"]).read_text()) if "include" in written else {}
-    return {
-        name: query if isinstance(query, str) else sum_of(**query)
-        for name, query in {**shared, **written}.items()
-        if name != "include"
-    }
+    named: dict[str, Any] = {}
+    for file in written.get("include", ()):
+        named |= yaml.safe_load((resources.DASHBOARDS / file).read_text())
+    named |= {name: query for name, query in written.items() if name != "include"}
+    return {name: query if isinstance(query, str) else sum_of(**query) for name, query in named.items()}
 
 
 def sheets_of(report: str) -> int | None:

@@ -1,7 +1,6 @@
 """One row per model × way it is served × other way to serve it: cost of the same traffic, crossover, verdict."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -22,125 +21,31 @@ from pipelines.analysis.crossover import (
 )
 from pipelines.analysis.estimate import Estimate
 from pipelines.transforms import serving_side
-from pipelines.transforms.port_case import CURRENCY
-from pipelines.transforms.run_pair import price_on, prices_of
-from pipelines.transforms.serving_side import BASES, BEDROCK, Side, sides_of
+from pipelines.transforms.run_pair import prices_of
+from pipelines.transforms.serving_candidate import Candidate, candidate_of, is_itself, served_options
+from pipelines.transforms.serving_side import BASES, Side, sides_of
 
 INPUTS = (*serving_side.INPUTS, "mart_price_book", "declared_serving")
 QUERIES = serving_side.QUERIES
-_PRICES = {kind: f"{kind}_usd" for kind in KINDS}
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Another way to serve a baseline's traffic: `capacity` with its price, or `prices` of tokens by basis.
-
-    `option` is its declaration; `faults` are what keeps its cost unknown.
-    """
-
-    option: Mapping[str, Any]
-    platform: str
-    family: str
-    capacity: Capacity | None
-    prices: Mapping[str, Mapping[str, float | None]]
-    throughput_evidence: str | None
-    gaps: tuple[str, ...]
-    faults: tuple[str, ...]
 
 
 def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every declared way to serve a model that the bill shows, and every other way it is served in already."""
     sides, prices = sides_of(table), prices_of(table["mart_price_book"])
     declared = table["declared_serving"].sort("serving_no").to_dicts()
-    options = [*declared, *_served(sides, declared)]
+    options = [*declared, *served_options(sides, declared)]
     rows = []
     for side in sides:
-        own = [one for one in options if one["model"] == side.model and not _is_itself(one, side)]
-        rows += [_row(side, _candidate(option, side, sides, prices)) for option in own] or [_alone(side)]
+        own = [one for one in options if one["model"] == side.model and not is_itself(one, side)]
+        rows += [_row(side, candidate_of(option, side, sides, prices)) for option in own] or [_alone(side)]
     return rows
 
 
 def _alone(side: Side) -> dict[str, Any]:
     lacking = "no other way to serve it is measured or declared in [[decisions.serving]]"
+    if not any(side.tokens.values()):
+        lacking += "; no traffic is recorded"
     return _today(side) | {"verdict": UNDECIDED, "verdict_reason": lacking, "missing_evidence": lacking}
-
-
-def _is_itself(option: Mapping[str, Any], side: Side) -> bool:
-    is_same_model = option["candidate_model"] == side.model
-    if option["is_capacity"]:
-        return is_same_model and option["usd_per_hour"] is None and option["instance_type"] == side.instance_type
-    return is_same_model and side.platform == BEDROCK and option["input_usd"] is None
-
-
-def _served(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """A model that is served in several ways is compared without a declaration."""
-    known = {(one["model"], one["is_capacity"], one["instance_type"]) for one in declared}
-    for model, is_capacity, instance_type, family in dict.fromkeys(
-        (side.model, side.is_capacity, side.instance_type, side.family) for side in sides
-    ):
-        if (model, is_capacity, instance_type) in known:
-            continue
-        precisions = {side.precision for side in sides if side.model == model and side.is_capacity}
-        is_same = len(precisions) == 1 and None not in precisions and is_capacity
-        yield {
-            "model": model,
-            "candidate_model": model,
-            "is_capacity": is_capacity,
-            "instance_type": instance_type,
-            "accelerator_family": family,
-            "is_same_quality": True if is_same else None,
-            **dict.fromkeys(("region_id", "usd_per_hour", "tokens_per_second", "source", "meets_latency")),
-            **dict.fromkeys(_PRICES.values()),
-            **{"port_cost_usd": 0, "upkeep_usd_per_month": 0, "horizon_months": 12},
-        }
-
-
-def _candidate(option: Mapping[str, Any], side: Side, sides: Sequence[Side], prices: Any) -> Candidate:
-    name, instance_type = option["candidate_model"], option["instance_type"]
-    like = [one for one in sides if one.model == name and one.currency == side.currency]
-    measured = next((one for one in like if one.instance_type == instance_type and one.is_capacity), None)
-    gaps = [] if option["is_same_quality"] else [_unshown(option["is_same_quality"], "has the same quality")]
-    faults = [] if side.currency == CURRENCY else [f"prices are declared in {CURRENCY}, the bill is in {side.currency}"]
-    if not option["is_capacity"]:
-        managed = next((one for one in like if one.platform == BEDROCK), None)
-        declared = {kind: _float(option[column]) for kind, column in _PRICES.items()}
-        by_basis = {basis: declared if declared["input"] is not None else managed.prices(basis) if managed else {}
-                    for basis in BASES}  # fmt: skip
-        if option["meets_latency"] is not True:
-            gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
-        return Candidate(option, BEDROCK, BEDROCK, None, by_basis, None, tuple(gaps), tuple(faults))
-    family = option["accelerator_family"] or BEDROCK
-    output, whole = side.tokens["output"], sum(side.tokens.values())
-    speed, evidence = _float(option["tokens_per_second"]), "declared"
-    if speed is not None:
-        speed *= whole / output if output else 1
-    elif measured is not None and measured.capacity is not None:
-        speed, evidence = measured.capacity, "measured"
-    # A throughput counts as measured only while the latency target held.
-    if evidence == "declared" and option["meets_latency"] is not True:
-        gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
-    place = {"instance_type": instance_type, "region_id": option["region_id"] or side.region_id}
-    hourly = _float(option["usd_per_hour"])
-    if hourly is None:
-        hourly = price_on(prices, {**place, "billing_currency": side.currency}, side.dates[-1])
-    if hourly is None:
-        faults.append(f"the price book has no price of {instance_type} in {place['region_id'] or 'an unknown region'}")
-    if speed is None:
-        faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")
-    if not side.is_peak_measured:
-        gaps.append("the busiest hour is not known: read the invocation log as a [[serving]] source")
-    monthly = float(option["upkeep_usd_per_month"]) + float(option["port_cost_usd"]) / option["horizon_months"]
-    capacity = None
-    if hourly is not None:
-        capacity = Capacity(hourly, speed, monthly_usd=monthly).for_peak(side.peak)
-    platform = "sagemaker" if (instance_type or "").startswith("ml.") else family
-    return Candidate(
-        option, platform, family, capacity, {}, evidence if speed else None, tuple(gaps), tuple(dict.fromkeys(faults))
-    )
-
-
-def _unshown(known: bool | None, what: str) -> str:
-    return f"the candidate does not {what}" if known is False else f"nothing shows that the candidate {what}"
 
 
 def _today(side: Side) -> dict[str, Any]:
@@ -155,9 +60,9 @@ def _today(side: Side) -> dict[str, Any]:
         "baseline_instance_type": side.instance_type,
         "price_date": side.dates[-1],
         "day_count": days,
-        "tokens_per_month": whole / days * MONTH_DAYS,
-        "output_ratio": tokens["output"] / whole if whole else None,
-        "peak_tokens_per_second": side.peak,
+        "tokens_per_month": whole / days * MONTH_DAYS or None,
+        "output_ratio": side.output_ratio,
+        "peak_tokens_per_second": side.peak or None,
     }
     if effective is not None:
         row["baseline_cost_per_month_usd"] = sum(effective) / days * MONTH_DAYS
@@ -176,23 +81,19 @@ def _row(side: Side, candidate: Candidate) -> dict[str, Any]:
         "candidate_source": option["source"],
         "throughput_evidence": candidate.throughput_evidence,
     }
-    per_day = {basis: _day_costs(side, candidate, basis) for basis in BASES}
-    faults = list(candidate.faults)
+    faults = [*candidate.faults] if whole else [*candidate.faults, "no traffic is recorded"]
+    per_day = {basis: None if faults else _day_costs(side, candidate, basis) for basis in BASES}
     after = per_day["effective"]
-    if not whole:
-        faults.append("no traffic is recorded")
-    if after is None and not faults:
-        faults.append("a kind of token has no price: declare input_usd and output_usd")
-    if after is not None and whole:
+    if after is not None:
         row["candidate_cost_per_month_usd"] = sum(after) / days * MONTH_DAYS
         row["candidate_cost_per_million_total_usd"] = sum(after) * 1e6 / whole
-    row |= _crossover(side, candidate, row)
+    elif not faults:
+        faults.append("a kind of token has no price: declare input_usd and output_usd")
+    row |= _crossover(side, candidate, row) if not faults else {}
     if capacity is not None:
-        row |= {
-            "candidate_price_per_hour_usd": capacity.usd_per_hour,
-            "candidate_tokens_per_second": capacity.tokens_per_second,
-            "replica_count": capacity.replicas,
-        }
+        row["candidate_price_per_hour_usd"] = capacity.usd_per_hour
+        if not candidate.faults:
+            row |= {"candidate_tokens_per_second": capacity.tokens_per_second, "replica_count": capacity.replicas}
     estimates = {basis: _estimate(side, per_day[basis], basis) for basis in BASES} if not faults else {}
     found = estimates.get("effective")
     if found is not None:
@@ -281,7 +182,3 @@ def _payback(option: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any
     port = float(option["port_cost_usd"])
     saved = row["baseline_cost_per_month_usd"] - row["candidate_cost_per_month_usd"] + port / option["horizon_months"]
     return {"port_cost_usd": port, "payback_months": port / saved if saved > 0 else None}
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)

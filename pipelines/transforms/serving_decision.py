@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.crossover import UNDECIDED
-from pipelines.analysis.recommendation import ARITHMETIC, PILOT, rules_of, weigh
+from pipelines.analysis.recommendation import ARITHMETIC, PILOT, Finding, rules_of, weigh
 
 INPUTS = ("mart_serving_comparison", "ref_bedrock_model", "ref_recommendation_rule")
 OPTIONS = ("gpu", "trainium", "inferentia", "bedrock")
@@ -24,6 +24,7 @@ def serving_rows(table: Mapping[str, pl.DataFrame]) -> Iterator[dict[str, Any]]:
         for rule in rules_of(table["ref_recommendation_rule"].with_columns(numbers).to_dicts())
         if rule.kind == "serving_stop"
     ]
+    situations = {rule.name: rule.situation for rule in rules}
     compared = table["mart_serving_comparison"].sort("model", "billing_currency").to_dicts()
     for (model, currency), group in groupby(compared, key=lambda row: (row["model"], row["billing_currency"])):
         every = list(group)
@@ -41,7 +42,7 @@ def serving_rows(table: Mapping[str, pl.DataFrame]) -> Iterator[dict[str, Any]]:
             "monthly_cost_usd": None if None in spent else sum(spent),
             "rule_findings": " | ".join(f"{found.rule}: {found.explanation}" for found in stops),
             **{f"{family}_monthly_cost_usd": _cheapest_of(own, family) for family in OPTIONS},
-            **_decided(own, next((found for found in stops if found.holds), None)),
+            **_decided(own, next((found for found in stops if found.holds), None), situations),
         }
 
 
@@ -56,7 +57,7 @@ def _cheapest_of(own: Sequence[Row], family: str) -> float | None:
     return min((usd for usd in costs if usd is not None), default=None)
 
 
-def _decided(own: Sequence[Row], stop: Any) -> dict[str, Any]:
+def _decided(own: Sequence[Row], stop: Finding | None, situations: Mapping[str, str]) -> dict[str, Any]:
     """Hard stops, then the cheapest way that is shown, unless a pilot may show a cheaper one."""
     today = own[0]["baseline_cost_per_month_usd"]
     moves = [row for row in own if row["recommended_family"] and row["saving_ratio"] and row["saving_ratio"] > 0]
@@ -67,10 +68,11 @@ def _decided(own: Sequence[Row], stop: Any) -> dict[str, Any]:
         best = min(may_win, key=_cost)
     recommendation = PILOT if is_open else stop.recommendation if stop else best["recommended_family"]
     cost = best["candidate_cost_per_month_usd"]
+    reason = f"{_named(best)}: {best['verdict_reason']}"
     row = {
         "recommendation": recommendation,
         "decided_by": stop.rule if stop else "missing inputs" if is_open else ARITHMETIC,
-        "recommendation_reason": stop.explanation if stop else f"{_named(best)}: {best['verdict_reason']}",
+        "recommendation_reason": f"{situations[stop.rule]}: {stop.explanation}" if stop else reason,
         "verdict": "not compared" if best["candidate_platform"] is None else best["verdict"],
         **{name: best[name] for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")},
         "monthly_at_stake_usd": today or 0.0,

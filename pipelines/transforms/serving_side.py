@@ -35,14 +35,15 @@ QUERIES = {
     """,
     # Batches and flexible requests wait, so no endpoint takes their place.
     "detail_bedrock_usage_daily": """
-        select model, billing_currency, region_id, usage_date,
+        select model, billing_currency, region_id, usage_date, billed_by = 'capacity' as is_capacity,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
             case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             sum(effective_cost_usd) as effective_cost_usd
         from detail_bedrock_usage_daily
-        where bucket = 'serving' and billed_by = 'tokens' and model is not null and tier not in ('batch', 'flex')
-        group by model, billing_currency, region_id, usage_date,
+        where bucket = 'serving' and billed_by in ('tokens', 'capacity') and model is not null
+            and tier not in ('batch', 'flex')
+        group by model, billing_currency, region_id, usage_date, billed_by = 'capacity',
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end
     """,
     # Calls in the invocation log, for the busiest hour.
@@ -61,6 +62,7 @@ QUERIES = {
 class Side:
     """One way to serve a model. `days` has a row a day: tokens by kind, and costs by basis, null where unknown.
 
+    `is_capacity` where it is paid by the hour: servers, and provisioned units of Bedrock, whose tokens no bill shows.
     Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour, or of the busiest day where
     hours are not measured (`is_peak_measured`); `capacity` what a server serves while its latency target holds.
     """
@@ -75,19 +77,21 @@ class Side:
     days: pl.DataFrame
     peak: float
     is_peak_measured: bool
+    is_capacity: bool
     capacity: float | None = None
     up_seconds: float = 0.0
     unmeasured_days: int = 0
 
     @property
-    def is_capacity(self) -> bool:
-        """Whether it is paid by the hour."""
-        return self.platform != BEDROCK
-
-    @property
     def tokens(self) -> dict[str, float]:
         """Tokens of all days by kind."""
         return {kind: float(self.days[f"{kind}_tokens"].sum()) for kind in KINDS}
+
+    @property
+    def output_ratio(self) -> float | None:
+        """Output tokens in all tokens; None without tokens."""
+        whole = sum(self.tokens.values())
+        return self.tokens["output"] / whole if whole else None
 
     @property
     def dates(self) -> list[date]:
@@ -149,6 +153,7 @@ def _servers(hours: pl.DataFrame) -> Iterator[Side]:
             days=measured,
             peak=float(tokens["tokens"].max() or 0) / 3600,  # type: ignore[arg-type]
             is_peak_measured=True,
+            is_capacity=True,
             # A throughput counts output where there is any.
             capacity=float(most) * (whole / output if output else 1) if most else None,
             up_seconds=float(measured["up_seconds"].sum()),
@@ -159,9 +164,9 @@ def _servers(hours: pl.DataFrame) -> Iterator[Side]:
 def _managed(table: Mapping[str, pl.DataFrame]) -> Iterator[Side]:
     logged = table["stg_serving__traffic"]
     for values, every in table["detail_bedrock_usage_daily"].group_by(
-        ["model", "billing_currency"], maintain_order=True
+        ["model", "billing_currency", "is_capacity"], maintain_order=True
     ):
-        model, currency = map(str, values)
+        model, currency, is_capacity = str(values[0]), str(values[1]), bool(values[2])
         own = _recent(every).with_columns(tokens=pl.col("million_tokens").cast(pl.Float64) * 1e6)
         of_kind = [pl.col("token_kind") == kind for kind in KINDS]
         tokens = [pl.col("tokens").filter(one).sum().alias(name) for one, name in zip(of_kind, _COUNTED, strict=True)]
@@ -172,7 +177,9 @@ def _managed(table: Mapping[str, pl.DataFrame]) -> Iterator[Side]:
             for basis in BASES
             for kind, one in zip(KINDS, of_kind, strict=True)
         ]
-        known = own.filter(pl.col("token_kind").is_in(KINDS))
+        known = own if is_capacity else own.filter(pl.col("token_kind").is_in(KINDS))
+        if known.is_empty():
+            continue
         costs = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
         is_known = (pl.col("tokens").null_count() == 0).alias("is_measured")
         days = known.group_by("usage_date").agg(*tokens, *spent, *costs, is_known).sort("usage_date")
@@ -190,6 +197,7 @@ def _managed(table: Mapping[str, pl.DataFrame]) -> Iterator[Side]:
             measured,
             peak=float(calls.max()) / 3600 if len(calls) else float(busiest) / 86400,  # type: ignore[arg-type]
             is_peak_measured=bool(len(calls)),
+            is_capacity=is_capacity,
             unmeasured_days=days.height - measured.height,
         )
 

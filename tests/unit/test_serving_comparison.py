@@ -36,6 +36,7 @@ DECLARED = {
     "region_id": None,
     "usd_per_hour": None,
     "tokens_per_second": None,
+    "output_ratio": None,
     "input_usd": None,
     "cache_read_usd": None,
     "cache_write_usd": None,
@@ -64,7 +65,7 @@ HOUR: dict[str, Any] = {
 HOURS: dict[str, Any] = {**dict.fromkeys(HOUR), "usage_date": pl.Date, "hour_started_at": pl.Datetime}
 TOKENS: dict[str, Any] = {
     "model": pl.String, "billing_currency": pl.String, "region_id": pl.String, "usage_date": pl.Date,
-    "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
+    "is_capacity": pl.Boolean, "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
     "effective_cost_usd": pl.Float64,
 }  # fmt: skip
 CALLS = {"model": pl.String, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
@@ -89,7 +90,7 @@ def served(costs: list[float], millions: float = 3.0, **changed: Any) -> list[di
 
 def called(prices: dict[str, float], millions: list[float]) -> list[dict[str, Any]]:
     """Each of DAYS so many million tokens of each kind, on Bedrock."""
-    place = {"model": "chat", "billing_currency": "USD", "region_id": "us-east-1"}
+    place = {"model": "chat", "billing_currency": "USD", "region_id": "us-east-1", "is_capacity": False}
     return [
         place | {"usage_date": day, "token_kind": kind, "million_tokens": count}
         | {"list_cost_usd": price * count, "effective_cost_usd": price * count}
@@ -124,6 +125,9 @@ def test_the_interval_of_days_is_that_of_registered_pairs() -> None:
     assert found.saving == pytest.approx(0.5)
     assert found.low == pytest.approx(1 - 0.5 * exp(margin), abs=1e-6)
     assert found.high == pytest.approx(1 - 0.5 * exp(-margin), abs=1e-6)
+    # Prices alone decide where every day saves the same.
+    found = saving_of_days(DAYS, [10, 12, 14], [5, 6, 7])
+    assert (found.low, found.high) == (pytest.approx(0.5), pytest.approx(0.5))
     # Two days of one week are one cluster.
     assert saving_of_days([DAYS[0], DAYS[0] + timedelta(1), DAYS[1]], [1, 2, 3], [3, 2, 1]).low is None
 
@@ -155,7 +159,7 @@ def test_tokens_of_bedrock_against_capacity() -> None:
     throughput of 500 output tokens a second at a mix of one half is 1000. The busiest hour must be known to win.
     """
     tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
-    capacity = {"usd_per_hour": 0.50, "tokens_per_second": 500.0}
+    capacity = {"usd_per_hour": 0.50, "tokens_per_second": 500.0, "output_ratio": 0.5}
     (row,) = compared([], tokens, capacity)
     assert row["saving_ratio"] == pytest.approx(1 - 36 / 99)
     assert row["verdict"] == "not enough evidence" and "busiest hour" in row["missing_evidence"]
@@ -165,6 +169,12 @@ def test_tokens_of_bedrock_against_capacity() -> None:
     # Twice the peak takes two replicas.
     (row,) = compared([], tokens, capacity, calls=[calls[0] | {"tokens": 2000 * 3600.0}])
     assert (row["replica_count"], row["saving_ratio"]) == (2, pytest.approx(1 - 72 / 99))
+    # A throughput of another mix shows nothing, and one of an unknown mix wins nothing.
+    (row,) = compared([], tokens, {**capacity, "output_ratio": 0.25}, calls=calls)
+    assert "25.0% output tokens, and the traffic has 50.0%" in row["verdict_reason"]
+    assert "saving_ratio" not in row and "crossover_tokens_per_month" not in row
+    (row,) = compared([], tokens, {**capacity, "output_ratio": None}, calls=calls)
+    assert row["verdict"] == "not enough evidence" and "output_ratio" in row["missing_evidence"]
     # What loses needs no proof of its quality or its peak.
     (row,) = compared([], tokens, {**capacity, "usd_per_hour": 50, "is_same_quality": None, "meets_latency": None})
     assert (row["verdict"], row["recommended_family"]) == ("never", "bedrock")
@@ -176,7 +186,12 @@ def test_a_port_between_two_machines_is_paid_back_in_months() -> None:
     """40 a day today, 10 on the candidate at 10/24 an hour: 30 x 730 / 24 = 912.50 a month pay 1,825 back in two. Over
     its horizon of twelve months the port adds 1,825 / 12 x 24 / 730 = 5 a day: 15 of 40, a saving of 62.5 %.
     """
-    port = {"instance_type": "inf2.xlarge", "accelerator_family": "inferentia", "tokens_per_second": 500.0}
+    port: dict[str, Any] = {
+        "instance_type": "inf2.xlarge",
+        "accelerator_family": "inferentia",
+        "tokens_per_second": 500.0,
+    }
+    port["output_ratio"] = 1 / 3
     (row,) = compared(served([39, 40, 41]), [], {**port, "usd_per_hour": 10 / 24, "port_cost_usd": 1825})
     assert row["payback_months"] == pytest.approx(2)
     assert row["saving_ratio"] == pytest.approx(0.625)
@@ -213,6 +228,15 @@ def test_servers_without_recorded_traffic_keep_their_cost() -> None:
     assert row["verdict"] == "not enough evidence" and "no traffic" in row["verdict_reason"]
 
 
+def test_provisioned_units_keep_their_cost() -> None:
+    """24 hours of a unit at 13.08 are 313.92 a day, 9,548.40 a month; no bill shows their tokens."""
+    units = [one | {"is_capacity": True, "million_tokens": None, "effective_cost_usd": 313.92} for one in
+             called({"provisioned": 1.0}, [24, 24, 24])]  # fmt: skip
+    (row,) = compared([], units)
+    assert row["baseline_cost_per_month_usd"] == pytest.approx(9548.40)
+    assert (row["baseline_platform"], row["verdict"]) == ("bedrock", "not enough evidence")
+
+
 def decided(compared: list[dict[str, Any]], model: str = "chat") -> dict[str, Any]:
     """The row of the portfolio for what is compared."""
     rules = pl.read_csv(REFERENCE / "ref_recommendation_rule.csv", infer_schema=False)
@@ -227,7 +251,8 @@ def test_each_model_has_one_recommendation() -> None:
     """30, 36 and 33 a day are 33 x 730 / 24 = 1,003.75 a month on Bedrock; at 0.50 an hour 365 elsewhere."""
     tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
     calls = [{"model": "chat", "hour_started_at": None, "tokens": 1000 * 3600.0}]
-    machine = {"instance_type": "inf2.xlarge", "accelerator_family": "inferentia", "usd_per_hour": 0.50}
+    machine: dict[str, Any] = {"instance_type": "inf2.xlarge", "accelerator_family": "inferentia", "usd_per_hour": 0.50}
+    machine["output_ratio"] = 0.5
     rows = compared([], tokens, {**machine, "tokens_per_second": 500.0}, calls=calls)
     row = decided(rows)
     assert (row["recommendation"], row["decided_by"], row["verdict"]) == ("inferentia", "arithmetic", "self-host")

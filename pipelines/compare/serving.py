@@ -1,0 +1,84 @@
+"""The ways to serve each model, in the terminal: figures and verdicts of mart_serving_comparison."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from pipelines.base.console import Console
+from pipelines.base.errors import UsageError
+from pipelines.engine import Engine
+from pipelines.present.formats import cents, day, figure, large, percent, unit_usd
+
+Row = Mapping[str, Any]
+
+
+def ways_of(marts: Engine, model: str | None) -> pl.DataFrame:
+    """The rows of mart_serving_comparison, of all models for None; UsageError where there are none.
+
+    `model` is a name, or a part of one or several.
+    """
+    rows = marts.query(
+        "select * from mart_serving_comparison order by billing_currency, baseline_cost_per_month_usd desc nulls last, "
+        "model, baseline_platform, candidate_platform nulls last, candidate_cost_per_month_usd"
+    )
+    if model is not None:
+        rows = rows.filter(pl.col("model").str.to_lowercase().str.contains(model.lower(), literal=True))
+    if rows.is_empty():
+        known = "no model is served" if model is None else f"model {model!r} is not served"
+        raise UsageError(f"On this bill {known}; `trainledger query` of mart_inference_cost_daily lists what is.")
+    return rows
+
+
+def show_ways(rows: pl.DataFrame, console: Console) -> None:
+    """One block per way: both sides, then the crossover, the verdict and what is missing."""
+    for number, row in enumerate(rows.iter_rows(named=True)):
+        if number:
+            console.say("")
+        console.say(row["model"])
+        console.table(_sides(row))
+        for sentence in _words(row):
+            console.paragraph(sentence)
+
+
+def _sides(row: Row) -> pl.DataFrame:
+    """One line per figure, today next to the other way."""
+    today, other = (_named(row, side) for side in ("baseline", "candidate"))
+    amounts = {"a month": ("cost_per_month_usd", cents), "per million tokens": ("cost_per_million_total_usd", unit_usd)}
+    lines = [
+        (label, *(_amount(row, f"{side}_{name}", form) for side in ("baseline", "candidate")))
+        for label, (name, form) in amounts.items()
+    ]
+    names = ["", f"today: {today}", f"{other} instead" if row["candidate_platform"] else "no other way known"]
+    return pl.DataFrame(lines, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _named(row: Row, side: str) -> str:
+    model = (
+        "" if side == "baseline" or row["candidate_model"] in (None, row["model"]) else f"{row['candidate_model']}, "
+    )
+    return model + (row[f"{side}_instance_type"] or str(row[f"{side}_platform"]))
+
+
+def _amount(row: Row, name: str, form: Any) -> str:
+    return "n/a" if row[name] is None else form(row[name], row["billing_currency"])
+
+
+def _words(row: Row) -> Iterator[str]:
+    if row["tokens_per_month"] is None:
+        yield "Traffic:   unknown."
+    else:
+        yield f"Traffic:   {large(row['tokens_per_month'])} tokens a month, the mean of {row['day_count']} days."
+    if row["crossover_tokens_per_month"] is not None:
+        used = row["crossover_utilization_ratio"]
+        of_capacity = "" if used is None else f", {percent(used)} of its capacity"
+        yield (
+            f"Crossover: {large(row['crossover_tokens_per_month'])} tokens a month, {figure(row['traffic_multiple'])} "
+            f"times today's traffic{of_capacity}."
+        )
+    yield f"Verdict:   {row['verdict']}: {row['verdict_reason']}."
+    if row["payback_months"] and row["port_cost_usd"]:
+        yield f"Port:      {_amount(row, 'port_cost_usd', cents)}, paid back in {figure(row['payback_months'])} months."
+    yield f"Prices:    of {day(row['price_date'])}{'; ' + row['candidate_source'] if row['candidate_source'] else ''}."
+    if row["missing_evidence"] and row["missing_evidence"] not in row["verdict_reason"]:
+        yield f"Missing:   {row['missing_evidence']}."

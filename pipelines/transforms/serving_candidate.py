@@ -1,0 +1,126 @@
+"""Other ways to serve a model, declared or in use already: price and throughput of each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pipelines.analysis.crossover import KINDS, Capacity
+from pipelines.analysis.verdict import percent
+from pipelines.transforms.port_case import CURRENCY
+from pipelines.transforms.run_pair import price_on
+from pipelines.transforms.serving_side import BASES, BEDROCK, Side
+
+# Points of output tokens by which the mix of a throughput may differ from the traffic (facts serving 5).
+_MIX = 0.10
+_PRICES = {kind: f"{kind}_usd" for kind in KINDS}
+Prices = Mapping[tuple[str, str, str], list[tuple[date, float]]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Another way to serve a baseline's traffic: `capacity` with its price, or `prices` of tokens by basis.
+
+    `option` is its declaration; `faults` are what keeps its cost unknown.
+    """
+
+    option: Mapping[str, Any]
+    platform: str
+    family: str
+    capacity: Capacity | None
+    prices: Mapping[str, Mapping[str, float | None]]
+    throughput_evidence: str | None
+    gaps: tuple[str, ...]
+    faults: tuple[str, ...]
+
+
+def is_itself(option: Mapping[str, Any], side: Side) -> bool:
+    """Whether the option is how the side is served already."""
+    is_same_model = option["candidate_model"] == side.model
+    if option["is_capacity"]:
+        return is_same_model and option["usd_per_hour"] is None and option["instance_type"] == side.instance_type
+    return is_same_model and not side.is_capacity and option["input_usd"] is None
+
+
+def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A model that is served in several ways is compared without a declaration."""
+    known = {(one["model"], one["is_capacity"], one["instance_type"]) for one in declared}
+    for model, is_capacity, instance_type, family in dict.fromkeys(
+        (side.model, side.is_capacity, side.instance_type, side.family) for side in sides
+    ):
+        # Provisioned units have no throughput that could be measured.
+        if (model, is_capacity, instance_type) in known or (is_capacity and instance_type is None):
+            continue
+        precisions = {side.precision for side in sides if side.model == model and side.is_capacity}
+        is_same = len(precisions) == 1 and None not in precisions and is_capacity
+        yield {
+            "model": model,
+            "candidate_model": model,
+            "is_capacity": is_capacity,
+            "instance_type": instance_type,
+            "accelerator_family": family,
+            "is_same_quality": True if is_same else None,
+            **dict.fromkeys(
+                ("region_id", "usd_per_hour", "tokens_per_second", "output_ratio", "source", "meets_latency")
+            ),
+            **dict.fromkeys(_PRICES.values()),
+            **{"port_cost_usd": 0, "upkeep_usd_per_month": 0, "horizon_months": 12},
+        }
+
+
+def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], prices: Prices) -> Candidate:
+    """The option as it would serve the side's traffic; `sides` are all that are measured, `prices` of prices_of."""
+    name, instance_type = option["candidate_model"], option["instance_type"]
+    like = [one for one in sides if one.model == name and one.currency == side.currency]
+    measured = next((one for one in like if one.instance_type == instance_type and one.is_capacity), None)
+    gaps = [] if option["is_same_quality"] else [_unshown(option["is_same_quality"], "has the same quality")]
+    faults = [] if side.currency == CURRENCY else [f"prices are declared in {CURRENCY}, the bill is in {side.currency}"]
+    if not option["is_capacity"]:
+        managed = next((one for one in like if not one.is_capacity), None)
+        declared = {kind: _float(option[column]) for kind, column in _PRICES.items()}
+        by_basis = {basis: declared if declared["input"] is not None else managed.prices(basis) if managed else {}
+                    for basis in BASES}  # fmt: skip
+        if option["meets_latency"] is not True:
+            gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
+        return Candidate(option, BEDROCK, BEDROCK, None, by_basis, None, tuple(gaps), tuple(faults))
+    family = option["accelerator_family"] or BEDROCK
+    speed, evidence, mix = _float(option["tokens_per_second"]), "declared", _float(option["output_ratio"])
+    if speed is not None:
+        speed /= mix or side.output_ratio or 1
+    elif measured is not None:
+        speed, evidence, mix = measured.capacity, "measured", measured.output_ratio
+    if speed is not None and mix is None and side.output_ratio:
+        gaps.append("the mix of tokens of its benchmark is not declared (output_ratio)")
+    elif speed is not None and abs((mix or 0) - (side.output_ratio or 0)) > _MIX:
+        found, wanted = percent(mix or 0), percent(side.output_ratio or 0)
+        faults.append(f"its throughput is of {found} output tokens, and the traffic has {wanted}")
+        speed = None
+    elif speed is None:
+        faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")
+    # A throughput counts as measured only while the latency target held.
+    if evidence == "declared" and option["meets_latency"] is not True:
+        gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
+    place = {"instance_type": instance_type, "region_id": option["region_id"] or side.region_id}
+    hourly = _float(option["usd_per_hour"])
+    if hourly is None:
+        hourly = price_on(prices, {**place, "billing_currency": side.currency}, side.dates[-1])
+    if hourly is None:
+        faults.append(f"the price book has no price of {instance_type} in {place['region_id'] or 'an unknown region'}")
+    if not side.is_peak_measured:
+        gaps.append("the busiest hour is not known: read the invocation log as a [[serving]] source")
+    monthly = float(option["upkeep_usd_per_month"]) + float(option["port_cost_usd"]) / option["horizon_months"]
+    capacity = None
+    if hourly is not None:
+        capacity = Capacity(hourly, speed, monthly_usd=monthly).for_peak(side.peak)
+    platform = "sagemaker" if (instance_type or "").startswith("ml.") else family
+    return Candidate(
+        option, platform, family, capacity, {}, evidence if speed else None, tuple(gaps), tuple(dict.fromkeys(faults))
+    )
+
+
+def _unshown(known: bool | None, what: str) -> str:
+    return f"the candidate does not {what}" if known is False else f"nothing shows that the candidate {what}"
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
