@@ -15,6 +15,7 @@ from pipelines.base.aws import aws_session
 from pipelines.base.errors import SourceError
 from pipelines.config.settings import Settings
 from pipelines.config.sources import ServingServer, ServingSource
+from pipelines.doctor.examine import examine_serving
 from pipelines.ingest.serving import bedrock_log
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, ServingRecords
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
@@ -420,6 +421,7 @@ def test_cloudwatch_is_queried_by_model_and_hour(s3_endpoint: str) -> None:
     rows = read_serving([source]).tables[TRAFFIC].select("started_at", "account_id", "model", *COUNTS).rows()
     assert rows == [(since.replace(tzinfo=None), "123456789012", "amazon.nova-lite-v1:0", 2, 42, 0, 0)]
     assert serving_fingerprint(source) == serving_fingerprint(source)
+    assert [finding.status for finding in examine_serving(source)] == ["ok"]
 
 
 @pytest.mark.parametrize(
