@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from contextlib import suppress
 from copy import copy
 from datetime import UTC
 from functools import cached_property
@@ -22,6 +23,9 @@ from pipelines.warehouse.stores import open_store
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings
     from pipelines.ingest.billing.raw import RawBill
+
+# Folders whose files hold ids as delivered, also where [privacy] has pseudonyms published.
+PRIVATE = ("raw", "staging", "cache", *(f"tables/{layer}" for layer in ("raw", "staging", "core", "private")))
 
 
 class Warehouse:
@@ -90,8 +94,17 @@ class Warehouse:
         return path
 
     def sweep(self) -> None:
-        """Remove the unfinished files of a killed build; only for the build that holds the lock."""
+        """Remove the unfinished files of a killed build; only for the build that holds the lock.
+
+        With pseudonyms, what holds ids as delivered is then closed to other users of the machine.
+        """
         shutil.rmtree(self.staging, ignore_errors=True)
+        for name in PRIVATE if self.pseudonyms else ():
+            folder = self.work / name
+            folder.mkdir(parents=True, exist_ok=True)
+            # A folder of somebody else stays as it is, and `doctor` warns.
+            with suppress(PermissionError):
+                folder.chmod(0o700)
 
 
 def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
