@@ -1,11 +1,12 @@
 """The `trainledger` command: registers the commands of the packages and turns errors into exit codes.
 
-Exit 0 done, 1 a data check failed, 2 wrong usage or configuration, 3 a source could not be read. Errors are one
-plain sentence; a traceback only with --debug.
+Exit 0 done, 1 a data check failed, 2 wrong usage, configuration or a full disk, 3 a source could not be read, 4 another
+build is running, 130 stopped by Ctrl-C or SIGTERM. Errors are one plain sentence; a traceback only with --debug.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,6 +14,7 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
+from pipelines.base.disk import is_full
 from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.base.version import __version__
 from pipelines.compare.command import compare
@@ -31,6 +33,8 @@ from pipelines.prices.command import app as prices_app
 from pipelines.prices.command import reprice
 from pipelines.query.command import query
 from pipelines.report.command import report
+
+_INTERRUPTED = 130
 
 app = typer.Typer(
     name="trainledger",
@@ -67,6 +71,8 @@ def options(
 
 def main() -> None:
     """Run the command and leave with its exit code."""
+    # A container's stop ends like Ctrl-C: what is written stays, what is half written is removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _check_encoding(sys.argv)
         # Accepted after the command as well, where people add it.
@@ -77,9 +83,11 @@ def main() -> None:
         sentence, code = _explained(error)
         Console().error(sentence)
         raise SystemExit(code) from None
-    except KeyboardInterrupt:
-        Console().error("Stopped; the next build continues from here.")
-        raise SystemExit(130) from None
+    except SystemExit as end:
+        # Typer's end of an interrupted command.
+        if end.code == _INTERRUPTED:
+            Console().error("Stopped; the next build continues from here.")
+        raise
 
 
 def _check_encoding(arguments: Sequence[str]) -> None:
@@ -93,6 +101,8 @@ def _explained(error: Exception) -> tuple[str, int]:
     """An error as one sentence, and the exit code it leaves with."""
     if isinstance(error, TrainledgerError):
         return str(error), error.exit_code
+    if is_full(error):
+        return f"The disk is full ({error}); free space and run it again.", UsageError.exit_code
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}; check its permissions and the disk.", UsageError.exit_code
     return f"Unexpected {type(error).__name__}: {error}; run again with --debug.", 1

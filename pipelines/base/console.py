@@ -5,6 +5,7 @@ Results go to standard output, progress and errors to standard error, so that ou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # More rows than this are not printed as blocks where a narrower table is possible.
 _MOST_BLOCKS = 10
+# Longer messages, and names longer than most paths, are cut.
+_MOST_LETTERS, _LONG_WORD = 2_000, re.compile(r"(\S{150})\S{150,}(\S{40})")
 # Lines of progress where no terminal can show a bar.
 _LINES = 4
 
@@ -70,11 +73,11 @@ class Console:
 
     def note(self, sentence: str) -> None:
         """Print a line about the work."""
-        self._err.print(_text(sentence), soft_wrap=True)
+        self._err.print(_text(shortened(sentence)), soft_wrap=True)
 
     def error(self, sentence: str) -> None:
         """Print an error."""
-        self._err.print(_text("Error: ", style="bold red") + _text(sentence), soft_wrap=True)
+        self._err.print(_text("Error: ", style="bold red") + _text(shortened(sentence)), soft_wrap=True)
 
     @contextmanager
     def steps(self, total: int) -> Iterator[Steps]:
@@ -159,6 +162,12 @@ def cell_text(value: object) -> str:
 def printable(text: str) -> str:
     """What a run or a tag is called must not move a terminal's cursor, nor break a line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(sentence: str) -> str:
+    """A message without the middle of long names; where it is long all the same, its beginning and its fix."""
+    sentence = _LONG_WORD.sub(r"\1…\2", sentence)
+    return sentence if len(sentence) <= _MOST_LETTERS else f"{sentence[: _MOST_LETTERS // 2]} … {sentence[-400:]}"
 
 
 def _text(line: str, style: str = "") -> Text:

@@ -82,7 +82,8 @@ def step(ledger: Ledger) -> Iterator[Plan]:
     A failure the user can act on is one sentence, and is not tried again.
     """
     try:
-        yield ledger.plan
+        with ledger.builder.warehouse.disk_errors():
+            yield ledger.plan
     except UnreachableError:
         raise
     except TrainledgerError as error:

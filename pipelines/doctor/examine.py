@@ -20,7 +20,7 @@ from pipelines.ingest.inventory.registrations import REGISTRATION, read_registra
 from pipelines.ingest.inventory.reservations import ANSWERS, read_reservations
 from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.ingest.serving import cloudwatch
-from pipelines.models.warehouse import work_folder
+from pipelines.models.warehouse import PRIVATE, work_folder
 from pipelines.warehouse.publication import Publications
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
@@ -59,6 +59,8 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
     for source in settings.capacity_offers:
         yield from examine_offers(source, settings.accelerator_families)
     yield from examine_warehouse(warehouse, now)
+    if settings.privacy.pseudonyms:
+        yield from examine_privacy(work_folder(warehouse.location, warehouse.endpoint_url))
 
 
 def _why_not_queried(source: sources.BillingSource) -> str:
@@ -198,6 +200,15 @@ def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
     else:
         fix = "change its permissions, or choose another location"
         yield subject.fail("writable", f"{folder} is not writable: {fix}.", 2)
+
+
+def examine_privacy(work: Path) -> Iterator[Finding]:
+    """Whether other users of the machine can read the ids that pseudonyms stand for; permissions of S3 are not seen."""
+    modes = [(work / name, (work / name).stat().st_mode & 0o077) for name in PRIVATE if (work / name).is_dir()]
+    is_open = [str(folder) for folder, others in modes if others]
+    message = f"{', '.join(is_open)} can be read by other users: run `chmod 700` on them, or build as their owner."
+    closed = "folders with ids as delivered are closed to other users."
+    yield Subject("privacy").judged("closed folders", message if is_open else closed, is_ok=not is_open)
 
 
 def _probed(subject: Subject, store: Store, location: str) -> Iterator[Finding]:

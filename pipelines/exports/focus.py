@@ -79,14 +79,18 @@ def _export_month(
         charges = load_contract(f"staging/{CHARGES[0]}").columns
         # The bill is read once; all files are made from what it gave.
         engine.write(" union all ".join(f"select {_typed(charges)} from {table}" for table in CHARGES), scratch)
-        warehouse.pseudonyms.file(scratch)
+        warehouse.pseudonyms.of_sources().file(scratch)
         engine.view("charge", [scratch])
         kept = [column for column in charges if column.name not in VERSIONS[version]]
         _write(engine, "charge", kept, folder / NAME)
         for name, model in others.items():
             columns = load_contract(f"staging/{model}").columns
-            engine.view_sql(name, _of_month(model, columns, period))
-            _write(engine, name, columns, folder / name)
+            with _scratch(folder, name) as own:
+                engine.write(_of_month(model, columns, period), own)
+                # The payers that charges add to invoices have their pseudonyms.
+                warehouse.pseudonyms.file(own)
+                engine.view(name, [own])
+                _write(engine, name, columns, folder / name)
         if others:
             engine.view_sql("period", _BILLING_PERIOD)
             _write(engine, "period", _PERIOD_COLUMNS, folder / "billing_period")
@@ -211,10 +215,10 @@ def _in_csv(column: Column) -> str:
 
 
 @contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
+def _scratch(folder: Path, name: str = "exact") -> Iterator[Path]:
     """A file to write to, gone afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = below(folder, f".{os.getpid()}.exact.parquet", error=UsageError)
+    file = below(folder, f".{os.getpid()}.{name}.parquet", error=UsageError)
     try:
         yield file
     finally:

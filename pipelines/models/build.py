@@ -40,6 +40,7 @@ from pipelines.models.warehouse import Warehouse
 from pipelines.models.warnings import advice, example
 from pipelines.models.written import totals_of, written_select
 from pipelines.warehouse.lake import Slice
+from pipelines.warehouse.pseudonyms import Pseudonyms
 
 # Raised when what a build records of a table changes its form: everything is then built again, once.
 _FORM = 3
@@ -157,7 +158,7 @@ class Builder:
         if model.layer in SCHEMAS:
             if self._is_kept_apart(model):
                 shutil.copyfile(staged, self.warehouse.staged(_private(model), period))
-            self.pseudonyms.file(staged, contract.key)
+            self._pseudonyms_of(model).file(staged, contract.key)
         return built, staged
 
     def _make(self, model: Model, contract: Contract, period: str | None, fingerprint: str, staged: Path) -> Built:
@@ -165,7 +166,8 @@ class Builder:
         from pyarrow.parquet import read_metadata
 
         self._stage(model, contract, period, staged)
-        checks = [self.pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
+        pseudonyms = self._pseudonyms_of(model)
+        checks = [pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
         totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
         row_count = read_metadata(staged).num_rows
         return Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
@@ -312,6 +314,12 @@ class Builder:
         Where ids become pseudonyms, a public table no longer joins the tables behind it.
         """
         return bool(self.pseudonyms) and model.layer in SCHEMAS and model.name in self._inputs
+
+    def _pseudonyms_of(self, model: Model) -> Pseudonyms:
+        """What makes the pseudonyms of a table: some are made from published rows, which have theirs."""
+        published = {name for name, key in PUBLISHED.items() if key.partition("/")[0] in SCHEMAS}
+        has_published = bool(self.catalog.behind(model.name) & published)
+        return self.pseudonyms if has_published or not self.pseudonyms else self.pseudonyms.of_sources()
 
     @cached_property
     def _inputs(self) -> frozenset[str]:

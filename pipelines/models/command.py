@@ -12,6 +12,7 @@ from pipelines.config.options import Config, settings_of
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings
     from pipelines.models.publish import Plan
+    from pipelines.models.warehouse import Warehouse
     from pipelines.warehouse.publication import Publication
 
 
@@ -28,20 +29,24 @@ def build_marts(settings: Settings, console: Console, *, list_warnings: bool = T
     """
     if not settings.billing:
         raise UsageError("No bill is configured; add a [[billing]] source (README, 'Your own bill').")
-    from pipelines.models.marts import is_copied, show_copy, stage_copy
-    from pipelines.models.publish import plan
-    from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.models.warnings import check_counts, failed_checks, warnings
+    from pipelines.models.warehouse import Warehouse
 
     warehouse = Warehouse(settings)
+    with warehouse.disk_errors():
+        return _build_marts(warehouse, console, list_warnings=list_warnings)
+
+
+def _build_marts(warehouse: Warehouse, console: Console, *, list_warnings: bool) -> bool:
+    from pipelines.models.publish import plan
+    from pipelines.models.warehouse import published_of
+    from pipelines.models.warnings import check_counts, failed_checks, warnings
+
+    settings = warehouse.settings
     planned = plan(warehouse)
     if planned.publication:
         _note_changes(planned, planned.publication, console)
         if planned.is_current:
-            if not is_copied(warehouse, planned.publication):
-                # A build was killed between its publication and the copy of it, or somebody changed the copy.
-                with warehouse.lake.lock():
-                    show_copy(warehouse, stage_copy(warehouse, planned.publication.tables), planned.publication)
+            _complete_copy(warehouse, planned.publication, console)
             console.say(f"Nothing changed since publication {planned.publication.number}; nothing was done.")
             return False
     if not planned.months:
@@ -49,6 +54,7 @@ def build_marts(settings: Settings, console: Console, *, list_warnings: bool = T
             "No billing source has delivered a month; check `location` under [[billing]] in the configuration."
         )
     published = _refresh(settings, console) or published_of(warehouse)
+    _complete_copy(warehouse, published, console)
     warned = failed_checks(published.checks, "warn")
     for sentence in warnings(warned, {**settings.owners}) if list_warnings else ():
         console.note(sentence)
@@ -58,6 +64,21 @@ def build_marts(settings: Settings, console: Console, *, list_warnings: bool = T
         f"{counted(len(warned), 'warning')}{'' if list_warnings or not warned else '; `trainledger check` lists them'}."
     )
     return True
+
+
+def _complete_copy(warehouse: Warehouse, published: Publication, console: Console) -> None:
+    """Write the copy that a build was killed before, that the disk had no room for, or that somebody changed."""
+    from pipelines.models.marts import DATABASE, is_copied, write_copy
+
+    if is_copied(warehouse, published):
+        return
+    with warehouse.lake.lock():
+        reason = write_copy(warehouse, published, None)
+    if reason:
+        console.note(
+            f"{warehouse.work / DATABASE}, the copy for BI tools, is not of publication {published.number} ({reason}); "
+            "the publication is complete, and the next build tries again."
+        )
 
 
 def _note_changes(planned: Plan, publication: Publication, console: Console) -> None:

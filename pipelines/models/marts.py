@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.base.errors import CheckError, UsageError
+from pipelines.base.disk import is_full
+from pipelines.base.errors import CheckError, TrainledgerError
 from pipelines.models.catalog import MOVED, PUBLISHED_KEYS, SCHEMAS
 from pipelines.models.contract import load_contract
 
@@ -76,37 +77,39 @@ def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
     return copy.is_file() and datetime.fromtimestamp(copy.stat().st_mtime, UTC) == publication.published_at
 
 
-def stage_copy(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> Path:
-    """A new `marts.duckdb` of these tables, not yet visible: the visible one with the tables and months that changed.
-
-    CheckError names a file that changed since it was committed, SourceError one that cannot be read.
-    """
-    from pipelines.engine.duckdb import write_database
-
-    place = warehouse.work / DATABASE
-    if place.is_dir():
-        raise UsageError(f"{place} is a folder; move it away, the copy for DuckDB clients is written there.")
-    files = mart_files(warehouse, tables)
+def refuse_altered(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """CheckError for the first file of a public table that changed since it was committed."""
     for key in _public(tables).values():
         for file in warehouse.lake.altered(key, tables[key]["files"]):
             raise CheckError(
                 f"{file} changed after publishing; remove it and run `trainledger build`, which makes it again."
             )
-    fresh = warehouse.staging / DATABASE
-    fresh.parent.mkdir(parents=True, exist_ok=True)
-    before: dict[str, list[str]] = {}
-    if (current := warehouse.lake.current()) and is_copied(warehouse, current):
-        shutil.copyfile(place, fresh)
-        before = {name: current.tables[key]["files"] for name, key in _public(current.tables).items()}
-    write_database(fresh, files, before)
-    return fresh
 
 
-def show_copy(warehouse: Warehouse, fresh: Path, publication: Publication) -> None:
-    """Make a staged copy the visible one, by one rename."""
-    if warehouse.settings.warehouse.location.startswith("s3://"):
-        warehouse.store.upload(fresh, DATABASE)
-    # Its time is how the next build knows what it holds.
-    moment = publication.published_at.timestamp()
-    os.utime(fresh, (moment, moment))
-    fresh.replace(warehouse.work / DATABASE)
+def write_copy(warehouse: Warehouse, publication: Publication, before: Publication | None) -> str:
+    """Bring `marts.duckdb` to a publication by one rename; why it could not be, and empty where it could.
+
+    Only tables and months that differ from `before` are written where the copy is of that. The publication does not
+    depend on its copy: what fails here is no error of the build.
+    """
+    from pipelines.engine.duckdb import write_database
+
+    place, fresh = warehouse.work / DATABASE, warehouse.staging / DATABASE
+    had: dict[str, list[str]] = {}
+    try:
+        fresh.parent.mkdir(parents=True, exist_ok=True)
+        if before and is_copied(warehouse, before):
+            shutil.copyfile(place, fresh)
+            had = {name: before.tables[key]["files"] for name, key in _public(before.tables).items()}
+        write_database(fresh, mart_files(warehouse, publication.tables), had)
+        if warehouse.settings.warehouse.location.startswith("s3://"):
+            warehouse.store.upload(fresh, DATABASE)
+        # Its time is how the next build knows what it holds.
+        moment = publication.published_at.timestamp()
+        os.utime(fresh, (moment, moment))
+        fresh.replace(place)
+    except (OSError, TrainledgerError) as error:
+        for left in fresh.parent.glob(f"{DATABASE}*"):
+            left.unlink()
+        return "the disk is full" if is_full(error) else str(error).rstrip(".")
+    return ""

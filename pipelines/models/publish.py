@@ -130,7 +130,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     Returns the newest publication where it shows just that already. Raises CheckError when a table is not up to
     date with its inputs: a publication never mixes two builds.
     """
-    from pipelines.models.marts import show_copy, stage_copy
+    from pipelines.models.marts import is_copied, refuse_altered, write_copy
 
     lake = builder.lake
     built = [builder.confirm(name, period) for name, period in builder.steps(planned.months)]
@@ -146,9 +146,10 @@ def publish(builder: Builder, planned: Plan) -> Publication:
         for files in [lake.files(model.key)]
     }
     # Before the record: it must not become visible over files that cannot be read.
-    copy = stage_copy(builder.warehouse, tables)
+    refuse_altered(builder.warehouse, tables)
     if planned.publication and planned.is_known and planned.publication.tables == tables:
-        show_copy(builder.warehouse, copy, planned.publication)
+        if not is_copied(builder.warehouse, planned.publication):
+            write_copy(builder.warehouse, planned.publication, None)
         return planned.publication
     publication = lake.publish(
         {
@@ -162,7 +163,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             ],
         }
     )
-    show_copy(builder.warehouse, copy, publication)
+    write_copy(builder.warehouse, publication, planned.publication)
     builder.warehouse.bill.forget_superseded()
     return publication
 

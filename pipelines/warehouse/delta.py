@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+import re
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipelines.base.errors import CheckError, SourceError
+from pipelines.base.errors import CheckError, SourceError, UnreachableError
 from pipelines.warehouse.storage import Store
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 PERIOD = "billing_period"
+# What is left of an S3 fault when the table library has tried for minutes.
+_UNREACHABLE = re.compile(
+    r"max_retries|retry_timeout|error sending request|error decoding response body|timed out|Server returned error"
+    r"|5\d\d (Internal|Bad|Service|Gateway|Slow)|SlowDown|connection (reset|closed|refused)",
+    re.IGNORECASE,
+)
+_PAUSES = (0.5, 2.0, 8.0, None)
 # Delta's defaults forget log entries after 30 days and let files go after 7.
 _FOREVER = {
     "delta.enableExpiredLogCleanup": "false",
@@ -71,7 +81,8 @@ class DeltaTables:
             partitions = [PERIOD] if periods is not None else []
             adds = [_add(file) for file in files]
             if delta is None or delta.metadata().partition_columns != partitions:
-                create_table_with_add_actions(
+                make = partial(
+                    create_table_with_add_actions,
                     self._uri(table),
                     fields,
                     adds,
@@ -80,19 +91,42 @@ class DeltaTables:
                     configuration=_FOREVER,
                     storage_options=self._store.delta_options(),
                 )
+                self._commit(table, make, delta.version() if delta else -1, files)
                 # The log of a new table has nothing that is not known.
                 return self.files(table) if delta else (0, files)
             self._prepare(fields, delta)
-            delta.create_write_transaction(
+            write = partial(
+                delta.create_write_transaction,
                 adds,
                 mode="overwrite",
                 schema=fields,
                 partition_by=partitions,
                 partition_filters=[(PERIOD, "in", sorted(periods))] if periods is not None else None,
             )
+            self._commit(table, write, delta.version(), files)
             delta.update_incremental()
             self._seen[table] = delta
             return _files_of(delta)
+
+    def _commit(self, table: str, commit: Callable[[], None], before: int, files: list[DataFile]) -> None:
+        """Commit after the version `before`; again where no answer came and no commit either.
+
+        The table library does not repeat the request that makes a commit, for it may have been carried out.
+        """
+        from deltalake.exceptions import DeltaError
+
+        for pause in _PAUSES:
+            try:
+                return commit()
+            except (DeltaError, OSError) as error:
+                if pause is None or not _UNREACHABLE.search(str(error)):
+                    raise
+                time.sleep(pause)
+                there = self._open(table)
+                if there and there.version() > before:
+                    if {file.name for file in files} <= {file.name for file in _files_of(there)[1]}:
+                        return
+                    raise
 
     def _prepare(self, fields: Any, delta: DeltaTable) -> None:
         """Enable times of day in a table that was made without any."""
@@ -124,6 +158,10 @@ class DeltaTables:
             raise CheckError(f"{table} was changed by another build; run this one again.") from error
         except (DeltaError, OSError) as error:
             where = self._uri(table) + (f" version {version}" if version is not None else "")
+            if _UNREACHABLE.search(str(error)):
+                # The library colors a chain of causes; the last one is the fault.
+                reason = str(error).splitlines()[-1].rpartition("↳")[2].removeprefix("\x1b[0m").strip()
+                raise UnreachableError(f"{where} did not answer ({reason}); run it again, it continues.") from error
             reason = str(error).splitlines()[0].rstrip(".")
             raise SourceError(f"{where} cannot be used ({reason}); restore it or its access rights.") from error
 

@@ -26,6 +26,8 @@ LEASE = timedelta(minutes=5)
 class BuildBusy(UsageError):
     """Another build holds the warehouse."""
 
+    exit_code = 4
+
 
 @contextmanager
 def build_lock(store: Store, work: Path) -> Iterator[Callable[[], None]]:

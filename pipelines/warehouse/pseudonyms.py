@@ -9,7 +9,9 @@ from __future__ import annotations
 import hmac
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,15 +28,29 @@ if TYPE_CHECKING:
 
 # Columns that name a person, of our tables and of FOCUS; also the tags below.
 _USERS = frozenset({"owner", "tag_owner", "tagged_owner", "likely_owner"})
-# A user is a person, a role is not.
-_CALLER, _CALLING_USER = "iam_principal", re.compile(r"^(arn:.*:user/)?(?!arn:)(?P<name>.+)$")
+_CALLER = "iam_principal"
 _ACCOUNT_NAMES = frozenset({"BillingAccountName", "SubAccountName"})
 _TAGS = "Tags"
 # Who made a resource, as AWS writes it.
 _CREATED_BY = "aws:createdBy"
-# Account ids also occur in ARNs, bucket names and sentences. A digest may hold twelve digits by chance.
-_ACCOUNT = re.compile(r"[0-9a-f]{32,}|(?<!\d)\d{12}(?!\d)")
-_DONE = re.compile(r"(acct|user)-[a-p]{16}")
+# Account ids also occur in ARNs, bucket names and sentences, in groups of four too. A digest or a UUID may hold
+# twelve digits by chance.
+_ACCOUNT = re.compile(
+    r"(?P<digest>[0-9a-f]{32,}|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
+    r"|(?<!\d)(?:\d{12}|\d{4}(?:-\d{4}){2,}|\d{4}(?: \d{4}){2,})(?!\d)"
+)
+# People in principals and resources of AWS: users, sessions of roles (named after people), user profiles of SageMaker
+# Studio and what runs in them, and creators as `aws:createdBy` writes them. A role is no person.
+_PRINCIPAL = re.compile(
+    r"(?P<before>arn:[\w-]*:(?:"
+    r"(?:iam|identitystore)::[^:]*:user/(?:[^/\s\"',]+/)*"
+    r"|sts::[^:]*:(?:assumed-role/[^/\s\"',]+|federated-user)/"
+    r"|sagemaker:[^:]*:[^:]*:(?:user-profile|app)/[^/\s\"',]+/)"
+    r"|\b(?:IAMUser|AssumedRole|FederatedUser|SAMLUser|WebIdentityUser):[^:\s]+:)"
+    r"(?P<name>[\w+=,.@-]*[\w@-])"
+)
+_MAIL = re.compile(r"(?<![\w.%+-])[\w.%+-]++@(?:[\w-]+\.)+[^\W\d_]{2,}")
+_DONE = re.compile(r"(acct|user)-[a-p]{16}(?![a-p])")
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 
@@ -54,6 +70,7 @@ class Pseudonyms:
                 "more. Keep it: another key makes other pseudonyms."
             )
         self._key = privacy.key.get_secret_value().encode() if self._of and privacy.key else b""
+        self._has_published = True
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -67,14 +84,33 @@ class Pseudonyms:
         """The record of a publication: what has pseudonyms, and a check value of the key."""
         return {"pseudonyms": sorted(self._of), "key_check": self._letters("key", "trainledger")[:8]}
 
+    def of_sources(self) -> Pseudonyms:
+        """The same for text that nothing published is part of: what looks like a pseudonym there gets its own.
+
+        Else a tag could pass for another user or account.
+        """
+        other = copy(self)
+        other._has_published = False
+        return other
+
     def text(self, text: str) -> str:
-        """A text with a pseudonym for every account id in it."""
+        """A text with a pseudonym for every account id, mail address and principal in it."""
+        if not self:
+            return text
+        if not self._has_published:
+            text = _DONE.sub(lambda found: f"{found[1]}-{self._letters('source', found[0])}", text)
+        if "users" in self._of:
+            text = _PRINCIPAL.sub(lambda found: found["before"] + self.user(found["name"]), text)
+            text = _MAIL.sub(lambda found: self.user(found[0]), text) if "@" in text else text
         return _ACCOUNT.sub(self._account, text) if "accounts" in self._of else text
 
     def user(self, name: str) -> str:
-        """The pseudonym of a user."""
-        is_done = "users" not in self._of or not name or _DONE.fullmatch(name)
-        return name if is_done else f"user-{self._letters('user', name)}"
+        """The pseudonym of a user: one for all spellings that differ in case, outer spaces and the principal around."""
+        if "users" not in self._of or not name or self._is_done(name):
+            return name
+        found = _PRINCIPAL.fullmatch(name.strip())
+        person = unicodedata.normalize("NFKC", found["name"] if found else name).strip().casefold()
+        return f"user-{self._letters('user', person)}"
 
     def value(self, column: str, value: Any) -> Any:
         """A value of a column, also one with parts."""
@@ -122,12 +158,12 @@ class Pseudonyms:
         if name == _CALLER:
             return self._caller
         if name in _ACCOUNT_NAMES and "accounts" in self._of:
-            return lambda text: text if _DONE.fullmatch(text) else f"acct-{self._letters('account', text)}"
+            return lambda text: text if self._is_done(text) else f"acct-{self._letters('account', text)}"
         return self._in_tags if name == _TAGS else self.text
 
     def _caller(self, principal: str) -> str:
-        found = _CALLING_USER.match(principal)
-        return self.text((found[1] or "") + self.user(found["name"]) if found else principal)
+        # What is no ARN is the id of a user of IAM Identity Center.
+        return (self.text if principal.startswith("arn:") else self.user)(principal)
 
     def _in_tags(self, text: str) -> str:
         tags = parse_json(text)
@@ -136,7 +172,11 @@ class Pseudonyms:
         return json.dumps({key: self.user(v) if key in owners else self.text(v) for key, v in tags.items()})
 
     def _account(self, found: re.Match[str]) -> str:
-        return found[0] if len(found[0]) > 12 else f"acct-{self._letters('account', found[0])}"
+        digits = re.sub(r"[ -]", "", found[0])
+        return found[0] if found["digest"] else f"acct-{self._letters('account', digits)}"
+
+    def _is_done(self, text: str) -> bool:
+        return self._has_published and _DONE.fullmatch(text) is not None
 
     def _letters(self, kind: str, text: str) -> str:
         return hmac.digest(self._key, f"{kind}:{text}".encode(), "sha256").hex()[:16].translate(_LETTERS)

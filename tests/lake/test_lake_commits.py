@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from support.lake_builds import MONTHLY, WHOLE, seal, staged
 from support.lake_places import Place, actions, builds, commit
+
+from pipelines.base.errors import UnreachableError
+from pipelines.warehouse import delta
 
 
 def test_a_commit_replaces_its_month_and_keeps_the_others(place: Place, tmp_path: Path) -> None:
@@ -165,3 +169,54 @@ def test_a_table_may_change_between_whole_and_by_month(folder: Place, tmp_path: 
     assert builds(lake.files(MONTHLY)) == [3]
     assert pl.scan_delta(folder.table(MONTHLY)[0]).collect()["build"].to_list() == [3] * 3
     assert [builds(lake.files(MONTHLY, version=v)) for v in (before, after)] == [[1], [2]]
+
+
+RESET = (
+    "Generic S3 error\n\x1b[31m↳\x1b[0m Error performing PUT http://bucket/_delta_log/1.json in 1ms - HTTP error\n"
+    "\x1b[31m↳\x1b[0m error sending request\n\x1b[31m↳\x1b[0m Connection reset by peer (os error 104)"
+)
+
+
+@pytest.mark.parametrize("has_landed", [False, True])
+def test_a_commit_without_an_answer_is_made_once(
+    has_landed: bool, folder: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is the one of deltalake 1.6.6 behind a proxy that resets the request of a commit."""
+    from deltalake import DeltaTable
+
+    really_commit, faults = DeltaTable.create_write_transaction, iter([True, False])
+
+    def unanswered(*args: Any, **kwargs: Any) -> None:
+        is_faulty = next(faults)
+        if has_landed or not is_faulty:
+            really_commit(*args, **kwargs)
+        if is_faulty:
+            raise OSError(RESET)
+
+    monkeypatch.setattr(delta, "_PAUSES", (0.0, None))
+    lake = folder.lake()
+    assert lake.commit(WHOLE, [staged(tmp_path, 1)], "1" * 16, None) == 0
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", unanswered)
+    lake.commit(WHOLE, [staged(tmp_path, 2)], "2" * 16, None)
+    assert folder.lake().fingerprint(WHOLE) == "2" * 16
+    assert next(faults, None) is (False if has_landed else None)
+    assert len([*Path(folder.location, "tables", WHOLE, "_delta_log").glob("*.json")]) == 2
+
+
+def test_a_store_that_stays_away_is_no_matter_of_rights(
+    folder: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltalake import DeltaTable
+
+    def unanswered(*args: Any, **kwargs: Any) -> None:
+        raise OSError(RESET)
+
+    monkeypatch.setattr(delta, "_PAUSES", (0.0, None))
+    lake = folder.lake()
+    lake.commit(WHOLE, [staged(tmp_path, 1)], "1" * 16, None)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", unanswered)
+    with pytest.raises(UnreachableError) as refused:
+        lake.commit(WHOLE, [staged(tmp_path, 2)], "2" * 16, None)
+    assert str(refused.value).endswith(
+        f"{WHOLE} did not answer (Connection reset by peer (os error 104)); run it again, it continues."
+    )

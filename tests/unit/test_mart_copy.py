@@ -17,7 +17,7 @@ from pipelines.base.errors import CheckError
 from pipelines.config.settings import load_settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.command import build_marts
-from pipelines.models.marts import mart_files, stage_copy, view_published
+from pipelines.models.marts import mart_files, refuse_altered, view_published
 from pipelines.models.warehouse import Warehouse
 
 
@@ -87,7 +87,7 @@ def test_nothing_is_published_over_a_mart_that_holds_other_rows(company: Company
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
     with pytest.raises(CheckError, match=r"mart_price_book.* changed after publishing; remove it and run"):
-        stage_copy(warehouse, publication.tables)
+        refuse_altered(warehouse, publication.tables)
 
 
 def test_what_an_older_version_kept_at_another_address_is_found(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from support.stories import build_story
 
 from pipelines.config.policy import Privacy
 from pipelines.config.settings import load_settings
+from pipelines.doctor.examine import examine_privacy
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.warehouse.pseudonyms import Pseudonyms
@@ -92,6 +93,7 @@ def test_nothing_that_leaves_names_an_account_or_a_user(
         asked(capsys, config, "report", "--out", str(page), "--pdf", str(printed), "--pack", str(pack)),
         asked(capsys, config, "report", "--kind", "savings", "--out", str(tmp_path / "savings.html")),
         asked(capsys, config, "export", "focus", "--out", str(tmp_path)),
+        asked(capsys, config, "export", "focus", "--version", "1.4", "--out", str(tmp_path)),
         asked(capsys, config, "query", "select * from mart_cost_ledger_daily", "--csv"),
         asked(capsys, config, "query", "select * from mart_unattributed_cost_daily", "--json"),
         asked(capsys, config, "query", "select * from mart_run_cost"),
@@ -102,7 +104,7 @@ def test_nothing_that_leaves_names_an_account_or_a_user(
         assert one.code == 0, one.err
         assert_veiled(one.out + one.err)
     assert_veiled(caplog.text)
-    assert "acct-" in said[4].out and "user-" in said[5].out and "user-" in said[6].out
+    assert "acct-" in said[5].out and "user-" in said[6].out and "user-" in said[7].out
     for file in tmp_path.rglob("*"):
         if file.is_file():
             assert_veiled(file.read_bytes())
@@ -144,6 +146,16 @@ def test_an_id_is_the_same_pseudonym_in_every_table_and_month(built: Path) -> No
         built, "select distinct resource_id from mart_unattributed_cost_daily where resource_id like 'arn%'"
     )
     assert machine == (f"arn:aws:sagemaker:us-west-2:{account}:training-job/j",)
+
+
+def test_what_holds_ids_is_closed_to_other_users(built: Path) -> None:
+    closed = [*examine_privacy(built.parent / "warehouse")]
+    assert [finding.status for finding in closed] == ["ok"]
+    core = built.parent / "warehouse" / "tables" / "core"
+    assert core.stat().st_mode & 0o777 == 0o700
+    core.chmod(0o755)
+    (opened,) = examine_privacy(built.parent / "warehouse")
+    assert opened.status == "warn" and opened.message.startswith(f"{core} can be read by other users: run `chmod 700`")
 
 
 def test_no_figure_changes(built: Path) -> None:
@@ -218,12 +230,48 @@ def test_twice_is_once_and_digests_are_no_accounts() -> None:
     veil = Pseudonyms(Privacy.model_validate({"pseudonyms": ["accounts", "users"], "key": KEY}), ("Owner",))
     once = veil.text(f"bucket-{ACCOUNT}, account {ACCOUNT}.")
     assert veil.text(once) == once and ACCOUNT not in once
-    assert veil.user(veil.user("ada")) == veil.user("ada") != veil.user("Ada")
+    assert veil.user(veil.user("ada")) == veil.user("ada")
     digest = "ab" * 20 + "a123456789012b" + "cd" * 5
     assert veil.text(digest) == digest
     assert veil.text("1234567890123 and 2026-07-14T10:00:00") == "1234567890123 and 2026-07-14T10:00:00"
     tags = veil.value("Tags", '{"Owner": "ada", "aws:createdBy": "IAMUser:AIDA:ada", "RunId": "ada-1"}')
     assert '"Owner": "user-' in tags and '"aws:createdBy": "user-' in tags and '"RunId": "ada-1"' in tags
+
+
+def test_one_person_and_one_account_are_one_in_every_spelling() -> None:
+    """Spellings of principals as in the IAM user guide, `aws:createdBy` as in the billing guide."""
+    veil = Pseudonyms(Privacy.model_validate({"pseudonyms": ["accounts", "users"], "key": KEY}), ("Owner",))
+    account, ada, mail = veil.text(ACCOUNT), veil.user("ada"), veil.user("ada@acme.dev")
+    spellings = (
+        " Ada ", f"arn:aws:iam::{ACCOUNT}:user/ada", f"arn:aws-us-gov:iam::{ACCOUNT}:user/ml/eu/ADA",
+        f"arn:aws:sts::{ACCOUNT}:federated-user/ada", "IAMUser:AIDACKCEVSQ6C2EXAMPLE:ada",
+        f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:user-profile/d-1a2b/ada",
+    )  # fmt: skip
+    assert {veil.user(one) for one in spellings} == {ada}
+    session = "assumed-role/AWSReservedSSO_Admin_0a1b"
+    texts = {
+        f"arn:aws:sts::{ACCOUNT}:{session}/Ada@acme.dev": f"arn:aws:sts::{account}:{session}/{mail}",
+        f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:app/d-1a2b/ada/jupyter": "arn:aws:sagemaker:us-west-2:"
+        f"{account}:app/d-1a2b/{ada}/jupyter",
+        f"arn:aws:iam::{ACCOUNT}:role/trainer": f"arn:aws:iam::{account}:role/trainer",
+        '{"by": "<ADA@Acme.dev>, AssumedRole:AROAEXAMPLE:ada"}': '{"by": "<' + mail + ">, AssumedRole:AROAEXAMPLE:"
+        f'{ada}"}}',
+        "0000-3333-4444 (0000 3333 4444)/x000033334444y.": f"{account} ({account})/x{account}y.",
+        "acme/image@sha256:0a 12345678-1234-1234-1234-123456789012": None,
+    }
+    for text, expected in texts.items():
+        assert veil.text(text) == (expected or text)
+        assert veil.text(veil.text(text)) == veil.text(text)
+
+
+def test_what_only_looks_like_a_pseudonym_gets_its_own() -> None:
+    veil = Pseudonyms(Privacy.model_validate({"pseudonyms": ["accounts", "users"], "key": KEY}), ("Owner",))
+    ada, account = veil.user("ada"), veil.text(ACCOUNT)
+    source = veil.of_sources()
+    assert source.user("ada") == ada and source.text(ACCOUNT) == account
+    tags = source.value("Tags", f'{{"Owner": "{ada}"}}')
+    for spoofed in (source.user(ada), source.text(f"by {ada}"), source.text(account), tags):
+        assert ada not in spoofed and account not in spoofed and re.search("(user|acct)-[a-p]{16}", spoofed)
 
 
 def test_a_key_is_no_part_of_a_file_and_is_long_enough(

@@ -128,6 +128,20 @@ def test_a_build_killed_anywhere_comes_to_the_same_marts(built_company: Company,
     assert mart_bytes(company) == mart_bytes(built_company), f"seed {seed}"
 
 
+def test_a_build_stopped_by_the_system_ends_as_by_ctrl_c(built_company: Company, tmp_path: Path) -> None:
+    company = found(tmp_path)
+    build = start_build(company)
+    wait_for_tables(build, company, 5)
+    build.terminate()
+    _, errors = build.communicate()
+    assert build.returncode == 130
+    assert errors.splitlines()[-1] == "Error: Stopped; the next build continues from here."
+    made = {path: path.stat().st_mtime_ns for path in company.warehouse.glob("tables/reference/*/*.parquet")}
+    build_warehouse(company.config)
+    assert {path: path.stat().st_mtime_ns for path in made} == made
+    assert mart_bytes(company) == mart_bytes(built_company)
+
+
 def test_a_build_killed_after_its_publication_leaves_a_copy_that_is_mended(company: Company) -> None:
     company.deliver(AUGUST, "20.00")
     copy = company.warehouse / "marts.duckdb"
@@ -152,7 +166,7 @@ def test_of_two_builds_at_once_one_is_told_who_holds_the_warehouse(company: Comp
     second = start_build(company)
     told, error = second.communicate()
     first.send_signal(signal.SIGCONT)
-    assert (second.returncode, told) == (2, "")
+    assert (second.returncode, told) == (4, "")
     assert error.startswith(f"Error: {company.warehouse} is being built by process {first.pid} on ")
     assert error.count("\n") == 1 and "Traceback" not in error
     told, error = first.communicate()

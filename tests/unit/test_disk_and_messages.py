@@ -1,0 +1,81 @@
+"""What operations report: a full disk as one, long names cut."""
+
+from __future__ import annotations
+
+import subprocess
+from errno import ENOSPC
+from pathlib import Path
+
+import pytest
+from support.commands import run_command
+from support.small_company import AUGUST, Company
+from support.spoiled import Said
+
+from pipelines.base.console import shortened
+from pipelines.base.disk import is_full, shown_bytes
+from pipelines.base.errors import SourceError, UsageError
+from pipelines.config.settings import load_settings
+from pipelines.models.warehouse import Warehouse
+
+
+def test_a_full_disk_is_found_behind_every_library() -> None:
+    """Messages of DuckDB 1.5 and deltalake 1.6 on a full disk."""
+    assert is_full(OSError(ENOSPC, "No space left on device"))
+    assert is_full(ValueError('IO Error: Could not write file "/w/a": No space left on device'))
+    assert is_full(ValueError("Generic LocalFileSystem error: No space left on device (os error 28)"))
+    assert is_full(ValueError("failed to offload data block; set by the 'max_temp_directory_size' setting"))
+    try:
+        try:
+            raise OSError(ENOSPC, "No space left on device")
+        except OSError:
+            raise SourceError("/w/a cannot be written.") from None
+    except SourceError as error:
+        assert is_full(error)
+    assert not is_full(SourceError("/w/a: Permission denied."))
+    assert [shown_bytes(count) for count in (4096, 34_000_000, 1_234_000_000_000)] == ["4.1 kB", "34 MB", "1,234 GB"]
+
+
+def test_a_full_disk_names_the_folder_and_what_the_bill_takes(built_company: Company) -> None:
+    warehouse = Warehouse(load_settings(built_company.config))
+    full = r": the disk is full \(.* free\); the warehouse of this bill takes about 34 MB; "
+    with pytest.raises(UsageError, match=full), warehouse.disk_errors():
+        raise OSError(ENOSPC, "No space left on device")
+    with pytest.raises(SourceError, match="as it is"), warehouse.disk_errors():
+        raise SourceError("as it is")
+
+
+@pytest.mark.slow
+def test_a_publication_needs_no_room_for_its_copy(
+    built_company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tables of the small company take 3 MB, its copy 8 MB."""
+    company = built_company.copy(tmp_path)
+    place = tmp_path / "small"
+    place.mkdir()
+    config = tmp_path / "small.toml"
+    config.write_text(company.config.read_text().replace('location = "warehouse"', f'location = "{place}"'))
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=9m", "tmpfs", place], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("only root can mount a small file system")
+    try:
+        built: Said = run_command(capsys, "build", "--config", str(config))
+        assert built.code == 0 and built.out.startswith("Published 1: ")
+        assert f"{place}/marts.duckdb, the copy for BI tools, is not of publication 1 (the disk is full)" in built.err
+        assert not [*place.glob("staging/marts.duckdb*")]
+        with pytest.raises(OSError, match="No space"):
+            (place / "rest").write_bytes(bytes(9 << 20))
+        company.deliver(AUGUST, "20.00")
+        failed = run_command(capsys, "build", "--config", str(config))
+        assert failed.code == 2 and failed.error.startswith(f"{place}: the disk is full ("), failed.error
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_long_names_are_cut_and_the_fix_stays() -> None:
+    assert shortened("a.toml: key 'x': write text.") == "a.toml: key 'x': write text."
+    cut = shortened(f"Run {'n' * 5_000} is set aside; rename it.")
+    assert len(cut) < 300 and cut.startswith("Run nnn") and cut.endswith("is set aside; rename it.")
+    cut = shortened(f"Team {'so long ' * 2_000} is unknown; rename it.")
+    assert len(cut) < 2_000 and cut.endswith("is unknown; rename it.")
