@@ -133,7 +133,15 @@ class BillExam:
         age = self._now - newest
         hours = int(age.total_seconds() // 3600)
         ago = counted(hours, "hour") if hours < 48 else f"{age.days} days"
-        yield subject.judged("newest usage", f"{newest:%Y-%m-%d %H:%M} UTC, {ago} ago.", is_ok=age <= _LATE)
+        found = f"{newest:%Y-%m-%d %H:%M} UTC, {ago} ago"
+        lacking = min(_next_month(date.fromisoformat(f"{month}-01")), self._now.date()) - newest.date()
+        if age <= _LATE:
+            yield subject.ok("newest usage", f"{found}.")
+        elif lacking > _LATE:
+            fix = "ask AWS to deliver the month again, or wait for it"
+            yield subject.warn("newest usage", f"{found}: {month} lacks its last {lacking.days - 1} days; {fix}.")
+        else:
+            yield subject.warn("newest usage", f"{found}: no newer month is there; check that the export still runs.")
 
     def _tagged(self, seen: Seen, use: TagUse, part: str) -> Finding:
         check, wanted = f"tag {use.name}", ", ".join(self._tags.get(use.name, ()))
@@ -162,5 +170,9 @@ def _between(first: str, last: str) -> list[str]:
     day, months = date.fromisoformat(f"{first}-01"), []
     while f"{day:%Y-%m}" <= last:
         months.append(f"{day:%Y-%m}")
-        day = (day + timedelta(days=31)).replace(day=1)
+        day = _next_month(day)
     return months
+
+
+def _next_month(first: date) -> date:
+    return (first + timedelta(days=31)).replace(day=1)

@@ -88,9 +88,19 @@ def test_a_fee_dated_into_the_future_is_no_usage(tmp_path: Path) -> None:
     assert finding.message == "2026-07-03 10:00 UTC, 26 hours ago."
 
 
-def test_old_usage_is_a_warning(tmp_path: Path) -> None:
-    finding = found(tmp_path, {"2026-06": [hour("2026-06-30T10")]})["billing payer", "newest usage"]
-    assert (finding.status, finding.message) == ("warn", "2026-06-30 10:00 UTC, 4 days ago.")
+@pytest.mark.parametrize(
+    ("newest", "sentence"),
+    [
+        ("2026-06-30", "4 days ago: no newer month is there; check that the export still runs."),
+        (
+            "2026-06-15",
+            "19 days ago: 2026-06 lacks its last 15 days; ask AWS to deliver the month again, or wait for it.",
+        ),
+    ],
+)
+def test_old_usage_is_a_warning(tmp_path: Path, newest: str, sentence: str) -> None:
+    finding = found(tmp_path, {"2026-06": [hour(f"{newest}T10")]})["billing payer", "newest usage"]
+    assert (finding.status, finding.message) == ("warn", f"{newest} 10:00 UTC, {sentence}")
 
 
 def test_tags_are_told_with_the_dollars_they_cover(tmp_path: Path) -> None:
