@@ -42,7 +42,16 @@ FILES = ("cost_and_usage.csv", "cost_and_usage.parquet")
 # What FOCUS has no column for (docs/focus-export.md).
 OURS = {
     f"x_{name}"
-    for name in ("BillingEntity", "LineItemType", "ListCost", "Operation", "PricingUnit", "ServiceCode", "UsageType")
+    for name in (
+        "BillingEntity",
+        "LineItemType",
+        "ListCost",
+        "Operation",
+        "PricingUnit",
+        "ProductCode",
+        "ServiceCode",
+        "UsageType",
+    )
 }
 
 

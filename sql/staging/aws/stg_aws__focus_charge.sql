@@ -115,6 +115,6 @@ select
     tag_json as "Tags", billing_entity as "x_BillingEntity", charge_type as "x_LineItemType",
     -- ListCost may not be null; what AWS states no public price for stays unknown here.
     case when half = 'accrued' then 0 * list_cost_usd else list_cost_usd end as "x_ListCost",
-    operation as "x_Operation", billed_unit as "x_PricingUnit", service_code as "x_ServiceCode",
-    usage_type as "x_UsageType"
+    operation as "x_Operation", billed_unit as "x_PricingUnit", service as "x_ProductCode",
+    service_code as "x_ServiceCode", usage_type as "x_UsageType"
 from priced

@@ -54,7 +54,7 @@ select
     -- A year with a leap day is a year.
     case when term_hours >= 2 * 8760 then '3 Years' else '1 Year' end as "ContractCommitmentDurationType",
     'Hourly' as "ContractCommitmentFulfillmentInterval", commitment_discount_id as "ContractCommitmentId",
-    cast(billing_month as timestamp) as "ContractCommitmentLastUpdated",
+    greatest(cast(billing_month as timestamp), started_at) as "ContractCommitmentLastUpdated",
     case when ended_at <= billing_month then 'Expired' else 'Active' end as "ContractCommitmentLifecycleStatus",
     'Continuous' as "ContractCommitmentModel", 'Public' as "ContractCommitmentOfferCategory",
     case when payment_option like 'All%' then 'One-Time' else 'Monthly' end as "ContractCommitmentPaymentInterval",

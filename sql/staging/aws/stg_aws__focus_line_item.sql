@@ -6,13 +6,13 @@ with line as (
     select
         *,
         -- FOCUS 1.2 has no x_UsageType; there the SKU's meter shows it.
-        coalesce(x_usage_type, sku_meter) as usage_type, coalesce(x_service_code, service_name, '') as service,
-        coalesce(x_operation, '') as operation, focus_billing_entity(line) as billing_entity,
+        coalesce(x_usage_type, sku_meter) as usage_type,
+        coalesce(x_product_code, x_service_code, service_name, '') as service, coalesce(x_operation, '') as operation,
         -- Elsewhere, and in what runs record, an instance goes by its id alone.
         coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''),
             resource_id) as bare_id,
         charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
-        case when commitment_discount_id is not null then case
+        focus_billing_entity(line) as billing_entity, case when commitment_discount_id is not null then case
             when focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_discount_id)
                 then 'savings_plan' else 'reservation' end end as commitment
     from aws_focus_line_item as line
