@@ -73,6 +73,25 @@ excluded_on = 2026-07-20
 """
 
 
+# 19 hours and 17 minutes of 7 machines, and a chance.
+OFFERED = {
+    "CapacityBlockOfferings": [
+        {
+            "InstanceType": "p5.48xlarge",
+            "AvailabilityZone": "us-west-2b",
+            "InstanceCount": 7,
+            "StartDate": "2026-07-28T16:13:00Z",
+            "EndDate": "2026-07-29T11:30:00Z",
+            "UpfrontFee": "1234.56",
+            "CurrencyCode": "USD",
+        }
+    ],
+    "SpotPlacementScores": [{"Region": "us-west-2", "Score": 3}],
+    "InstanceTypes": ["trn1.32xlarge"],
+    "TargetCapacity": 7,
+}
+
+
 @pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def opened(request: pytest.FixtureRequest) -> Callable[[], Engine]:
     return lambda: open_engine(Warehouse(engine=request.param))
@@ -109,6 +128,9 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> House:
         invoices=invoiced,
         serving=root / "served",
     )
+    (root / "2026-07-25.json").write_text(json.dumps(OFFERED))
+    offers = f'\n[[capacity_offers]]\nname = "seen"\nlocation = "{root / "2026-07-25.json"}"\n'
+    config.write_text(config.read_text() + offers)
     logs = f'\n[[serving]]\nname = "logs"\nkind = "bedrock_log"\nlocation = "{root / "called"}"\n'
     config.write_text(config.read_text() + logs)
     config.write_text(f'{config.read_text()}\n[[billing]]\nname = "focus"\nlocation = "{write_focus_bill(root)}"\n')
