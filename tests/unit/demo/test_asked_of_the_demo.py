@@ -109,6 +109,28 @@ def test_a_verdict_on_page_one_is_that_of_the_mart(marts: Engine, published: Pub
     assert shown == 3
 
 
+def test_serving_is_decided_by_what_it_costs(marts: Engine, published: Publication) -> None:
+    """List prices times 730: embeddings at 0.7582 on inf2.xlarge, 553.486 a month, and at 0.8048 on g6.xlarge, 587.504,
+    which costs 0.8048 / 0.7582 - 1 = 6.1 % more on every day. A closed model stays; the assistant's mix of
+    7.6 to 2.5 costs (7.6 x 0.15 + 2.5 x 0.60) / 10.1 = 0.2614 a million.
+    """
+    ways = marts.query("select * from mart_serving_comparison").rows_by_key("model", named=True, unique=True)
+    embed, assistant = ways["e5-embed"], ways["qwen3-32b"]
+    costs = [embed[f"{side}_cost_per_month_usd"] for side in ("baseline", "candidate")]
+    assert costs == [pytest.approx(553.486), pytest.approx(587.504)]
+    assert embed["saving_ratio"] == pytest.approx(1 - 0.8048 / 0.7582)
+    assert (embed["verdict"], assistant["verdict"]) == ("stay", "managed")
+    assert assistant["blended_price_usd"] == pytest.approx(0.2614, abs=0.0001)
+    chosen = marts.query("select workload_id, recommendation from mart_portfolio where activity = 'serving'")
+    assert dict(chosen.iter_rows()) == {
+        "Claude Haiku 4.5": "bedrock", "Llama2-70B": "run a pilot", "e5-embed": "inferentia", "qwen3-32b": "bedrock",
+    }  # fmt: skip
+    page = words(report_page(marts, published, "savings"))
+    for way in ways.values():
+        assert way["candidate_platform"] is None or f"{way['verdict']} {way['verdict_reason']}" in page
+    assert "tokens a month; today’s traffic is" in page
+
+
 def test_a_month_without_a_baseline_claims_nothing(marts: Engine, published: Publication) -> None:
     """The baseline was frozen on the last of June."""
     assert "What did it save in June 2026? None claimed" in words(report_page(marts, published, "savings", "2026-06"))
@@ -143,11 +165,14 @@ def test_a_publication_without_a_mart_says_so(marts: Engine, published: Publicat
 
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("width", [80, 100])
-def test_a_comparison_fits_a_terminal(config: Path, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("option", [[], ["--serving"]])
+def test_a_comparison_fits_a_terminal(
+    config: Path, width: int, option: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is written to a terminal, of which colors are the sign; letters in bold take no room."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(width))
-    result = CliRunner().invoke(app, ["compare", "--config", str(config)], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["compare", *option, "--config", str(config)], catch_exceptions=False)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", result.output).splitlines()
-    assert any(line.startswith("Recommendation:") for line in lines)
+    assert any(line.startswith("Verdict:" if option else "Recommendation:") for line in lines)
     assert [line for line in lines if len(line) > width] == []
