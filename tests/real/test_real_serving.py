@@ -97,7 +97,7 @@ def test_azure_requests_on_a_machine_cost_its_hour(shared_data: Path, tmp_path: 
     for at, given, written in azure(shared_data):
         counts[at.replace(second=0, microsecond=0)].update(requests=1, input_tokens=given, output_tokens=written)
     up = {"event": "server_started", "server_id": "s", "at": f"{begin.isoformat()}Z", "model": "m"}
-    lines = [up | {"resource": "i-0a", "instance_type": "p5.48xlarge"}]
+    lines: list[dict[str, Any]] = [up | {"resource": "i-0a", "instance_type": "p5.48xlarge"}]
     for at, counted in counts.items():
         served = {name: counted[name] for name in ("requests", "input_tokens", "output_tokens")}
         times = {"from": f"{at.isoformat()}Z", "to": f"{(at + MINUTE).isoformat()}Z"}

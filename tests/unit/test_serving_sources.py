@@ -270,6 +270,16 @@ def test_cached_tokens_are_apart_and_percentiles_are_interpolated(tmp_path: Path
     assert (uncached, cached, ttft) == (36, 64, pytest.approx(1.8))
 
 
+def test_a_scrape_that_is_delivered_twice_counts_once(tmp_path: Path) -> None:
+    scrape(tmp_path, "1010", epoch("10:00"), 100)
+    scrape(tmp_path, "1020", epoch("10:00"), 150)
+    packed = tmp_path / "copy" / "s" / "20260701T101000Z.txt.gz"
+    packed.parent.mkdir(parents=True)
+    packed.write_bytes(gzip.compress((tmp_path / "s" / "20260701T101000Z.txt").read_bytes()))
+    found = scraped(tmp_path)
+    assert found.tables[TRAFFIC]["output_tokens"].sum() == 150 and found.warnings == []
+
+
 def test_prometheus_answers_are_read_like_scrapes(tmp_path: Path) -> None:
     times = [epoch("10:00"), epoch("10:10")]
     series = [
@@ -418,7 +428,8 @@ def test_cloudwatch_is_queried_by_model_and_hour(s3_endpoint: str) -> None:
         first_month=f"{since:%Y-%m}",
         endpoint_url=s3_endpoint,
     )
-    rows = read_serving([source]).tables[TRAFFIC].select("started_at", "account_id", "model", *COUNTS).rows()
+    found = read_serving([source])
+    rows = found.tables[TRAFFIC].select("started_at", "account_id", "model", *COUNTS).rows()
     assert rows == [(since.replace(tzinfo=None), "123456789012", "amazon.nova-lite-v1:0", 2, 42, 0, 0)]
     assert serving_fingerprint(source) == serving_fingerprint(source)
     assert [finding.status for finding in examine_serving(source)] == ["ok"]

@@ -146,9 +146,9 @@ def _calls(source: ServingSource, lines: pl.DataFrame, counted: Counter[str]) ->
         is_call=pl.col("started_at").is_not_null() & pl.col("model").is_not_null(),
         is_negative=pl.any_horizontal(pl.col(*_TOKENS) < 0),
     ).collect()
-    if wrong := (~calls["is_call"]).sum():
+    if wrong := int((~calls["is_call"]).sum()):
         counted[_NO_CALL] += wrong
-    if wrong := (calls["is_call"] & calls["is_negative"]).sum():
+    if wrong := int((calls["is_call"] & calls["is_negative"]).sum()):
         counted["calls with negative tokens are skipped; check what wrote them."] += wrong
     return calls.filter(pl.col("is_call") & ~pl.col("is_negative"))
 

@@ -107,22 +107,27 @@ def _queried(source: ServingSource, region: str | None) -> Iterator[Answer]:
     place = {"account_id": identity["Account"], "region_id": client.meta.region_name}
     with requesting(where, _PERMISSIONS):
         pages = client.get_paginator("list_metrics").paginate(Namespace=_NAMESPACE)
-        listed = [
-            {"MetricName": metric["MetricName"], "Namespace": _NAMESPACE, "Dimensions": metric["Dimensions"]}
-            for page in pages
-            for metric in page["Metrics"]
-            if metric["MetricName"] in _METRICS and [one["Name"] for one in metric["Dimensions"]] == ["ModelId"]
-        ]
-        listed.sort(key=lambda metric: (metric["Dimensions"][0]["Value"], metric["MetricName"]))
+        listed = [metric["Dimensions"] for page in pages for metric in page["Metrics"]]
+        # It lists what was called in the last two weeks; `models` has those that were called before.
+        models = {one[0]["Value"] for one in listed if [part["Name"] for part in one] == ["ModelId"]} | {*source.models}
+        wanted = [(metric, model) for model in sorted(models) for metric in _METRICS]
         for begin, end in _months(source):
-            for first in range(0, len(listed), _MOST_METRICS):
+            for first in range(0, len(wanted), _MOST_METRICS):
                 queries = [
                     {
                         "Id": f"m{number}",
-                        "Label": f"{metric['MetricName']} {metric['Dimensions'][0]['Value']}",
-                        "MetricStat": {"Metric": metric, "Period": 3600, "Stat": "Sum"},
+                        "Label": f"{metric} {model}",
+                        "MetricStat": {
+                            "Metric": {
+                                "Namespace": _NAMESPACE,
+                                "MetricName": metric,
+                                "Dimensions": [{"Name": "ModelId", "Value": model}],
+                            },
+                            "Period": 3600,
+                            "Stat": "Sum",
+                        },
                     }
-                    for number, metric in enumerate(listed[first : first + _MOST_METRICS])
+                    for number, (metric, model) in enumerate(wanted[first : first + _MOST_METRICS])
                 ]
                 paginator = client.get_paginator("get_metric_data")
                 for page in paginator.paginate(MetricDataQueries=queries, StartTime=begin, EndTime=end):
@@ -133,7 +138,7 @@ def _months(source: ServingSource) -> Iterator[tuple[datetime, datetime]]:
     """The months of a source, the present one included."""
     now = datetime.now(UTC)
     begin = datetime.strptime(str(source.first_month), "%Y-%m").replace(tzinfo=UTC)
-    last = source.last_month or f"{now:%Y-%m}"
+    last = min(source.last_month or "9999", f"{now:%Y-%m}")
     while f"{begin:%Y-%m}" <= last:
         following = (begin + timedelta(days=31)).replace(day=1)
         yield begin, min(following, now)

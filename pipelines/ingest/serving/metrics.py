@@ -81,7 +81,7 @@ _Sample = dict[tuple[str, str], float]
 class _Server:
     """What was read of a server: its samples and the model of each by time (s since 1970), and its machine."""
 
-    samples: dict[float, _Sample] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    samples: dict[float, _Sample] = field(default_factory=lambda: defaultdict(dict))
     models: dict[float, str] = field(default_factory=dict)
     machine: dict[str, str] = field(default_factory=dict)
 
@@ -103,12 +103,16 @@ def read(source: ServingSource) -> ServingRecords:
             content = store.read(item.key)
             names = exporter.names
             lines = _scraped(item.key, content, scrape, where, names) if scrape else _queried(content, names)
+            # Series of one file add up; another file with the same sample is the same delivered again.
+            sums: dict[tuple[str, float], _Sample] = defaultdict(lambda: defaultdict(float))
             for name, at, metric, labels, value in lines:
                 server = found[name]
-                server.samples[at][metric, labels.get("le", "")] += value
+                sums[name, at][metric, labels.get("le", "")] += value
                 if model := labels.get("model_name"):
                     server.models[at] = min(server.models.get(at, model), model)
                 server.machine |= {column: labels[label] for label, column in _MACHINE.items() if labels.get(label)}
+            for (name, at), sample in sums.items():
+                found[name].samples[at] |= sample
     if not found:
         warnings.append(
             f"{store.location} has no metrics of {source.kind}; name scrapes <server_id>/20260701T100000Z.txt."
