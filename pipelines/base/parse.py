@@ -9,7 +9,7 @@ from typing import Any
 
 # Deeper than AWS, Kubernetes, a tracker or a person writes, and far from the depth at which Python gives up.
 MOST_LEVELS = 100
-_TOML_BYTES = 1 << 20
+TOML_BYTES = 1 << 20
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _NO_STEPS = bytes(set(range(256)) - set(_STEPS))
 # Strings and comments of TOML. A string without an end matches too, so that no character is read twice.
@@ -67,8 +67,8 @@ _TOML_FIXES = {
 
 def parse_toml(content: bytes) -> dict[str, Any]:
     """The content of a TOML file. ParseError where it is not TOML, too large, or nested more than MOST_LEVELS deep."""
-    if len(content) > _TOML_BYTES:
-        raise ParseError(f"has {len(content):,} bytes; at most {_TOML_BYTES:,} are read")
+    if len(content) > TOML_BYTES:
+        raise ParseError(f"has more than {TOML_BYTES:,} bytes, which is not read")
     try:
         # Editors on Windows put a mark before the text.
         text = content.decode("utf-8-sig")

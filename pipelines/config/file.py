@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.base.errors import UsageError
-from pipelines.base.parse import ParseError, parse_toml
+from pipelines.base.parse import TOML_BYTES, ParseError, parse_toml
 
 CONFIG_NAME = "trainledger.toml"
 DEMO_FOLDER = "trainledger-demo"
@@ -34,7 +34,8 @@ def read_config(config: Path | None = None) -> tuple[Path, dict[str, Any]]:
     """The configuration file (see `find_config`) and its content; UsageError where it is not TOML."""
     path = find_config(config).resolve()
     try:
-        return path, parse_toml(path.read_bytes())
+        with path.open("rb") as file:
+            return path, parse_toml(file.read(TOML_BYTES + 1))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}; check its permissions.") from None
     except ParseError as error:

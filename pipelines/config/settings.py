@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
 
@@ -32,6 +32,20 @@ _UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
 STANDARD_TAGS = {"run_id": ("run_id", "RunId"), "owner": ("owner", "Owner"), "team": ("team", "Team")}
 
 
+# Below it DuckDB cannot sort a month of few lines.
+_LEAST_MEMORY = 256_000_000
+# Numbers of each field of a cron line, and their names.
+_CRON = (
+    "[0-5]?[0-9]",
+    "[01]?[0-9]|2[0-3]",
+    "0?[1-9]|[12][0-9]|3[01]",
+    "0?[1-9]|1[0-2]|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    "[0-7]|(?i:sun|mon|tue|wed|thu|fri|sat)",
+)
+_CRON_PARTS = (rf"(\*|({one})(-({one}))?)(/[1-9][0-9]?)?" for one in _CRON)
+CRON_LINE = "^" + " +".join(f"{part}(,{part})*" for part in _CRON_PARTS) + "$"
+
+
 class Warehouse(sources.S3Options):
     """Location of everything that is written, and the engine that runs the models."""
 
@@ -43,11 +57,19 @@ class Warehouse(sources.S3Options):
     # The public marts pass this gate in addition to their compiled checks.
     gate: Literal["great_expectations", "none"] = "great_expectations"
 
+    @field_validator("memory_limit")
+    @classmethod
+    def _is_enough(cls, limit: str) -> str:
+        number, unit = re.fullmatch(r"([0-9.]+) ?(.*)", limit).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        if float(number) * 1000 ** (" KMGT".index(unit[0].upper())) < _LEAST_MEMORY:
+            raise ValueError("no bill can be built in that; write 256MB or more")
+        return limit
+
 
 class Schedule(Frozen):
     """When the daily run looks for changes; a cron line in UTC."""
 
-    cron: str = Field(default="30 5 * * *", pattern=r"^(\S+ +){4}\S+$")
+    cron: str = Field(default="30 5 * * *", pattern=CRON_LINE)
 
 
 class _EnvironmentVariables(EnvSettingsSource):
@@ -141,6 +163,7 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
         )
     anchored = {kind: tuple(_anchored(source, base) for source in getattr(settings, kind)) for kind in SOURCES}
     _refuse_same_bill(anchored["billing"], path)
+    _refuse_nested(warehouse, anchored["billing"], path)
     proof = _anchored(settings.proof, base, "registrations")
     decisions = settings.decisions.spelled(settings.policy.team_name).read(path, settings.accelerator_families)
     teams = settings.teams.read(path)
@@ -168,6 +191,20 @@ def _refuse_same_bill(billing: tuple[sources.BillingSource, ...], path: Path) ->
                     "would count twice; remove one, or name the `export` of each."
                 )
         others.append(source)
+
+
+def _refuse_nested(warehouse: Warehouse, billing: tuple[sources.BillingSource, ...], path: Path) -> None:
+    """UsageError for a warehouse inside a bill, which would be read as one, and for a bill inside the warehouse."""
+    for source in billing:
+        if source.endpoint_url != warehouse.endpoint_url and source.location.startswith("s3://"):
+            continue
+        ours, theirs = (f"{location.rstrip('/')}/" for location in (warehouse.location, source.location))
+        if ours.startswith(theirs) or theirs.startswith(ours):
+            inside = "is inside" if ours.startswith(theirs) else "contains"
+            raise UsageError(
+                f"{path}: key 'warehouse.location': {warehouse.location} {inside} the bill of [[billing]] "
+                f"{source.name}, {source.location}; choose a folder next to it."
+            )
 
 
 def settings_or_none() -> Settings | None:

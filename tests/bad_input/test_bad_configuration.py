@@ -10,7 +10,8 @@ from support.spoiled import Ledger
 
 from pipelines.base.errors import UsageError
 from pipelines.cli import main
-from pipelines.config.settings import load_settings
+from pipelines.config.file import read_config
+from pipelines.config.settings import Schedule, load_settings
 
 ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
 
@@ -34,6 +35,11 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
             '"warehouse"',
             '"warehouse"\nmemory_limit = "lots"',
             r"key 'warehouse\.memory_limit': write a size such as 2GB",
+        ),
+        (
+            '"warehouse"',
+            '"warehouse"\nmemory_limit = "64MB"',
+            r"key 'warehouse\.memory_limit': no bill can be built in that; write 256MB or more",
         ),
         ('"warehouse"', '"warehouse"\nthreads = 0', r"key 'warehouse\.threads'"),
         ('"warehouse"', '"warehouse"\nthreads = 99999999999999999999', r"key 'warehouse\.threads'"),
@@ -64,7 +70,16 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
                 ("0001-01-01T00:00:00+14:00", "write a time of the years 1 to 9999"),
             )
         ),
-        ("[warehouse]", '[schedule]\ncron = "daily"\n\n[warehouse]', r"key 'schedule\.cron': write a cron line"),
+        *(
+            ("[warehouse]", f'[schedule]\ncron = "{line}"\n\n[warehouse]', r"key 'schedule\.cron': write a cron line")
+            for line in ("daily", "60 5 * * *", "30 24 * * *", "30 5 0 * *", "30 5 * 13 *", "30 5 * * 8", "*/0 5 * * *")
+        ),
+        (
+            'location = "warehouse"',
+            'location = "export/here"',
+            r"export/here is inside the bill of \[\[billing\]\] payer",
+        ),
+        ('location = "warehouse"', 'location = "."', r" contains the bill of \[\[billing\]\] payer"),
     ],
 )
 def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: str) -> None:
@@ -245,7 +260,7 @@ def test_a_build_beside_another(ledger: Ledger) -> None:
     from pipelines.models.warehouse import Warehouse
 
     with Warehouse(load_settings(ledger.config)).lake.lock():
-        assert re.search(r"warehouse is being built by process \d+ on .*; wait for it to end", ledger.refused(2))
+        assert re.search(r"warehouse is being built by process \d+ on .*; wait for it to end", ledger.refused(4))
 
 
 def test_nothing_published_yet(ledger: Ledger) -> None:
@@ -391,3 +406,16 @@ def test_a_folder_without_configuration_says_what_to_do(
         main()
     assert left.value.code == 2
     assert "No trainledger.toml here; run `trainledger init`" in capsys.readouterr().err
+
+
+def test_cron_lines_as_people_write_them() -> None:
+    for line in ("* * * * *", "30 5 * * *", "*/15 0,12 1-7 JAN-mar,6 Mon-Fri", "5 04 31 12 7"):
+        assert Schedule(cron=line).cron == line
+
+
+def test_a_file_of_any_size_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    config = tmp_path / "trainledger.toml"
+    with config.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UsageError, match="has more than 1,048,576 bytes, which is not read"):
+        read_config(config)
