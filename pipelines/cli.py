@@ -26,7 +26,7 @@ from pipelines.explain.command import app as explain_app
 from pipelines.exports.command import app as export_app
 from pipelines.init.command import init
 from pipelines.migrate.command import migrate
-from pipelines.models.command import check
+from pipelines.models.command import check, prune
 from pipelines.notify.command import notify
 from pipelines.present.command import build
 from pipelines.prices.command import app as prices_app
@@ -44,7 +44,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, init, build, check, report, query, compare, reprice, dashboard, doctor, notify, verify, migrate):
+for command in (
+    demo,
+    init,
+    build,
+    check,
+    report,
+    query,
+    compare,
+    reprice,
+    dashboard,
+    doctor,
+    notify,
+    verify,
+    prune,
+    migrate,
+):
     app.command()(command)
 app.add_typer(explain_app, name="explain")
 app.add_typer(export_app, name="export")

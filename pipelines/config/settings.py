@@ -46,6 +46,13 @@ _CRON_PARTS = (rf"(\*|({one})(-({one}))?)(/[1-9][0-9]?)?" for one in _CRON)
 CRON_LINE = "^" + " +".join(f"{part}(,{part})*" for part in _CRON_PARTS) + "$"
 
 
+class Retention(Frozen):
+    """Publications that stay: all of so many days, the last of each month, and those of these numbers."""
+
+    days: int = Field(default=35, ge=1, le=36_500)
+    publications: tuple[int, ...] = ()
+
+
 class Warehouse(sources.S3Options):
     """Location of everything that is written, and the engine that runs the models."""
 
@@ -54,6 +61,8 @@ class Warehouse(sources.S3Options):
     memory_limit: str = Field(default="2GB", pattern=r"^[0-9]+(\.[0-9]+)? ?[KMGTkmgt]i?[Bb]$")
     threads: int | None = Field(default=None, ge=1, le=1024)
     spark_master: str = "local[2]"
+    # Unset: builds remove nothing.
+    retention: Retention | None = None
     # The public marts pass this gate in addition to their compiled checks.
     gate: Literal["great_expectations", "none"] = "great_expectations"
 

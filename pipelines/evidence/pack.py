@@ -130,9 +130,10 @@ def _before(warehouse: Warehouse, published: Publication) -> tuple[dict[str, Pat
     """What the publication before showed, by member; and the marts that cannot be made again where it is gone."""
     if published.number == 1:
         return {}, []
-    known = {publication.number: publication for publication in warehouse.lake.publications()}
     try:
-        tables = known[published.number - 1].tables
+        # Older records do not name what they rest on.
+        known = {} if published.before else {one.number: one for one in warehouse.lake.publications()}
+        tables = published.before or known[published.number - 1].tables
         return {
             f"{BEFORE}/{key}/{file.name}": file
             for key in PUBLISHED_KEYS

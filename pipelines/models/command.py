@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from pipelines.base.console import Console, counted
+from pipelines.base.disk import shown_bytes
 from pipelines.base.errors import CheckError, SourceError, UsageError
 from pipelines.config.options import Config, settings_of
 
@@ -19,6 +23,27 @@ if TYPE_CHECKING:
 def check(config: Config = None) -> None:
     """Run every check of the published marts again."""
     check_marts(settings_of(config), Console())
+
+
+def prune(
+    config: Config = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
+) -> None:
+    """Remove old publications and what only they showed: all of 35 days and the last of each month stay."""
+    settings, console = settings_of(config), Console()
+    from pipelines.config.settings import Retention
+    from pipelines.models.publish import prune as prune_publications
+    from pipelines.models.warehouse import Warehouse
+
+    warehouse = Warehouse(settings)
+    with warehouse.lake.lock():
+        retention = settings.warehouse.retention or Retention()
+        pruned = prune_publications(warehouse, retention, datetime.now(UTC), dry_run=dry_run)
+    console.say(
+        f"{'Would remove' if dry_run else 'Removed'} {counted(len(pruned.publications), 'publication')} and "
+        f"{counted(pruned.file_count, 'file')} ({shown_bytes(pruned.byte_count)}); "
+        f"{counted(pruned.kept_count, 'publication')} kept."
+    )
 
 
 def build_marts(settings: Settings, console: Console, *, list_warnings: bool = True) -> bool:

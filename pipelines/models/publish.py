@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pipelines.base.errors import shown
@@ -16,14 +17,16 @@ from pipelines.ingest.inventory.reservations import reservations_fingerprint
 from pipelines.ingest.runs.event_log import ASIDE
 from pipelines.ingest.runs.tracker import runs_fingerprint
 from pipelines.ingest.serving.sources import serving_fingerprint
-from pipelines.models.catalog import WRITTEN_RAW
+from pipelines.models.catalog import PUBLISHED_KEYS, WRITTEN_RAW, load_catalog
 from pipelines.models.records import RECORDS
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
+from pipelines.warehouse.retention import Pruned
 
 # Most builds find nothing new and end with their plan, which needs no builder.
 if TYPE_CHECKING:
+    from pipelines.config.settings import Retention
     from pipelines.models.build import Builder
 
 # The check of stg_tracker__run that finds them.
@@ -134,28 +137,20 @@ def publish(builder: Builder, planned: Plan) -> Publication:
 
     lake = builder.lake
     built = [builder.confirm(name, period) for name, period in builder.steps(planned.months)]
-    versions = lake.versions()
-    tables = {
-        model.key: {
-            "version": versions[model.key],
-            "files": [file.name for file in files],
-            "bytes": [file.stat().st_size for file in files],
-        }
-        for model in builder.catalog.ordered
-        if model.stored
-        for files in [lake.files(model.key)]
-    }
+    tables = {model.key: lake.record(model.key) for model in builder.catalog.ordered if model.stored}
     # Before the record: it must not become visible over files that cannot be read.
     refuse_altered(builder.warehouse, tables)
     if planned.publication and planned.is_known and planned.publication.tables == tables:
         if not is_copied(builder.warehouse, planned.publication):
             write_copy(builder.warehouse, planned.publication, None)
         return planned.publication
+    before = planned.publication.tables if planned.publication else {}
     publication = lake.publish(
         {
             "code_revision": code_revision(),
             "inputs": planned.inputs,
             "tables": tables,
+            "before": {key: {"files": before[key]["files"]} for key in PUBLISHED_KEYS if key in before},
             "raw": {key: {"files": [file.name for file in lake.files(key)]} for key in WRITTEN_RAW},
             "checks": [
                 *({"table": made.table, "period": made.period, **c.__dict__} for made in built for c in made.checks),
@@ -165,7 +160,17 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     )
     write_copy(builder.warehouse, publication, planned.publication)
     builder.warehouse.bill.forget_superseded()
+    if retention := builder.warehouse.settings.warehouse.retention:
+        prune(builder.warehouse, retention, datetime.now(UTC))
     return publication
+
+
+def prune(warehouse: Warehouse, retention: Retention, now: datetime, *, dry_run: bool = False) -> Pruned:
+    """Remove the publications that `retention` does not keep, and what only they showed; the caller holds the lock."""
+    stored = {model.key for model in load_catalog().ordered if model.stored}
+    private = {f"private/{key.partition('/')[2]}" for key in stored if warehouse.pseudonyms}
+    known = {*stored, *private, *WRITTEN_RAW}
+    return warehouse.lake.prune(now, retention.days, retention.publications, known, dry_run=dry_run)
 
 
 def _tagged_costs(builder: Builder) -> dict[str, str]:

@@ -108,6 +108,15 @@ class DeltaTables:
             self._seen[table] = delta
             return _files_of(delta)
 
+    def checkpoint(self, table: str) -> int:
+        """Sum up the log of a table in a checkpoint; the version from which on the log is needed."""
+        with self._errors(table):
+            delta = self._open(table)
+            if delta is None:
+                return 0
+            delta.create_checkpoint()
+            return delta.version()
+
     def _commit(self, table: str, commit: Callable[[], None], before: int, files: list[DataFile]) -> None:
         """Commit after the version `before`; again where no answer came and no commit either.
 

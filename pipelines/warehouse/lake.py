@@ -1,7 +1,7 @@
 """Delta tables over Parquet: commit one table or month, list files, versions, publications.
 
 A data file is named `<fingerprint>-<content>.parquet`: 16 hex digits of what it was made from, 16 of what
-it holds. Files are never changed and never vacuumed, so every version a publication names stays readable.
+it holds. Files are never changed; `prune` alone removes them, so every publication that is kept stays readable.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from pipelines.base.errors import SourceError
 from pipelines.base.paths import below
+from pipelines.warehouse import retention
 from pipelines.warehouse.delta import DataFile, DeltaTables
 from pipelines.warehouse.lock import build_lock
 from pipelines.warehouse.publication import Publication, Publications
+from pipelines.warehouse.retention import Pruned
 from pipelines.warehouse.storage import Store, settle
+from pipelines.warehouse.storage_local import remove_temporary
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,53 @@ class Lake:
         if period in self.periods(table):
             self._replace(table, [], None, [period])
 
+    def record(self, table: str) -> dict[str, Any]:
+        """The newest version of a table as a publication names it: its files, their bytes and months."""
+        seen = self._now(table)
+        return {
+            "version": seen.number,
+            "files": [file.name for file in seen.files],
+            "bytes": [file.size for file in seen.files],
+            "periods": [file.period for file in seen.files],
+        }
+
+    def prune(
+        self, now: datetime, days: int, named: Collection[int], known: Collection[str], *, dry_run: bool = False
+    ) -> Pruned:
+        """Remove what no kept publication needs (`retention.kept`); the caller holds the lock.
+
+        `known` are the tables that builds still make, whose newest version stays.
+        """
+        every = self._records.all()
+        kept = retention.kept(every, now, days, named)
+        numbers = {one.number for one in kept}
+        removed = [one for one in every if one.number not in numbers]
+        items = self._store.list("tables/")
+        logs = retention.logs(items)
+        names = retention.named_files(kept)
+        names |= {(table, file.name) for table in logs.keys() & known for file in self._now(table).files}
+        files = retention.unnamed(items, names)
+        # Of a table that no build makes and no publication shows, the log goes too.
+        dropped = logs.keys() - known - {table for table, _ in names}
+        files += [item for table in dropped for entries in logs[table].values() for item in entries]
+        # Older records do not name the month of each file, which is then read from the log of that time.
+        has_months = all("periods" in held for one in kept for held in one.tables.values())
+        if not dry_run:
+            self._still_ours()
+            self._records.remove(removed)
+        for table, entries in logs.items() if has_months else ():
+            if table in known and retention.is_long(entries):
+                first = max(entries) if dry_run else self._tables.checkpoint(table)
+                files += [item for version, held in entries.items() if version < first for item in held]
+        for item in files if not dry_run else ():
+            self._store.delete(item.key)
+            if self._is_remote:
+                below(self._cache, item.key.removeprefix("tables/")).unlink(missing_ok=True)
+        self._listed = None
+        if not self._is_remote and not dry_run:
+            remove_temporary(Path(self._store.location), now - timedelta(days=1))
+        return Pruned(tuple(one.number for one in removed), len(kept), len(files), sum(item.size for item in files))
+
     def publish(self, record: dict[str, Any]) -> Publication:
         """Write the next publication record; from then on readers see its tables.
 
@@ -195,10 +245,21 @@ class Lake:
 
     def _now(self, table: str) -> _Version:
         if table not in self._newest:
-            named = self._publication.tables.get(table, {"version": -1}) if self._publication else {"version": None}
-            found = (-1, []) if named["version"] == -1 else self._tables.files(table, named["version"])
-            self._newest[table] = _version(*found)
+            self._newest[table] = _version(*self._seen(table))
         return self._newest[table]
+
+    def _seen(self, table: str) -> tuple[int, list[DataFile]]:
+        """The newest version of a table and its files, or the one that the publication names."""
+        if self._publication is None:
+            return self._tables.files(table)
+        named = self._publication.tables.get(table)
+        if named is None:
+            return -1, []
+        if "periods" not in named:
+            # Older records leave the months to the Delta log.
+            return self._tables.files(table, named["version"])
+        parts = zip(named["files"], named["periods"], named["bytes"], strict=True)
+        return named["version"], [DataFile(name, period, size, None) for name, period, size in parts]
 
     def _replace(self, table: str, files: list[DataFile], schema: Any, periods: Sequence[str | None]) -> int:
         self._still_ours()

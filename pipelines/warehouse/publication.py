@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -16,6 +17,8 @@ from pipelines.warehouse.storage import Store
 
 # Other files in the folder are ignored.
 _KEY = re.compile(r"publications/\d{6,}\.json")
+# The number and time of each that was pruned.
+_REMOVED = "publications/removed.json"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -23,7 +26,8 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 class Publication:
     """One build made visible: what it was made from, each table's version and files, each check's result.
 
-    `raw` are the files of the raw tables that we write ourselves, such as training runs as recorded then.
+    `raw` are the files of the raw tables that we write ourselves, such as training runs as recorded then; `before`
+    those of the publication before that tables of this one rest on.
     """
 
     number: int
@@ -33,6 +37,7 @@ class Publication:
     tables: dict[str, dict[str, Any]]
     checks: list[dict[str, Any]]
     raw: dict[str, dict[str, Any]] = field(default_factory=dict)
+    before: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Publications:
@@ -70,10 +75,32 @@ class Publications:
         return [self._read(key) for key in self._keys()]
 
     def as_of(self, at: datetime) -> Publication | None:
-        """The last one published by `at`, a time with its zone; None when there was none yet."""
+        """The last one published by `at`, a time with its zone; None when there was none yet.
+
+        UsageError where that one was removed.
+        """
         keys = self._keys()
         known = bisect_right(keys, at, key=lambda key: self._read(key).published_at)
-        return self._read(keys[known - 1]) if known else None
+        found = self._read(keys[known - 1]) if known else None
+        gone = [int(number) for number, moment in self._removed().items() if datetime.fromisoformat(moment) <= at]
+        if gone and (found is None or max(gone) > found.number):
+            near = [self._read(key) for key in keys[max(known - 1, 0) : known + 1]]
+            raise UsageError(
+                f"Publication {max(gone)}, the newest at {at:%Y-%m-%d %H:%M} UTC, was pruned; the nearest kept are "
+                f"{' and '.join(f'{one.number} of {one.published_at:%Y-%m-%d %H:%M} UTC' for one in near)}."
+            )
+        return found
+
+    def remove(self, publications: Sequence[Publication]) -> None:
+        """Remove records; which they were stays known, so that `as_of` never takes another one for them."""
+        if publications:
+            gone = {str(one.number): one.published_at.isoformat() for one in publications}
+            self._store.write(_REMOVED, json.dumps({**self._removed(), **gone}).encode())
+            for one in publications:
+                self._store.delete(f"publications/{one.number:06d}.json")
+
+    def _removed(self) -> dict[str, str]:
+        return parse_json(self._store.read(_REMOVED)) if self._store.exists(_REMOVED) else {}
 
     def _keys(self) -> list[str]:
         return [item.key for item in self._store.list("publications/") if _KEY.fullmatch(item.key)]

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -122,6 +122,15 @@ class LocalStore(Store):
         except OSError as error:
             where = Path(self.location) / key
             raise SourceError(f"{where}: {error.strerror}; check the name, its permissions and the disk.") from None
+
+
+def remove_temporary(root: Path, before: datetime) -> None:
+    """Remove what killed writers, also the table library, left half written below a folder before a time."""
+    for path in root.rglob("*.tmp"):
+        # Readers may be writing too, but not for so long.
+        with suppress(FileNotFoundError):
+            if path.is_file() and path.stat().st_mtime < before.timestamp():
+                path.unlink()
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
