@@ -99,10 +99,8 @@ def first_mistake(
     if kind == "too_short" and key == "privacy.key":
         fix = "it is too short; give it 32 characters or more"
     fix = fix or mistake["msg"].removeprefix("Value error, ")
-    if kind == "literal_error":
-        fix = fix.replace("Input should be", "write")
-    elif kind.startswith(("greater_than", "less_than")):
-        fix = fix.replace("Input should be", "write a number")
+    written = "write a number" if kind.startswith(("greater_than", "less_than")) else "write"
+    fix = fix.replace("Input should be", written)
     return f"{where}: key {key!r}: {fix}." if key else f"{where}: {fix}."
 
 

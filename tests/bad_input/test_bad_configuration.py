@@ -177,7 +177,7 @@ def test_a_kind_of_runs_that_is_not_read(ledger: Ledger) -> None:
     ledger.configure('kind = "events"', 'kind = "notebook"')
     assert ledger.refused(2) == (
         "[[runs]] jobs: kind 'notebook' is not supported; write one of "
-        "checkpoints, events, kubernetes, lightning, mlflow, mllog, sagemaker, slurm, trainer_state, wandb."
+        "batch, checkpoints, events, kubernetes, lightning, mlflow, mllog, ray, sagemaker, slurm, trainer_state, wandb."
     )
 
 

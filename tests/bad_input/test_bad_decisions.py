@@ -67,7 +67,7 @@ def test_a_baseline_that_is_gone(tmp_path: Path) -> None:
             "hours_low_per_unit = 2.1",
             "hours_per_unit must lie between hours_low_per_unit and ",
         ),
-        ("hours_per_unit = 2.0", "hours_per_unit = 0", "key 'hours_per_unit': Input should be greater than 0."),
+        ("hours_per_unit = 2.0", "hours_per_unit = 0", "key 'hours_per_unit': write a number greater than 0."),
         ("version = 1", "version = 1\nhours = 2", "unknown key 'hours'; remove it or check its spelling."),
         ('name = "llama8b"', "name = ", "is not valid TOML"),
         ("version = 1", f"version{'.a' * 5_000} = 1", "is nested more than 100 levels deep."),
@@ -102,9 +102,9 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
         (ADJUSTMENT.replace("2026-07", "July"), "'decisions.adjustments.0.month': write a month such as 2026-07."),
         (
             ADJUSTMENT.replace('"-1"', '"NaN"'),
-            "key 'decisions.adjustments.0.amount_usd': Input should be a finite number.",
+            "key 'decisions.adjustments.0.amount_usd': write a finite number.",
         ),
-        (BUDGET.replace("100", "0"), "key 'decisions.budgets.0.amount_usd': Input should be greater than 0."),
+        (BUDGET.replace("100", "0"), "key 'decisions.budgets.0.amount_usd': write a number greater than 0."),
         (BUDGET + "thresholds = [1.0, 0.8]\n", "thresholds must rise, each once, such as [0.5, 0.8, 1.0]."),
         (BUDGET + "thresholds = []\n", "key 'decisions.budgets.0.thresholds': Tuple should have at least 1 item"),
         (BUDGET + 'currency = "dollars"\n', "'decisions.budgets.0.currency': write a currency as the bill does, such"),
@@ -112,7 +112,10 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
             BUDGET + 'first_month = "2026-08"\nlast_month = "2026-07"\n',
             "first_month 2026-08 is after last_month 2026-07",
         ),
-        (BUDGET + 'limit = "1"\n', "unknown key 'decisions.budgets.0.limit'; remove it or check its spelling."),
+        (
+            BUDGET + 'limit = "1"\n',
+            "unknown key 'decisions.budgets.0.limit'; write 'first_month', 'last_month', 'team', ",
+        ),
         (BUDGET + BUDGET.replace("nlp", " NLP "), "[[decisions.budgets]] give nlp two budgets in USD for one month"),
         (
             BUDGET + 'last_month = "2026-07"\n' + BUDGET + 'first_month = "2026-07"\n',

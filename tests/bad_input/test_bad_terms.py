@@ -27,8 +27,8 @@ RATES = (
     ("terms", "error"),
     [
         (AGREEMENT, f"key '{FIRST}.periods': it is missing; add it."),
-        (AGREEMENT + PERIOD.replace('"1000.00"', '"-5"'), f"key '{FIRST}.periods.0.commitment_usd': Input should be"),
-        (AGREEMENT + PERIOD.replace('"1000.00"', '"NaN"'), f"key '{FIRST}.periods.0.commitment_usd': Input should be"),
+        (AGREEMENT + PERIOD.replace('"1000.00"', '"-5"'), f"key '{FIRST}.periods.0.commitment_usd': write a number"),
+        (AGREEMENT + PERIOD.replace('"1000.00"', '"NaN"'), f"key '{FIRST}.periods.0.commitment_usd': write a "),
         (AGREEMENT + PERIOD.replace("2026-01", "January"), "first_month': write a month such as 2026-07."),
         (
             AGREEMENT + PERIOD.replace("2026-12", "2025-12"),
@@ -57,7 +57,7 @@ RATES = (
             RATES + RATES,
             "[[terms.rates]] contain compute_savings_plan, 1yr, No Upfront, p5.48xlarge twice; remove one.",
         ),
-        (RATES.replace("0.6", "60"), "key 'terms.rates.0.paid_ratio.p5.48xlarge': Input should be less than 1."),
+        (RATES.replace("0.6", "60"), "key 'terms.rates.0.paid_ratio.p5.48xlarge': write a number less than 1."),
         (RATES.replace("1yr", "2yr"), "key 'terms.rates.0.purchase_term': write '1yr' or '3yr'."),
         (POOL + POOL, "[[terms.credits]] contain map twice; remove one."),
         (POOL.replace("2026-12-31", "2026-01-15"), "expires_on 2026-01-15 is not after issued_on 2026-01-15."),

@@ -189,4 +189,4 @@ def test_a_bomb_leaves_the_last_publication_as_it_was(ledger: Ledger) -> None:
 
 def test_a_ratio_below_one_is_no_ratio(ledger: Ledger) -> None:
     ledger.configure('name = "payer"', 'name = "payer"\nunpack_ratio = 0.5')
-    assert "[[billing]] payer: key 'unpack_ratio': Input should be greater than or equal to 1" in ledger.refused(2)
+    assert "[[billing]] payer: key 'unpack_ratio': write a number greater than or equal to 1" in ledger.refused(2)
