@@ -19,7 +19,7 @@ select
     charge.usage_date, charge.payer_account_id, charge.account_id, charge.region_id, charge.billing_month,
     charge.billing_currency, charge.bucket, meter.model, meter.token_kind, meter.billed_by, meter.tier, meter.route,
     meter.context, charge.service, meter.product_name, meter.usage_type, meter.billed_unit, charge.bedrock_meter_id,
-    charge.iam_principal, charge.resource_id as inference_profile_id, charge.tag_team as team,
+    charge.iam_principal, charge.resource_id as inference_profile_id, coalesce(charge.tag_team, role.team) as team,
     sum(charge.metered_quantity) as billed_quantity,
     known_sum(charge.million_tokens) as million_tokens,
     nullif(case when meter.billed_by in ('tokens', 'images')
@@ -40,8 +40,9 @@ left join observed on observed.account_id = charge.account_id and observed.regio
 left join called on called.account_id = charge.account_id and called.region_id = charge.region_id
     and called.resource_id = regexp_extract(charge.resource_id, '([^/]+)$', 1)
     and called.hour_started_at = date_trunc('hour', charge.usage_started_at)
+left join declared_team as role on role.holder = role_name(charge.iam_principal)
 where charge.charge_category in ('Usage', 'Purchase')
 group by charge.usage_date, charge.payer_account_id, charge.account_id, charge.region_id, charge.billing_month,
     charge.billing_currency, charge.bucket, meter.model, meter.token_kind, meter.billed_by, meter.tier, meter.route,
     meter.context, charge.service, meter.product_name, meter.usage_type, meter.billed_unit, charge.bedrock_meter_id,
-    charge.iam_principal, charge.resource_id, charge.tag_team
+    charge.iam_principal, charge.resource_id, coalesce(charge.tag_team, role.team)

@@ -141,6 +141,8 @@ def test_owners_of_a_generated_bill(tmp_path: Path) -> None:
     owned = 1 - expected[None, None] / sum(expected.values())
     assert {ratio for *_, ratio, _ in rows} == {owned.quantize(Decimal("1e-6"))}
     assert owned >= Decimal("0.95")
+    used = ask(builder, "select sum(effective_cost_usd) from detail_bedrock_usage_daily where team = 'Search'").item()
+    assert used == expected["search", "role"]
     assert not [row for row in rows if "alice" in str(row) or "bob" in str(row)]
 
 
