@@ -11,7 +11,9 @@ from pipelines.demo.scenario import Account
 
 DISCOUNTED = ("Usage", "SavingsPlanCoveredUsage", "SavingsPlanNegation", "SavingsPlanRecurringFee", "RIFee")
 CLOSING = ("Tax", "Credit", "Refund")
-_ACCOUNTS = {account.id: account for account in (company.PAYER, company.NLP, company.VISION, company.PLATFORM)}
+_ACCOUNTS = {
+    account.id: account for account in (company.PAYER, company.NLP, company.VISION, company.PLATFORM, company.SERVING)
+}
 
 
 def closing_lines(lines: list[Line], month: str) -> list[Line]:

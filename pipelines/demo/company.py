@@ -17,6 +17,7 @@ PAYER = Account("111122223333", "larkfield-payer")
 NLP = Account("222233334444", "larkfield-nlp")
 VISION = Account("333344445555", "larkfield-vision")
 PLATFORM = Account("012345678901", "larkfield-platform")  # the leading zero is part of the id
+SERVING = Account("444455556666", "larkfield-serving")  # it shares no discounts with the others
 
 MONTHS = ("2026-06", "2026-07")
 
@@ -84,8 +85,8 @@ _EKS = {"team": "platform", "environment": "prod"}
 
 # Servers of models (demo/serving.py): embeddings around the clock, an assistant that is idle by night.
 _SERVED = utc("2026-06-22 00:00:00")
-EMBED_NODE = Node("embed", "inf2.xlarge", PLATFORM, "us-east-1a", tags=_EKS, launched_at=_SERVED, ended_at=_AUGUST)
-ASSIST_NODE = Node("assist", "g6e.xlarge", PLATFORM, "us-east-1a", tags=_EKS, launched_at=_SERVED, ended_at=_AUGUST)
+EMBED_NODE = Node("embed", "inf2.xlarge", SERVING, "us-east-1a", tags=_EKS, launched_at=_SERVED, ended_at=_AUGUST)
+ASSIST_NODE = Node("assist", "g6e.xlarge", SERVING, "us-east-1a", tags=_EKS, launched_at=_SERVED, ended_at=_AUGUST)
 
 STANDING_NODES = (
     EMBED_NODE,

@@ -9,14 +9,15 @@ REGION_PREFIX = {"us-west-2": "USW2-", "us-east-1": ""}
 
 @dataclass(frozen=True)
 class InstanceType:
-    """Hardware and list price in USD an hour. `savings_plan_ratio`: plan rate ÷ list price, illustrative."""
+    """Hardware and list price in USD an hour. `savings_plan_ratio`: plan rate ÷ list price, illustrative; None where
+    the account that runs it shares no discounts."""
 
     name: str
     vcpu: int
     memory_gib: int
     accelerators: int
     usd: float
-    savings_plan_ratio: float
+    savings_plan_ratio: float | None
     regional_usd: dict[str, float] = field(default_factory=dict)
 
     def usd_in(self, region: str) -> float:
@@ -40,9 +41,8 @@ INSTANCE_TYPES = {
         InstanceType("p4d.24xlarge", 96, 1152, 8, 21.957642, 0.70, {"us-west-2": 21.95764}),
         InstanceType("g6e.48xlarge", 192, 1536, 8, 30.13118, 0.74),
         InstanceType("g6e.12xlarge", 48, 384, 4, 10.49264, 0.74),
-        # Those that serve models are covered last.
-        InstanceType("g6e.xlarge", 4, 32, 1, 1.861, 0.85),
-        InstanceType("inf2.xlarge", 4, 16, 1, 0.7582, 0.85),
+        InstanceType("g6e.xlarge", 4, 32, 1, 1.861, None),
+        InstanceType("inf2.xlarge", 4, 16, 1, 0.7582, None),
         InstanceType("g5.12xlarge", 48, 192, 4, 5.672, 0.75),
         InstanceType("g6.xlarge", 4, 16, 1, 0.8048, 0.75),
         InstanceType("trn1.32xlarge", 128, 512, 16, 21.50, 0.74),

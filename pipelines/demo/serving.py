@@ -63,7 +63,12 @@ def _events(server: Server) -> Iterator[dict[str, Any]]:
             weekend = 0.55 if hour.weekday() > 4 else 1.0
             load = weekend * (0.45 + 0.45 * math.sin(place * math.pi) + noise.uniform(-0.08, 0.08))
         read, written = round(server.input_tokens * load), round(server.output_tokens * load)
-        event = {"event": "traffic", "server_id": node.name, "from": rfc3339(hour), "to": rfc3339(hour + HOUR)}
+        event: dict[str, Any] = {
+            "event": "traffic",
+            "server_id": node.name,
+            "from": rfc3339(hour),
+            "to": rfc3339(hour + HOUR),
+        }
         event |= {"requests": read // server.request_tokens, "input_tokens": read, "output_tokens": written}
         if written:
             # Above nine tenths of its busiest hour, requests wait.
