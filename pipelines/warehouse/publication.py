@@ -18,7 +18,7 @@ from pipelines.warehouse.storage import Store
 # Other files in the folder are ignored.
 _KEY = re.compile(r"publications/\d{6,}\.json")
 # The number and time of each that was pruned.
-_REMOVED = "publications/removed.json"
+_REMOVED = "pruned.json"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 

@@ -53,9 +53,7 @@ def build(lake: Lake, folder: Path, number: int) -> None:
 
 
 def publish(lake: Lake, number: int) -> None:
-    files = {table: [path.name for path in lake.files(table)] for table in PUBLISHED}
-    versions = lake.versions()
-    tables = {table: {"version": versions[table], "files": files[table]} for table in PUBLISHED}
+    tables = {table: lake.record(table) for table in PUBLISHED}
     lake.publish({"code_revision": str(number), "inputs": {}, "tables": tables, "checks": []})
 
 

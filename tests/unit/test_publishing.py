@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
+from support.commands import run_command
 from support.ledgers import build_warehouse
 from support.reader import published
 from support.small_company import AUGUST, JULY, Company, found
@@ -238,3 +241,61 @@ def test_a_month_of_a_source_that_is_configured_no_more_leaves_the_marts(company
     assert [delivery["billing_period"] for delivery in record["inputs"]["deliveries"]] == [JULY]
     # Only the GPU run's month is left: 2 hours at 55.04.
     assert set(published(company.warehouse, record)) == {"110.0800000000"}
+
+
+def test_a_pruned_warehouse_answers_and_its_packs_verify(
+    built_company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of four publications, the last of September and that of today stay; the former rests on a pruned one."""
+    from pipelines.warehouse import publication
+
+    class Clock(datetime):
+        moment = datetime(2026, 9, 12, tzinfo=UTC)
+
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return cls.moment
+
+    monkeypatch.setattr(publication, "datetime", Clock)
+    company = found(tmp_path)
+    build_warehouse(company.config)
+    Clock.moment += timedelta(days=1)
+    company.deliver(JULY, "50.00")
+    build_warehouse(company.config)
+    Clock.moment += timedelta(days=1)
+    company.deliver(AUGUST, "20.00")
+    build_warehouse(company.config)
+    Clock.moment = datetime(2026, 11, 20, tzinfo=UTC)
+    with company.config.open("a") as config:
+        config.write("\n[policy]\ntarget_passes = 3\n")
+    build_warehouse(company.config)
+    monkeypatch.setattr("pipelines.models.command.datetime", Clock)
+    words = ("--config", str(company.config))
+    said = run_command(capsys, "prune", "--dry-run", *words)
+    assert said.out.startswith("Would remove 2 publications and ") and len(records(company)) == 4
+    said = run_command(capsys, "prune", *words)
+    assert (said.code, said.out.startswith("Removed 2 publications and ")) == (0, True), said.err
+    assert [one["number"] for one in records(company)] == [3, 4]
+    total = "select sum(effective_cost_usd) as usd from mart_cost_ledger_daily"
+    # July at 50 and August at 20, as in the readers' test.
+    said = run_command(capsys, "query", total, "--json", "--as-of", "2026-09-30", *words)
+    assert Decimal(json.loads(said.out)[0]["usd"]) == Decimal("180.00")
+    said = run_command(capsys, "query", total, "--as-of", "2026-09-12", *words)
+    assert said.code == 2 and "Publication 1, the newest at 2026-09-12 23:59 UTC, was pruned" in said.error
+    pack = tmp_path / "pack.zip"
+    page = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(pack), "--bundle", "--as-of", "2026-09-30"]
+    assert run_command(capsys, *page, *words).code == 0
+    said = run_command(capsys, "verify", str(pack))
+    assert said.code == 0, said.err
+    with zipfile.ZipFile(pack) as archive:
+        assert json.loads(archive.read("publication.json"))["number"] == 3
+        assert any(name.startswith("before/") for name in archive.namelist())
+    assert run_command(capsys, "check", *words).code == 0
+    # A build prunes by itself where retention is configured; of two publications of a month the later one stays.
+    Clock.moment += timedelta(days=2)
+    text = company.config.read_text()
+    company.config.write_text(text.replace("[warehouse]", "[warehouse]\nretention = {days = 1}", 1))
+    company.deliver(AUGUST, "21.50")
+    monkeypatch.setattr("pipelines.models.publish.datetime", Clock)
+    build_warehouse(company.config)
+    assert [one["number"] for one in records(company)] == [3, 5]
