@@ -51,8 +51,8 @@ def init(
                 f"Not read: {one.bill.what}. {one.rival.bill.source.name} is of the same payer and {one.reason}; both "
                 "would count its dollars twice."
             )
-    for invoice in found.invoices:
-        console.say(f"Found an invoice, FOCUS InvoiceDetail: {invoice.location}.")
+    for data_set, _, source in found.data_sets:
+        console.say(f"Found FOCUS {data_set}: {source.location}.")
     for sentence in (*found.left_out, *failed):
         console.say(f"Left out: {sentence}")
     tags: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ def init(
             fix = "activate cost allocation tags, and include them in the export"
             console.say(f"No line of {one.bill.source.name} in {one.month} has a tag: {fix}.")
     folder.mkdir(parents=True, exist_ok=True)
-    config.write_text(configuration(candidates, found.invoices, folder, tags), encoding="utf-8")
+    config.write_text(configuration(candidates, found.data_sets, folder, tags), encoding="utf-8")
     console.say(f"Wrote {config}.")
     console.say("")
     try:

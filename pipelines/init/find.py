@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 from pipelines.base.console import counted
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import BillingSource, InvoiceSource, Reach
+from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource, Reach
 from pipelines.doctor.billing import KINDS
-from pipelines.ingest.billing.bare import SUFFIXES, bare_files
+from pipelines.ingest.billing.bare import READERS, SUFFIXES, bare_files
 from pipelines.ingest.billing.delivery import Delivery
 from pipelines.ingest.billing.exports import detect_kind, list_deliveries
 from pipelines.ingest.billing.focus_version import focus_version
@@ -23,6 +23,8 @@ from pipelines.ingest.billing.manifest import exports_in
 from pipelines.warehouse.storage import Object
 from pipelines.warehouse.stores import open_store
 
+# The other data sets of FOCUS: the file's, its section of the configuration, and its entry there.
+DataSet = tuple[str, str, InvoiceSource | CommitmentSource]
 # Names of files that one sentence has room for.
 _MOST_NAMES = 5
 
@@ -57,10 +59,10 @@ class Bill:
 
 @dataclass(frozen=True)
 class Found:
-    """The bills and the invoices below a location, and why other files are left out, one sentence each."""
+    """The bills and other data sets below a location, and why other files are left out, one sentence each."""
 
     bills: tuple[Bill, ...]
-    invoices: tuple[InvoiceSource, ...] = ()
+    data_sets: tuple[DataSet, ...] = ()
     left_out: tuple[str, ...] = ()
 
 
@@ -72,23 +74,24 @@ def find_bills(location: str, reach: Reach) -> Found:
     listing = open_store(location, **reach).list()
     with TemporaryDirectory(prefix="trainledger-") as folder:
         scratch = Path(folder)
-        sources, invoices, left_out = _with_manifests(location, listing, reach), (), []
+        sources, data_sets, left_out = _with_manifests(location, listing, reach), [], []
         loose = _loose(listing)
         if sources and loose:
             left_out.append(f"{counted(len(loose), 'file')} outside the exports: {_shown([one.key for one in loose])}.")
         elif loose:
-            sources, invoices, left_out = _bare(location, loose, reach, scratch)
-        bills = []
+            sources, data_sets, left_out = _bare(location, loose, reach, scratch)
+        bills, failed = [], []
         for source in sources:
             try:
                 bills.append(Bill(source, tuple(list_deliveries(source, scratch))))
             except SourceError as error:
-                left_out.append(str(error))
+                failed.append(str(error))
+    reasons = (*failed, *left_out)
     if bills:
-        return Found(tuple(bills), tuple(invoices), tuple(left_out))
+        return Found(tuple(bills), tuple(data_sets), reasons)
     raise SourceError(
-        left_out[0]
-        if left_out
+        reasons[0]
+        if reasons
         else f"{location} holds no billing manifest and no Parquet or csv file ({len(listing):,} files listed); give "
         "the folder or bucket that AWS delivers the export to."
     )
@@ -120,18 +123,22 @@ def _loose(listing: Sequence[Object]) -> list[Object]:
 
 def _bare(
     location: str, items: Sequence[Object], reach: Reach, scratch: Path
-) -> tuple[list[BillingSource], list[InvoiceSource], list[str]]:
-    """A source for the files of each kind of bill, the invoices, and why each other file is left out."""
+) -> tuple[list[BillingSource], list[DataSet], list[str]]:
+    """A source for the files of each kind of bill, the other data sets, and why each other file is left out."""
     parent = os.path.commonpath([PurePosixPath("/", item.key).parent for item in items]).strip("/")
     folder = _below(location, parent)
     store = open_store(folder, **reach)
     items = [item for item in store.list() if _suffix(item.key)]
     name = _name(PurePosixPath(parent or location).name)
     bills: dict[str, list[str]] = {}
-    invoices, left_out = [], []
+    data_sets: list[DataSet] = []
+    left_out = []
     for key, file in bare_files(items, store, scratch / name).items():
-        if file.data_set == "InvoiceDetail" and key.endswith((".csv", ".parquet")):
-            invoices.append({"name": _name(PurePosixPath(key).stem), "location": _below(folder, key), **reach})
+        if file.data_set and key.endswith((".csv", ".parquet")):
+            section = READERS[file.data_set]
+            entry = {"name": _name(PurePosixPath(key).stem), "location": _below(folder, key), **reach}
+            model = InvoiceSource if section == "invoices" else CommitmentSource
+            data_sets.append((file.data_set, section, model.model_validate(entry)))
         elif file.fault:
             left_out.append(file.fault)
         else:
@@ -141,11 +148,7 @@ def _bare(
         {"name": name if len(bills) == 1 else f"{name}-{kind}", "location": folder, "files": _patterns(keys, items)}
         for kind, keys in bills.items()
     ]
-    return (
-        [BillingSource.model_validate({**source, **reach}) for source in sources],
-        [InvoiceSource.model_validate(invoice) for invoice in invoices],
-        left_out,
-    )
+    return [BillingSource.model_validate({**source, **reach}) for source in sources], data_sets, left_out
 
 
 def _patterns(keys: Sequence[str], items: Sequence[Object]) -> list[str]:

@@ -10,10 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from pipelines.config.settings import STANDARD_TAGS
-from pipelines.config.sources import BillingSource, InvoiceSource
+from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource
 from pipelines.ingest.billing.options import TagKeyCost
 from pipelines.ingest.billing.tags import bare
 from pipelines.init.choose import Candidate
+from pipelines.init.find import DataSet
 
 # Keys that companies use for each of our tags, without case and separators, the most telling first.
 _LIKELY = {
@@ -55,11 +56,11 @@ def shown(keys: Sequence[TagKeyCost], tags: Mapping[str, str]) -> pl.DataFrame:
 
 
 def configuration(
-    candidates: Sequence[Candidate], invoices: Sequence[InvoiceSource], folder: Path, tags: Mapping[str, Sequence[str]]
+    candidates: Sequence[Candidate], data_sets: Sequence[DataSet], folder: Path, tags: Mapping[str, Sequence[str]]
 ) -> str:
-    """The text of a trainledger.toml in `folder` that reads the chosen bills and the invoices."""
+    """The text of a trainledger.toml in `folder` that reads the chosen bills and the other data sets."""
     entries = [_entry("billing", one.bill.source, folder) for one in candidates if not one.rival]
-    entries += [_entry("invoices", invoice, folder) for invoice in invoices]
+    entries += [_entry(section, source, folder) for _, section, source in data_sets]
     others = "\n".join(_entry("billing", _before(one), folder) for one in candidates if one.rival)
     lines = [f"{name.ljust(6)} = {_quoted(keys)}" for name, keys in tags.items()]
     lines += [f'# {name.ljust(6)} = ["…"]' for name in STANDARD_TAGS if name not in tags]
@@ -88,7 +89,7 @@ def _before(candidate: Candidate) -> BillingSource:
     return candidate.bill.source.model_copy(update={"last_month": f"{before:%Y-%m}"})
 
 
-def _entry(section: str, source: BillingSource | InvoiceSource, folder: Path) -> str:
+def _entry(section: str, source: BillingSource | InvoiceSource | CommitmentSource, folder: Path) -> str:
     values = source.model_dump(exclude_defaults=True)
     location = str(source.location)
     if not location.startswith("s3://") and Path(location).is_relative_to(folder):

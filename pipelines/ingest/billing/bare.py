@@ -38,7 +38,7 @@ _DATA_SETS = {
 
 # Metadata of a data set list its columns.
 _METADATA_BYTES = 1 << 20
-_READERS = {"InvoiceDetail": "[[invoices]]", "BillingPeriod": "[[invoices]]", "ContractCommitment": "[[commitments]]"}
+READERS = {"InvoiceDetail": "invoices", "BillingPeriod": "invoices", "ContractCommitment": "commitments"}
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,7 @@ def _look(item: Object, store: Store) -> BareFile:
             return BareFile([], fault=str(error))
     names = {snake(column) for column in columns}
     if data_set := next((_DATA_SETS[name] for name in names & _DATA_SETS.keys()), None):
-        reader = _READERS.get(data_set)
-        fault = f"{where} is FOCUS {data_set}, not its costs{f'; an entry {reader} reads it' if reader else ''}."
+        fault = f"{where} is FOCUS {data_set}, not its costs; an entry [[{READERS[data_set]}]] reads it."
         return BareFile(columns, fault=fault, data_set=data_set)
     if named := _MONTH.search(item.key):
         month = "-".join(part.zfill(2) for part in named.groups() if part)
