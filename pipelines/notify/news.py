@@ -92,10 +92,11 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
             f"{cents(row['effective'], row['currency'])} effective cost, including "
             f"{cents(row['run'], row['currency'])} in runs and {cents(row['idle'], row['currency'])} idle; "
             f"{cents(row['billed'], row['currency'])} billed"
+            f"{'; effective is partial, some use has no cost on the bill' if row['is_partial'] else ''}"
             for row in _rows(
                 marts,
                 "select billing_currency as currency, sum(effective_cost_usd) as effective, "
-                "sum(billed_cost_usd) as billed, "
+                "sum(billed_cost_usd) as billed, bool_or(is_cost_unknown) as is_partial, "
                 "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
                 "coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle "
                 f"from mart_cost_ledger_daily where billing_month = date '{first}' group by 1 order by 1",

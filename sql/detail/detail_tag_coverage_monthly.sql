@@ -1,6 +1,7 @@
 -- One row per payer × account × billing month × service × accelerator family × currency × tag: how much of the cost the
 -- tag explains.
--- Only usage of a named resource can carry a tag (facts aws-billing 2.5); taxes, fees and credits are kept apart.
+-- Only usage of a named resource can carry a tag (facts aws-billing 2.5); taxes, fees and credits are kept apart. A sum
+-- is null where the bill lacks the cost of a part.
 with tag as (
     select 'run_id' as tag
     union all
@@ -11,11 +12,11 @@ with tag as (
 
 charge as (
     select payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency,
-        sum(case when is_taggable then effective_cost_usd else 0 end) as taggable_cost_usd,
-        sum(case when is_taggable then 0 else effective_cost_usd end) as untaggable_cost_usd,
-        sum(case when has_run_id_tag then effective_cost_usd else 0 end) as run_id_tagged_cost_usd,
-        sum(case when has_owner_tag then effective_cost_usd else 0 end) as owner_tagged_cost_usd,
-        sum(case when has_team_tag then effective_cost_usd else 0 end) as team_tagged_cost_usd
+        known_sum(case when is_taggable then effective_cost_usd else 0 end) as taggable_cost_usd,
+        known_sum(case when is_taggable then 0 else effective_cost_usd end) as untaggable_cost_usd,
+        known_sum(case when has_run_id_tag then effective_cost_usd else 0 end) as run_id_tagged_cost_usd,
+        known_sum(case when has_owner_tag then effective_cost_usd else 0 end) as owner_tagged_cost_usd,
+        known_sum(case when has_team_tag then effective_cost_usd else 0 end) as team_tagged_cost_usd
     from fct_charge_sum_monthly
     group by payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency
 ),
@@ -27,6 +28,13 @@ covered as (
             else team_tagged_cost_usd end as tagged_cost_usd
     from charge
     cross join tag
+),
+
+family as (
+    select billing_month, tag, accelerator_family, billing_currency,
+        known_sum(taggable_cost_usd) as family_taggable_cost_usd, known_sum(tagged_cost_usd) as family_tagged_cost_usd
+    from covered
+    group by billing_month, tag, accelerator_family, billing_currency
 )
 
 select
@@ -36,9 +44,9 @@ select
     taggable_cost_usd - tagged_cost_usd as untagged_cost_usd,
     untaggable_cost_usd,
     ratio(tagged_cost_usd, taggable_cost_usd) as tag_coverage_ratio,
-    sum(taggable_cost_usd) over family as family_taggable_cost_usd,
-    sum(tagged_cost_usd) over family as family_tagged_cost_usd,
-    sum(taggable_cost_usd - tagged_cost_usd) over family as family_untagged_cost_usd,
-    ratio(sum(tagged_cost_usd) over family, sum(taggable_cost_usd) over family) as family_tag_coverage_ratio
+    family_taggable_cost_usd,
+    family_tagged_cost_usd,
+    family_taggable_cost_usd - family_tagged_cost_usd as family_untagged_cost_usd,
+    ratio(family_tagged_cost_usd, family_taggable_cost_usd) as family_tag_coverage_ratio
 from covered
-window family as (partition by billing_month, tag, accelerator_family, billing_currency)
+join family using (billing_month, tag, accelerator_family, billing_currency)

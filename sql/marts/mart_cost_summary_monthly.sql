@@ -93,6 +93,7 @@ running as (
     select
         *,
         lag(effective_cost_usd) over running as previous_effective_cost_usd,
+        lag(is_cost_partial) over running as is_previous_cost_partial,
         sum(accelerator_hours) over running as running_accelerator_hours,
         case when count(list_cost_usd) over running = count(*) over running then sum(list_cost_usd) over running end
             as running_list_cost_usd,
@@ -106,13 +107,16 @@ running as (
 select
     running.billing_month, running.billing_currency, running.dimension, running.dimension_value,
     running.accelerator_hours, running.list_cost_usd, running.effective_cost_usd, running.billed_cost_usd,
-    -- Credits may make the whole, or a part of it, less than nothing: then a share means nothing.
-    case when whole.effective_cost_usd > 0 then ratio(running.effective_cost_usd, whole.effective_cost_usd) end
-        as effective_share_ratio,
-    running.effective_cost_usd - running.previous_effective_cost_usd as monthly_change_usd,
+    -- Credits may make the whole, or a part of it, less than nothing: then a share means nothing. Of a partial cost
+    -- neither share nor change is known.
+    case when whole.effective_cost_usd > 0 and not whole.is_cost_partial
+        then ratio(running.effective_cost_usd, whole.effective_cost_usd) end as effective_share_ratio,
+    case when not (running.is_cost_partial or running.is_previous_cost_partial)
+        then running.effective_cost_usd - running.previous_effective_cost_usd end as monthly_change_usd,
     running.running_accelerator_hours, running.running_list_cost_usd, running.running_effective_cost_usd,
     running.running_billed_cost_usd, running.unallocated_fee_usd, running.is_cost_partial,
-    running.is_running_cost_partial, case when whole.running_effective_cost_usd > 0
+    running.is_running_cost_partial,
+    case when whole.running_effective_cost_usd > 0 and not whole.is_running_cost_partial
         then ratio(running.running_effective_cost_usd, whole.running_effective_cost_usd) end as running_share_ratio,
     running.billing_month = max(running.billing_month) over (partition by running.billing_currency) as is_newest_month
 from running

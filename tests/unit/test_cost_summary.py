@@ -1,4 +1,4 @@
-"""The bill by month in one dimension at a time. Expected figures are added up by hand from the seven lines below."""
+"""The bill by month in one dimension at a time. Expected figures are added up by hand from the twelve lines below."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ LEDGER = """
         ('2026-08', 'USD', 'run', 'trainium', '1', 'AmazonEC2', 8, 60, 37, 37, 'trn1.32xlarge', 'nlp', 'r-2', null),
         ('2026-08', 'USD', 'run', 'none', '1', 'AmazonEC2', 0, 0, 3, 3, null, 'nlp', 'r-2', null),
         ('2026-08', 'USD', 'other', 'none', '2', 'AmazonS3', 0, 10, 10, 10, null, null, null, null),
-        ('2026-08', 'NOK', 'other', 'none', '2', 'AmazonS3', 0, -5, -5, -5, null, null, null, null)
+        ('2026-08', 'NOK', 'other', 'none', '2', 'AmazonS3', 0, -5, -5, -5, null, null, null, null),
+        ('2026-07', 'EUR', 'other', 'none', '2', 'AmazonS3', 0, 4, 4, 4, null, null, null, null),
+        ('2026-07', 'EUR', 'idle', 'gpu', '1', 'AmazonEC2', 1, 8, 8, 8, 'p5.48xlarge', null, null, null),
+        ('2026-08', 'EUR', 'other', 'none', '2', 'AmazonS3', 0, 6, 6, 6, null, null, null, null),
+        ('2026-08', 'EUR', 'idle', 'gpu', '1', 'AmazonEC2', 1, 8, 8, 8, 'p5.48xlarge', null, null, null),
+        ('2026-08', 'EUR', 'idle', 'gpu', '1', 'AmazonEC2', 1, 8, null, 0, 'p5.48xlarge', null, null, null)
     ) as line(m, c, b, f, a, s, h, l, e, p, i, t, r, g)
 """
 
@@ -59,9 +64,9 @@ def test_the_whole_bill_is_one_row_a_month_and_currency(summary: DuckDBEngine) -
 
 
 def test_the_newest_month_of_each_currency_has_the_running_totals_of_all(summary: DuckDBEngine) -> None:
-    """Both currencies are last billed in August."""
+    """All currencies are last billed in August."""
     found = rows(summary, "distinct billing_currency, strftime(billing_month, '%Y-%m')", "is_newest_month")
-    assert found == [("NOK", "2026-08"), ("USD", "2026-08")]
+    assert found == [("EUR", "2026-08"), ("NOK", "2026-08"), ("USD", "2026-08")]
 
 
 def test_a_bucket_that_a_month_lacks_cost_nothing_in_it(summary: DuckDBEngine) -> None:
@@ -76,8 +81,8 @@ def test_a_bucket_that_a_month_lacks_cost_nothing_in_it(summary: DuckDBEngine) -
 
 
 def test_every_bucket_is_there_in_every_month(summary: DuckDBEngine) -> None:
-    """Eight buckets, two months of USD and one of NOK."""
-    assert len(rows(summary, "*", "dimension = 'bucket'")) == 8 * 3
+    """Eight buckets, two months of USD and EUR and one of NOK."""
+    assert len(rows(summary, "*", "dimension = 'bucket'")) == 8 * 5
 
 
 def test_a_list_price_that_is_unknown_stays_unknown(summary: DuckDBEngine) -> None:
@@ -111,3 +116,13 @@ def test_each_dimension_divides_the_bill(summary: DuckDBEngine, dimension: str, 
 def test_a_share_of_less_than_nothing_is_unknown(summary: DuckDBEngine) -> None:
     """The only line in NOK is a credit of 5."""
     assert set(rows(summary, "effective_share_ratio", "billing_currency = 'NOK'")) == {(None,)}
+
+
+def test_a_partial_cost_has_no_share_and_no_change(summary: DuckDBEngine) -> None:
+    """An hour of a GPU in August has no cost on the bill: S3 cost 2 more, and its share of the whole is unknown."""
+    found = rows(
+        summary,
+        "dimension_value, effective_cost_usd, monthly_change_usd, effective_share_ratio, running_share_ratio",
+        "billing_currency = 'EUR' and dimension in ('service', 'total') and billing_month = date '2026-08-01'",
+    )
+    assert found == [("AmazonEC2", 8, None, None, None), ("AmazonS3", 6, 2, None, None), ("all", 14, None, None, None)]

@@ -63,8 +63,8 @@ summed as (
             as tag_owner,
         case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_team end
             as tag_team,
-        case when is_shared_out or bucket in ('unattributed', 'idle') or (bucket = 'run' and tag_run_id <> named_run_id)
-            then tag_run_id end as tag_run_id,
+        case when is_shared_out or bucket in ('unattributed', 'idle', 'shared')
+            or (bucket = 'run' and tag_run_id <> named_run_id) then tag_run_id end as tag_run_id,
         case when is_shared_out then source_file end as source_file,
         case when is_shared_out then source_row end as source_row,
         case when is_attached then 'attached' when is_timed then line_class end as line_class,

@@ -6,7 +6,7 @@ select
     charge_type, effective_rule, charge_description, service, accelerator_family,
     case when effective_rule in ('savings_plan', 'reservation') then commitment_discount_id end
         as commitment_discount_id,
-    storage_bucket_id, is_taggable, has_run_id_tag, has_owner_tag, has_team_tag,
+    storage_bucket_id, is_taggable, has_run_id_tag, has_owner_tag, has_team_tag, is_cost_unknown,
     sum(line_count) as line_count,
     sum(stored_gib_months) as stored_gib_months,
     known_sum(list_cost_usd) as list_cost_usd,

@@ -49,7 +49,9 @@ left join dim_run as run on run.run_id = piece.run_id
 left join (select server_id, max(team) as team from stg_serving__traffic group by server_id) as server
     on server.server_id = piece.server_id
 left join dim_provisional_run as provisional
-    on piece.bucket = 'unattributed' and provisional.is_provisional and provisional.run_key = folded(piece.tag_run_id)
+    on provisional.is_provisional and provisional.run_key = folded(piece.tag_run_id)
+    and (piece.bucket = 'unattributed'
+        or piece.bucket = 'shared' and piece.usage_date between provisional.first_date and provisional.last_date)
 left join declared_team as role on role.holder = role_name(piece.iam_principal)
 left join declared_team as account
     on account.holder = piece.account_id and piece.usage_date between account.first_date and account.last_date

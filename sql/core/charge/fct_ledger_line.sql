@@ -55,8 +55,10 @@ entry as (
         whole_line_hours(line.bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
         list_cost_usd, effective_cost_usd, billed_cost_usd
     from line
-    left join dim_provisional_run as provisional on line.bucket = 'unattributed' and provisional.is_provisional
-        and provisional.run_key = folded(line.tag_run_id)
+    left join dim_provisional_run as provisional
+        on provisional.is_provisional and provisional.run_key = folded(line.tag_run_id)
+        and (line.bucket = 'unattributed'
+            or line.bucket = 'shared' and line.usage_date between provisional.first_date and provisional.last_date)
     where line.bucket is not null
 
     union all

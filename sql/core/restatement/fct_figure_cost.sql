@@ -16,7 +16,7 @@ with figure as (
 
 select payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket,
     known_sum(list_cost_usd) as list_cost_usd,
-    sum(effective_cost_usd) as effective_cost_usd,
+    known_sum(effective_cost_usd) as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd
 from figure
 group by payer_account_id, billing_month, billing_currency, figure_table, figure_key, run_id, usage_date, bucket

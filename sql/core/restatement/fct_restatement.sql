@@ -13,7 +13,7 @@ charge as (
         billing_period, payer_account_id, billing_currency,
         cast(sum(line_count) as bigint) as line_count,
         known_sum(list_cost_usd) as list_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd,
+        known_sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd,
         coalesce(sum(billed_cost_usd) filter (where charge_category = 'Usage'), 0) as usage_billed_cost_usd,
         coalesce(sum(billed_cost_usd) filter (where charge_category = 'Purchase'), 0) as purchase_billed_cost_usd,

@@ -31,15 +31,16 @@ spelling as (
 
 -- Days in a row have one number.
 day as (
-    select run_key,
+    select run_key, usage_date,
         unix_ms(cast(usage_date as timestamp)) // 86400000
             - row_number() over (partition by run_key order by usage_date) as row_of_days
     from (select distinct run_key, usage_date from line) as used
 ),
 
 longest as (
-    select run_key, max(day_count) as longest_use_day_count
-    from (select run_key, count(*) as day_count from day group by run_key, row_of_days) as row_of_day
+    select run_key, max(day_count) as longest_use_day_count, min(first_date) as first_date, max(last_date) as last_date
+    from (select run_key, count(*) as day_count, min(usage_date) as first_date, max(usage_date) as last_date
+        from day group by run_key, row_of_days) as row_of_day
     group by run_key
 ),
 
@@ -54,8 +55,8 @@ nearest as (
 )
 
 select
-    spelling.run_key, spelling.run_id, spelling.spelling_count, longest.longest_use_day_count,
-    not names_no_run(spelling.run_key) and longest.longest_use_day_count < 30 as is_probably_run,
+    spelling.run_key, spelling.run_id, spelling.spelling_count, longest.first_date, longest.last_date,
+    longest.longest_use_day_count, not names_no_run(spelling.run_key) and longest.longest_use_day_count < 30 as is_probably_run,
     -- Only then it is charged with what its tag names.
     policy.has_provisional_runs and not names_no_run(spelling.run_key) and longest.longest_use_day_count < 30
         as is_provisional,

@@ -57,8 +57,9 @@ lineage as (
 sweep as (
     select
         trial.parent_run_id as run_id, count(distinct trial.run_id) as trial_count, own.billing_currency,
-        sum(cost.effective_cost_usd) filter (where cost.billing_currency = own.billing_currency) as trial_cost_usd,
-        case when min(cost.billing_currency) = max(cost.billing_currency) then sum(cost.effective_cost_usd) end
+        known_sum(case when cost.billing_currency <> own.billing_currency then 0 else cost.effective_cost_usd end)
+            as trial_cost_usd,
+        case when min(cost.billing_currency) = max(cost.billing_currency) then known_sum(cost.effective_cost_usd) end
             as only_trial_cost_usd
     from dim_run as trial
     left join fct_run_cost as cost on cost.run_id = trial.run_id
@@ -80,7 +81,7 @@ select
         as is_lineage_complete,
     coalesce(sweep.trial_count, 0) as trial_count,
     case when sweep.run_id is null or cost.is_billed
-        then cost.effective_cost_usd + coalesce(sweep.trial_cost_usd, 0) else sweep.only_trial_cost_usd end
+        then cost.effective_cost_usd + case when sweep.run_id is null then 0 else sweep.trial_cost_usd end else sweep.only_trial_cost_usd end
             as sweep_cost_usd,
     target.accelerator_hours as target_accelerator_hours,
     target.list_cost_usd as list_cost_to_target_usd,
