@@ -23,7 +23,7 @@ def report(
     ] = None,
     as_of: AsOf = None,
     kind: Annotated[
-        str, typer.Option("--kind", help="training_cost, savings, commitments, showback or expectations.")
+        str, typer.Option("--kind", help="training_cost, savings, serving, commitments, showback or expectations.")
     ] = "training_cost",
     month: Annotated[
         str | None, typer.Option("--month", help="Month of a monthly report, YYYY-MM. Default: the newest.")
