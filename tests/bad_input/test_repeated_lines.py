@@ -8,6 +8,7 @@ import pytest
 from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
 
 from pipelines.base.errors import SourceError
+from pipelines.ingest.billing import repeats
 
 HOUR = "2026-07-01T00:00:00Z/2026-07-01T01:00:00Z"
 
@@ -66,13 +67,18 @@ def test_a_csv_added_to_itself_with_its_header_is_refused(tmp_path: Path) -> Non
         stored(cur2_export(tmp_path, {"a.csv.gz": packed(text + text)}), tmp_path / "raw")
 
 
+@pytest.mark.parametrize("most_at_once", [2, 1 << 24])
 @pytest.mark.parametrize("form", ["csv.gz", "parquet"])
-def test_lines_that_stand_in_two_files_of_a_delivery_are_told(tmp_path: Path, form: str) -> None:
+def test_lines_that_stand_in_two_files_of_a_delivery_are_told(
+    tmp_path: Path, form: str, most_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second file has the last two of the first once more, 5.50 + 1.25 = 6.75, and one of its own."""
+    monkeypatch.setattr(repeats, "_MOST_AT_ONCE", most_at_once)
     pack = {"csv.gz": lambda lines: packed(csv_text(lines)), "parquet": parquet}[form]
     both = {f"a.{form}": pack(LINES), f"b.{form}": pack([line(4, "2.00"), *LINES[1:]])}
     (raw,) = stored(cur2_export(tmp_path, both), tmp_path / "raw")
     (told,) = raw.warnings
+    assert not [*raw.folder.glob("*.ids")]
     # A csv's header is its row 1.
     first, other = (3, 3) if form == "csv.gz" else (2, 2)
     said = f"2 lines repeat a line of another file in every value and in its id (first row {first}, as row {other} of "

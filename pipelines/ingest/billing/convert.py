@@ -9,13 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
-
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.allocated import refuse_origins
 from pipelines.ingest.billing.columns import FOCUS, ColumnList, RawFile
 from pipelines.ingest.billing.parquet import inspect
-from pipelines.ingest.billing.repeats import repeated_lines
+from pipelines.ingest.billing.repeats import ids_of, repeated_lines
 from pipelines.ingest.billing.text import convert
 from pipelines.ingest.billing.unpack import PARQUET, Allowance, magic
 
@@ -29,8 +27,8 @@ def convert_file(
     listed: ColumnList,
     converting: AbstractContextManager,
     on_bytes: Callable[[int], None],
-) -> tuple[RawFile, pl.Series]:
-    """Move the file `delivered` to `out` as the raw store keeps it; its record, and the ids of its lines.
+) -> RawFile:
+    """Move the file `delivered` to `out` as the raw store keeps it, the ids of its lines next to it; its record.
 
     A csv is converted within `converting`. `on_bytes` gets the count of delivered bytes as they are read.
     """
@@ -54,17 +52,19 @@ def _refuse_origins(out: Path, allowed: Allowance, listed: ColumnList) -> None:
 
 
 def with_repeats(
-    stored: Sequence[tuple[RawFile, pl.Series]], folder: Path, listed: ColumnList, uri: Callable[[str], str]
+    stored: Sequence[RawFile], folder: Path, listed: ColumnList, uri: Callable[[str], str]
 ) -> tuple[RawFile, ...]:
-    """The records of files, and their warnings with those on lines that the delivery has twice.
+    """The records of files, and their warnings with those on lines that the delivery has twice; removes their ids.
 
     Raises SourceError where two files hold the same bytes; `uri` gives the address of a key for it.
     """
-    files = {file.key: folder / file.name for file, _ in stored}
-    repeated = repeated_lines(files, {file.key: ids for file, ids in stored if len(ids)}, listed.billed, uri)
+    files = {file.key: folder / file.name for file in stored}
+    repeated = repeated_lines(files, listed.billed, uri)
+    for file in files.values():
+        ids_of(file).unlink(missing_ok=True)
     found = tuple(
         replace(file, warnings=(*file.warnings, *(f"{file.key}: {each}" for each in repeated.get(file.key, ()))))
-        for file, _ in stored
+        for file in stored
     )
     _refuse_copies(found, files, uri)
     return found

@@ -211,10 +211,10 @@ def _store_files(
         listed = delivery.listed
         with delivered.open("rb") as stream:
             seal = hashlib.file_digest(stream, "sha256").hexdigest()
-        file, ids = convert_file(
+        file = convert_file(
             delivered, out, key=item.key, allowed=allowed, listed=listed, converting=converting, on_bytes=on_bytes
         )
-        return replace(file, sha256=seal), ids
+        return replace(file, sha256=seal)
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]

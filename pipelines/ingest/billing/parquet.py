@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, snake, tag_keys_of
-from pipelines.ingest.billing.repeats import ids_in_parquet
+from pipelines.ingest.billing.repeats import write_ids
 from pipelines.ingest.billing.unpack import Allowance
 from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps, pc
 
@@ -195,8 +195,8 @@ def unlisted_values(stored: Path, columns: tuple[Delivered, ...], found: Layout,
     return listed_values.warnings()
 
 
-def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> tuple[RawFile, pl.Series]:
-    """The record of the Parquet file `stored`, delivered as `key`, by the columns of `listed`; the ids of its lines.
+def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> RawFile:
+    """The record of the Parquet file `stored`, delivered as `key`, by the columns of `listed`; writes its lines' ids.
 
     Raises SourceError when it is cut short, unpacks to more than it may, lacks a column, or has one of a type or with
     a value it cannot have.
@@ -213,7 +213,7 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
             total, unread = read_amounts(file, columns, found, listed, where)
             silent = silent_amounts(file, columns, found, listed)
             line_count = file.metadata.num_rows
-            ids = ids_in_parquet(file, [column.name for column in columns])
+            write_ids(file, [column.name for column in columns], stored)
         unlisted = unlisted_values(stored, columns, found, listed)
         tag_keys = tag_keys_of(((tag, columns[tag.position].name) for tag in found.tags), partial(_map_keys, stored))
     except (pa.ArrowException, OSError) as error:
@@ -221,11 +221,10 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
         raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None
     others = (*ambiguous, *found.warnings, *unread_maps, *unread, *silent, *unlisted)
     warnings = tuple(f"{key}: {warning}" for warning in others)
-    raw = RawFile(
+    return RawFile(
         *(key, stored.name, stored.stat().st_size, line_count, total, columns, tag_keys, warnings),
         focus_version=listed.version([column.name for column in columns]),
     )
-    return raw, ids
 
 
 def _read_maps(stored: Path, listed: ColumnList) -> list[str]:

@@ -45,7 +45,7 @@ def raw_select(
                     warnings.update(dict.fromkeys(spellings(file, name, keys)))
             view = f"bill_{raw.delivery.fingerprint[:16]}_{number}"
             views[view] = tuple(map(raw.path, group))
-            parts.append(f"select\n{_columns(raw, group, tried, listed)}\nfrom {view}")
+            parts.append(f"select\n{_columns(raw, group, tried, listed)}\nfrom {view}{_delivered(group)}")
     return RawSelect("\nunion all\n".join(parts) or _nothing(listed), views, tuple(warnings))
 
 
@@ -66,7 +66,7 @@ def _columns(
         "source_name": quoted(delivery.source),
         "delivery_id": quoted(delivery.delivery_id),
         "billing_period": quoted(delivery.billing_period),
-        "source_file": _source_file(group),
+        "source_file": quoted(first.key) if len(group) == 1 else "delivered_key",
         "source_row": "cast(file_row_number as bigint)",
     }
     for column in listed.columns:
@@ -103,13 +103,13 @@ def _first(values: Iterator[str]) -> str:
     return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
 
 
-def _source_file(group: Sequence[RawFile]) -> str:
-    """The delivered key, by the end of the path: engines write the rest of a path in different ways."""
+def _delivered(group: Sequence[RawFile]) -> str:
+    """A join that gives a line its delivered key, by the end of the path: engines write its beginning differently."""
     if len(group) == 1:
-        return quoted(group[0].key)
-    length = len(group[0].name)
-    cases = " ".join(f"when {quoted(file.name)} then {quoted(file.key)}" for file in group)
-    return f"case right(filename, {length}) {cases} end"
+        return ""
+    names = ", ".join(f"({quoted(file.name)}, {quoted(file.key)})" for file in group)
+    delivered = f"(values {names}) as delivered(stored_name, delivered_key)"
+    return f"\nleft join {delivered} on stored_name = right(filename, {len(group[0].name)})"
 
 
 def _nothing(listed: ColumnList) -> str:

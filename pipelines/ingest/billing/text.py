@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -31,14 +30,14 @@ _KINDS = {MONEY: "a number below 10 billion", "TIMESTAMP": "an ISO timestamp"}
 
 def convert(
     delivered: Path, out: Path, *, key: str, allowed: Allowance, listed: ColumnList, on_bytes: Callable[[int], None]
-) -> tuple[RawFile, pl.Series]:
-    """Write the columns of `listed` in the csv `delivered` to `out`, in order; its record and the ids of its lines.
+) -> RawFile:
+    """Write the columns of `listed` in the csv `delivered` to `out`, in order, and the ids of its lines; its record.
 
     `allowed` names the file in errors, `key` in the record. Raises SourceError for a csv that is cut short, ragged,
     too large for its packed size, lacks a column or holds an invalid value.
     """
     names, has_rows = read_header(delivered, allowed)
-    bill = _Bill(names, key, allowed.where, listed)
+    bill = _Bill(names, key, allowed.where, listed, out)
     blocks = _blocks(delivered, bill, allowed, on_bytes) if has_rows else iter(())
     # Costs hardly repeat: neither a dictionary nor their bounds would help.
     # (The writer takes lists of columns though its annotations are bool.)
@@ -55,11 +54,10 @@ def convert(
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
     columns, tags, warnings = delivered_columns(bill.schema)[0], bill.tag_keys(), bill.warnings()
-    raw = RawFile(
+    return RawFile(
         *(key, out.name, out.stat().st_size, bill.row_count, bill.billed_total, columns, tags, warnings),
         focus_version=listed.version(names),
     )
-    return raw, bill.identities.ids
 
 
 def _blocks(
@@ -110,7 +108,7 @@ def _blocks(
 class _Bill:
     """One csv while it is converted to Parquet: its columns, and what was read so far."""
 
-    def __init__(self, names: list[str], key: str, where: str, listed: ColumnList):
+    def __init__(self, names: list[str], key: str, where: str, listed: ColumnList, out: Path):
         self.names, self.key, self.where, self.listed = names, key, where, listed
         forms = ("map" if self._is_map(name) else "any" for name in names)
         self._layout = listed.layout([Delivered(n, f, "text") for n, f in zip(names, forms, strict=True)], where)
@@ -126,7 +124,7 @@ class _Bill:
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self._map_keys: dict[str, dict[str, None]] = {}
         self._listed_values = ListedValues(listed)
-        self.identities = Identities(names)
+        self.identities = Identities(names, out)
         tagged = (tag.position for tag in self._layout.tags)
         self.positions = sorted({*used, *tagged, *self.identities.positions, *self._unread_twins})
         self._unread: Counter[int] = Counter()
