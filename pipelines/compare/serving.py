@@ -1,16 +1,14 @@
 """The ways to serve each model, in the terminal: figures and verdicts of mart_serving_comparison."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import polars as pl
 
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
+from pipelines.compare.tables import Row, amount
 from pipelines.engine import Engine
 from pipelines.present.formats import cents, day, figure, large, percent, unit_usd
-
-Row = Mapping[str, Any]
 
 
 def ways_of(marts: Engine, model: str | None) -> pl.DataFrame:
@@ -46,7 +44,7 @@ def _sides(row: Row) -> pl.DataFrame:
     today, other = (_named(row, side) for side in ("baseline", "candidate"))
     amounts = {"a month": ("cost_per_month_usd", cents), "per million tokens": ("cost_per_million_total_usd", unit_usd)}
     lines = [
-        (label, *(_amount(row, f"{side}_{name}", form) for side in ("baseline", "candidate")))
+        (label, *(amount(row, f"{side}_{name}", form) for side in ("baseline", "candidate")))
         for label, (name, form) in amounts.items()
     ]
     names = ["", f"today: {today}", f"{other} instead" if row["candidate_platform"] else "no other way known"]
@@ -58,10 +56,6 @@ def _named(row: Row, side: str) -> str:
         "" if side == "baseline" or row["candidate_model"] in (None, row["model"]) else f"{row['candidate_model']}, "
     )
     return model + (row[f"{side}_instance_type"] or str(row[f"{side}_platform"]))
-
-
-def _amount(row: Row, name: str, form: Any) -> str:
-    return "n/a" if row[name] is None else form(row[name], row["billing_currency"])
 
 
 def _words(row: Row) -> Iterator[str]:
@@ -78,7 +72,7 @@ def _words(row: Row) -> Iterator[str]:
         )
     yield f"Verdict:   {row['verdict']}: {row['verdict_reason']}."
     if row["payback_months"] and row["port_cost_usd"]:
-        yield f"Port:      {_amount(row, 'port_cost_usd', cents)}, paid back in {figure(row['payback_months'])} months."
+        yield f"Port:      {amount(row, 'port_cost_usd', cents)}, paid back in {figure(row['payback_months'])} months."
     yield f"Prices:    of {day(row['price_date'])}{'; ' + row['candidate_source'] if row['candidate_source'] else ''}."
     if row["missing_evidence"] and row["missing_evidence"] not in row["verdict_reason"]:
         yield f"Missing:   {row['missing_evidence']}."

@@ -57,8 +57,8 @@ def _sides(row: Row) -> pl.DataFrame:
     lines = [
         ("runs compared", *(_count(row[f"{side}_run_count"]) for side in SIDES)),
         ("failed, cost included", *(_failed(row, side) for side in SIDES)),
-        (money_of, *(_amount(row, f"{side}_unit_cost_usd", unit_usd) for side in SIDES)),
-        ("instance cost that no run explains", *(_amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES)),
+        (money_of, *(amount(row, f"{side}_unit_cost_usd", unit_usd) for side in SIDES)),
+        ("instance cost that no run explains", *(amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES)),
     ]
     for name, label in _MEASURED.items():
         if any(row[f"{side}_{name}"] is not None for side in SIDES):
@@ -94,8 +94,8 @@ def _bases(pair: Sequence[Row]) -> pl.DataFrame:
     lines = [
         (
             row["cost_basis"],
-            _amount(row, "baseline_unit_cost_usd", unit_usd),
-            _amount(row, "candidate_unit_cost_usd", unit_usd),
+            amount(row, "baseline_unit_cost_usd", unit_usd),
+            amount(row, "candidate_unit_cost_usd", unit_usd),
             _saving(row),
             row["verdict"],
         )
@@ -117,7 +117,7 @@ def _recommendation(portfolio: Row | None, pair: Sequence[Row]) -> Iterator[str]
     yield f"At stake: {stake_text}; bought as {portfolio['purchase_shares'] or 'unknown'}."
     if portfolio["deciding_result"] is None:
         return
-    cost = _amount(portfolio, "pilot_run_cost_usd", cents)
+    cost = amount(portfolio, "pilot_run_cost_usd", cents)
     types = [portfolio[f"pilot_{side}_instance_type"] for side in SIDES]
     yield (
         f"Pilot:    {portfolio['pilot_baseline_run_count']} runs on {types[0] or 'a GPU'} and "
@@ -144,11 +144,11 @@ def _saving(row: Row) -> str:
 
 def _failed(row: Row, side: str) -> str:
     count = row[f"{side}_failed_run_count"]
-    return f"{count} ({_amount(row, f'{side}_failed_cost_usd', cents)})" if count else _count(count)
+    return f"{count} ({amount(row, f'{side}_failed_cost_usd', cents)})" if count else _count(count)
 
 
-def _amount(row: Row, name: str, form: Callable[[Any, str], str]) -> str:
-    # The report marks an unknown amount with HTML.
+def amount(row: Row, name: str, form: Callable[[Any, str], str]) -> str:
+    """An amount in the currency of its row; `n/a` for an unknown one, which the report marks with HTML."""
     return "n/a" if row[name] is None else form(row[name], row["billing_currency"])
 
 

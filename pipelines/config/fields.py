@@ -36,6 +36,10 @@ class Months(Frozen):
             raise ValueError(f"first_month {self.first_month} is after last_month {self.last_month}; swap them")
         return self
 
+    def reads(self, month: str) -> bool:
+        """Whether a month (YYYY-MM) lies in the range."""
+        return (self.first_month or month) <= month <= (self.last_month or month)
+
 
 def repeated(names: Iterable[str]) -> str | None:
     """The first name, in alphabetical order, that occurs twice; None where each occurs once."""

@@ -1,6 +1,5 @@
 """Where things are read from: the sections of trainledger.toml that name a source."""
 
-from datetime import date
 from typing import Annotated, Literal, Self, TypedDict
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -68,10 +67,6 @@ class BillingSource(S3Options, Months):
         if self.export and self.files:
             raise ValueError("`export` names one by its manifests, and `files` have none; remove one of the two")
         return self
-
-    def reads(self, month: str) -> bool:
-        """Whether a billing month (YYYY-MM) is read from here."""
-        return (self.first_month or month) <= month <= (self.last_month or month)
 
 
 class RunSource(S3Options):
@@ -172,10 +167,6 @@ class InvoiceSource(ReservationSource, Months):
         if self.kind == "aws" and not (self.accounts and self.first_month):
             raise ValueError("kind 'aws' needs `accounts` and the `first_month` of the invoices to query")
         return self
-
-    def reads_month_of(self, day: date | None) -> bool:
-        """Whether an invoice of the billing month of `day` is read from here; one without a month is."""
-        return day is None or (self.first_month or "") <= f"{day:%Y-%m}" <= (self.last_month or "9999")
 
 
 class CapacityOfferSource(ReservationSource):

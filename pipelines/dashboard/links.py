@@ -47,10 +47,6 @@ class Links:
         """The address of a comparison, by its number."""
         return self.page("sides", "pair-heading", pair=number)
 
-    def month(self, page: str, month: str) -> str:
-        """The address of a page about a month."""
-        return self.page(page, month=month)
-
     def rows(self, name: str, request: Mapping[str, str], rows: str) -> str:
         """The address of a table of a page as csv, under the filters of its request."""
         return self.page("csv", **{**request, "from": name, "list": rows})

@@ -2,8 +2,9 @@
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from pipelines.base.address import redacted
@@ -13,6 +14,7 @@ from pipelines.config.settings import Settings, Warehouse
 from pipelines.doctor.aws import ACTIVATION, DEFINITION, examine_account, may_describe_capacity
 from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding, Stop, Subject, until_stopped
+from pipelines.ingest.inventory.answers import Inventory
 from pipelines.ingest.inventory.commitments import read_commitments
 from pipelines.ingest.inventory.invoices import read_invoices
 from pipelines.ingest.inventory.offers import read_offers
@@ -50,14 +52,18 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
         yield from examine_runs(source)
     for source in settings.serving:
         yield from examine_serving(source)
-    yield from examine_reservations(settings.reservations, settings.accelerator_families)
+    families = settings.accelerator_families
+    yield from examine_reservations(settings.reservations, families)
     yield from examine_registrations(settings.proof)
     for source in settings.commitments:
-        yield from examine_commitments(source)
+        read = partial(read_commitments, [source])
+        yield from examine_inventory(Subject(f"commitments {source.name}"), "commitment", read)
     for source in settings.invoices:
-        yield from examine_invoices(source)
+        read = partial(read_invoices, [source])
+        yield from examine_inventory(Subject(f"invoices {source.name}"), "invoice", read, "invoice_id")
     for source in settings.capacity_offers:
-        yield from examine_offers(source, settings.accelerator_families)
+        read = partial(read_offers, [source], families)
+        yield from examine_inventory(Subject(f"capacity offers {source.name}"), "offer", read)
     yield from examine_warehouse(warehouse, now)
     if settings.privacy.pseudonyms:
         yield from examine_privacy(work_folder(warehouse.location, warehouse.endpoint_url))
@@ -127,10 +133,21 @@ def _saved(source: sources.ReservationSource, location: str, families: Mapping[s
         _, files, _ = ANSWERS.files(source, hurried=True)
     summary = f"{location} holds {counted(len(files), 'file')} of reservations."
     yield subject.judged("reachable", summary, is_ok=bool(files))
-    with subject.trying("readable", "s3:GetObject", location):
-        read = read_reservations([source], families)
-    yield subject.ok("readable", f"{counted(read.table['reservation_id'].n_unique(), 'reservation')} found.")
-    yield from (subject.warn("warning", warning) for warning in read.warnings)
+    read = partial(read_reservations, [source], families)
+    yield from examine_inventory(subject, "reservation", read, "reservation_id", location)
+
+
+@until_stopped
+def examine_inventory(
+    subject: Subject, noun: str, read: Callable[[], Inventory], key: str = "", location: str = ""
+) -> Iterator[Finding]:
+    """A source of capacity, commitments, invoices or offers, read as a build reads it: how many it has, by `key`."""
+    with subject.trying("readable", "s3:GetObject" if location else "", location):
+        found = read()
+    # A billing period of FOCUS has no invoice.
+    held = len({*found.table[key]} - {""}) if key else found.table.height
+    yield subject.ok("readable", f"{counted(held, noun)} found.")
+    yield from (subject.warn("warning", warning) for warning in found.warnings)
 
 
 @until_stopped
@@ -143,35 +160,6 @@ def examine_registrations(source: sources.ProofSource) -> Iterator[Finding]:
         found = read_registrations(source, {})[REGISTRATION].height
     summary = f"{source.registrations} holds {counted(found, 'registration')}."
     yield subject.judged("readable", summary, is_ok=found > 0)
-
-
-@until_stopped
-def examine_commitments(source: sources.CommitmentSource) -> Iterator[Finding]:
-    """A source of commitments, read as a build reads it."""
-    subject = Subject(f"commitments {source.name}")
-    with subject.trying("readable"):
-        held = read_commitments([source]).table.height
-    yield subject.ok("readable", f"{counted(held, 'commitment')} found.")
-
-
-@until_stopped
-def examine_invoices(source: sources.InvoiceSource) -> Iterator[Finding]:
-    """A source of invoices, read as a build reads it."""
-    subject = Subject(f"invoices {source.name}")
-    with subject.trying("readable"):
-        read = read_invoices([source])
-    yield subject.ok("readable", f"{counted(len({*read.table['invoice_id']} - {''}), 'invoice')} found.")
-    yield from (subject.warn("warning", warning) for warning in read.warnings)
-
-
-@until_stopped
-def examine_offers(source: sources.CapacityOfferSource, families: Mapping[str, str]) -> Iterator[Finding]:
-    """A source of capacity on offer, read as a build reads it."""
-    subject = Subject(f"capacity offers {source.name}")
-    with subject.trying("readable"):
-        read = read_offers([source], families)
-    yield subject.ok("readable", f"{counted(read.table.height, 'offer')} found.")
-    yield from (subject.warn("warning", warning) for warning in read.warnings)
 
 
 @until_stopped

@@ -16,7 +16,6 @@ from pipelines.config.sources import BillingSource, InvoiceSource, ReservationSo
 from pipelines.evidence.archive import Pack, digest_of
 from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
 from pipelines.ingest.inventory.invoices import ANSWERS as INVOICES
-from pipelines.ingest.inventory.invoices import invoices_fingerprint
 from pipelines.ingest.runs.records import open_run_store
 from pipelines.ingest.runs.tracker import read_all, runs_fingerprint
 from pipelines.models.warehouse import Warehouse
@@ -63,7 +62,7 @@ def _inventory(source: ReservationSource, states: Mapping[str, str]) -> dict[str
 
 def _invoice_files(source: InvoiceSource, publication: Publication) -> list[dict[str, Any]] | None:
     """Each file of a source of invoices; None where AWS was queried, or a file has changed since it was read."""
-    if source.kind == "aws" or invoices_fingerprint(source) != publication.inputs["invoices"][source.name]:
+    if source.kind == "aws" or INVOICES.fingerprint(source) != publication.inputs["invoices"][source.name]:
         return None
     store, files, _ = INVOICES.files(source)
     return [

@@ -1,6 +1,7 @@
 """Files of JSON lines: which of a source are such files, and their lines."""
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from io import BytesIO
 from typing import BinaryIO
@@ -25,7 +26,7 @@ def event_files(store: Store) -> tuple[list[Object], list[str]]:
 def lines_of_file(key: str, content: bytes, where: str) -> Iterator[tuple[bytes, bool]]:
     """The lines of a file, unpacked if its key ends in .gz, each with whether it has a line end.
 
-    SourceError for one that unpacks to too much; OSError, EOFError or zlib.error for one that is not complete.
+    SourceError for one that unpacks to too much or is not complete.
     """
     stream: BinaryIO = BytesIO(content)
     if key.endswith(".gz"):
@@ -34,7 +35,7 @@ def lines_of_file(key: str, content: bytes, where: str) -> Iterator[tuple[bytes,
     rest = b""
     is_first = True
     unpacked = 0
-    while chunk := stream.read(_CHUNK_BYTES):
+    while chunk := _read(stream, where):
         unpacked += len(chunk)
         if unpacked > most_bytes(size):
             fix = "check what wrote it, or unpack it to .jsonl"
@@ -49,3 +50,10 @@ def lines_of_file(key: str, content: bytes, where: str) -> Iterator[tuple[bytes,
             raise SourceError(f"{where} has a line of over {_LINE_BYTES >> 20} MiB; write one event a line.")
     if rest:
         yield rest, False
+
+
+def _read(stream: BinaryIO, where: str) -> bytes:
+    try:
+        return stream.read(_CHUNK_BYTES)
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceError(f"{where} is not a complete gzip file ({error}); write it again.") from None

@@ -9,14 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pipelines.base.errors import shown
-from pipelines.ingest.inventory.commitments import commitments_fingerprint
-from pipelines.ingest.inventory.invoices import invoices_fingerprint
-from pipelines.ingest.inventory.offers import offers_fingerprint
-from pipelines.ingest.inventory.registrations import registrations_fingerprint
-from pipelines.ingest.inventory.reservations import reservations_fingerprint
 from pipelines.ingest.runs.event_log import ASIDE
-from pipelines.ingest.runs.tracker import runs_fingerprint
-from pipelines.ingest.serving.sources import serving_fingerprint
 from pipelines.models.catalog import PUBLISHED_KEYS, WRITTEN_RAW, load_catalog
 from pipelines.models.records import RECORDS
 from pipelines.models.revision import code_revision
@@ -79,23 +72,23 @@ def plan(warehouse: Warehouse) -> Plan:
         }
         for delivery in warehouse.bill.deliveries
     ]
-    configured = {"machines": warehouse.settings.machines, "prices": warehouse.settings.prices}
-    serving, offers = warehouse.settings.serving, warehouse.settings.capacity_offers
+    settings = warehouse.settings
+    configured = {"machines": settings.machines, "prices": settings.prices}
     inputs: dict[str, object] = {
         "code_revision": code_revision(),
         "deliveries": deliveries,
-        "runs": {source.name: runs_fingerprint(source) for source in warehouse.settings.runs},
-        "reservations": {source.name: reservations_fingerprint(source) for source in warehouse.settings.reservations},
-        "registrations": registrations_fingerprint(warehouse.settings.proof),
-        "decisions": warehouse.settings.decisions.record(),
-        "teams": warehouse.settings.teams.record(),
-        "terms": warehouse.settings.terms.model_dump(mode="json"),
-        "commitments": {source.name: commitments_fingerprint(source) for source in warehouse.settings.commitments},
-        "invoices": {source.name: invoices_fingerprint(source) for source in warehouse.settings.invoices},
-        "policy": warehouse.settings.policy.model_dump(mode="json"),
-        "tags": {name: list(keys) for name, keys in sorted(warehouse.settings.tag_keys.items())},
-        **({"serving": {source.name: serving_fingerprint(source) for source in serving}} if serving else {}),
-        **({"capacity_offers": {source.name: offers_fingerprint(source) for source in offers}} if offers else {}),
+        "runs": RECORDS["training runs"].fingerprints(settings),
+        "reservations": RECORDS["reservations"].fingerprints(settings),
+        "registrations": RECORDS["registrations"].fingerprint(settings.proof),
+        "decisions": settings.decisions.record(),
+        "teams": settings.teams.record(),
+        "terms": settings.terms.model_dump(mode="json"),
+        "commitments": RECORDS["commitments"].fingerprints(settings),
+        "invoices": RECORDS["invoices"].fingerprints(settings),
+        "policy": settings.policy.model_dump(mode="json"),
+        "tags": {name: list(keys) for name, keys in sorted(settings.tag_keys.items())},
+        **({"serving": RECORDS["serving"].fingerprints(settings)} if settings.serving else {}),
+        **({"capacity_offers": RECORDS["capacity offers"].fingerprints(settings)} if settings.capacity_offers else {}),
         **{name: [one.model_dump(mode="json") for one in listed] for name, listed in configured.items() if listed},
         **({"privacy": warehouse.pseudonyms.record()} if warehouse.pseudonyms else {}),
     }

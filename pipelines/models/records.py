@@ -6,17 +6,15 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pipelines.base.code import code_digest
 from pipelines.base.parse import parse_json
-from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
-from pipelines.ingest.inventory.invoices import invoices_fingerprint, read_invoices
-from pipelines.ingest.inventory.offers import offers_fingerprint, read_offers
+from pipelines.ingest.inventory import commitments, invoices, offers, reservations
 from pipelines.ingest.inventory.registrations import read_registrations, registrations_fingerprint
-from pipelines.ingest.inventory.reservations import read_reservations, reservations_fingerprint
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
 from pipelines.models.catalog import (
@@ -32,6 +30,7 @@ from pipelines.models.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings
+    from pipelines.ingest.inventory.answers import Inventory
 
 Read = tuple[Mapping[str, pl.DataFrame], Sequence[str]]
 """Each table, and the warnings of reading."""
@@ -72,6 +71,10 @@ class Records:
             for table, key in zip(self.tables, keys, strict=True)
         }
 
+    def fingerprints(self, settings: Settings) -> dict[str, str]:
+        """The fingerprint of each source by its name."""
+        return {source.name: self.fingerprint(source) for source in self.sources(settings)}
+
     def warnings(self, warehouse: Warehouse) -> list[str]:
         """The warnings of reading the tables as they are; empty where they are lost or damaged."""
         return self._recorded(warehouse) or []
@@ -101,31 +104,26 @@ def _serving(warehouse: Warehouse) -> Read:
     return found.tables, found.warnings
 
 
-def _reservations(warehouse: Warehouse) -> Read:
-    found = read_reservations(warehouse.settings.reservations, warehouse.settings.accelerator_families)
-    return {RESERVATIONS: found.table}, found.warnings
-
-
-def _commitments(warehouse: Warehouse) -> Read:
-    found = read_commitments(warehouse.settings.commitments)
-    return {COMMITMENTS: found.table}, found.warnings
-
-
-def _invoices(warehouse: Warehouse) -> Read:
-    found = read_invoices(warehouse.settings.invoices)
-    return {INVOICES: found.table}, found.warnings
-
-
-def _offers(warehouse: Warehouse) -> Read:
-    found = read_offers(warehouse.settings.capacity_offers, warehouse.settings.accelerator_families)
-    return {OFFERS: found.table}, found.warnings
-
-
 def _registrations(warehouse: Warehouse) -> Read:
     """SourceError when a recorded one has changed."""
     files = warehouse.lake.files(f"raw/{PROOF_TABLES[0]}")
     known = pl.read_parquet(files).select("registration", "seal").rows() if files else []
     return read_registrations(warehouse.settings.proof, dict(known)), []
+
+
+def _inventory(
+    table: str,
+    module: ModuleType,
+    sources: Callable[[Settings], Sequence[Any]],
+    read: Callable[[Settings], Inventory],
+) -> Records:
+    """The table that `module` makes from answers of AWS, whose reader is its ANSWERS."""
+
+    def frames(warehouse: Warehouse) -> Read:
+        found = read(warehouse.settings)
+        return {table: found.table}, found.warnings
+
+    return Records((table,), module.__name__, sources, module.ANSWERS.fingerprint, frames)
 
 
 RUN_CODE = "pipelines.ingest.runs.tracker"
@@ -139,33 +137,29 @@ RECORDS: Mapping[str, Records] = {
         serving_fingerprint,
         _serving,
     ),
-    "reservations": Records(
-        (RESERVATIONS,),
-        "pipelines.ingest.inventory.reservations",
+    "reservations": _inventory(
+        RESERVATIONS,
+        reservations,
         lambda settings: settings.reservations,
-        reservations_fingerprint,
-        _reservations,
+        lambda settings: reservations.read_reservations(settings.reservations, settings.accelerator_families),
     ),
-    "commitments": Records(
-        (COMMITMENTS,),
-        "pipelines.ingest.inventory.commitments",
+    "commitments": _inventory(
+        COMMITMENTS,
+        commitments,
         lambda settings: settings.commitments,
-        commitments_fingerprint,
-        _commitments,
+        lambda settings: commitments.read_commitments(settings.commitments),
     ),
-    "invoices": Records(
-        (INVOICES,),
-        "pipelines.ingest.inventory.invoices",
+    "invoices": _inventory(
+        INVOICES,
+        invoices,
         lambda settings: settings.invoices,
-        invoices_fingerprint,
-        _invoices,
+        lambda settings: invoices.read_invoices(settings.invoices),
     ),
-    "capacity offers": Records(
-        (OFFERS,),
-        "pipelines.ingest.inventory.offers",
+    "capacity offers": _inventory(
+        OFFERS,
+        offers,
         lambda settings: settings.capacity_offers,
-        offers_fingerprint,
-        _offers,
+        lambda settings: offers.read_offers(settings.capacity_offers, settings.accelerator_families),
     ),
     "registrations": Records(
         PROOF_TABLES,

@@ -16,7 +16,7 @@ from support.aws_answers import PLAN, PLAN_ARN, Answers, aws_answers
 from pipelines.base.errors import SourceError, UnreachableError
 from pipelines.base.resources import accelerator_families
 from pipelines.config.sources import ReservationSource
-from pipelines.ingest.inventory.reservations import SCHEMA, read_reservations, reservations_fingerprint
+from pipelines.ingest.inventory.reservations import ANSWERS, SCHEMA, read_reservations
 
 START, END = datetime(2026, 7, 1, 11, 30), datetime(2026, 7, 2, 11, 30)
 CR = {
@@ -164,10 +164,10 @@ def test_what_is_usual_leaves_no_doubt(tmp_path: Path, usual: dict[str, Any]) ->
 
 def test_the_fingerprint_follows_the_files(tmp_path: Path) -> None:
     path = write(tmp_path / "cr.json", {"CapacityReservations": [CR]})
-    before = reservations_fingerprint(source(tmp_path))
-    assert reservations_fingerprint(source(tmp_path)) == before
+    before = ANSWERS.fingerprint(source(tmp_path))
+    assert ANSWERS.fingerprint(source(tmp_path)) == before
     write(path, {"CapacityReservations": [CR, {**CR, "CapacityReservationId": "cr-0f"}]})
-    assert reservations_fingerprint(source(tmp_path)) != before
+    assert ANSWERS.fingerprint(source(tmp_path)) != before
 
 
 def test_a_file_in_a_bucket(s3_endpoint: str) -> None:
@@ -209,10 +209,10 @@ def test_every_region_is_asked_and_answers_twice_told_count_once(answers: Answer
 
 
 def test_the_fingerprint_follows_the_answers(answers: Answers) -> None:
-    before = reservations_fingerprint(aws(answers))
-    assert reservations_fingerprint(aws(answers)) == before
+    before = ANSWERS.fingerprint(aws(answers))
+    assert ANSWERS.fingerprint(aws(answers)) == before
     answers.pages["ListTrainingPlans"] = [{"TrainingPlanSummaries": [{**PLAN, "Status": "Active"}]}]
-    assert reservations_fingerprint(aws(answers)) != before
+    assert ANSWERS.fingerprint(aws(answers)) != before
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from support.aws_answers import aws_answers
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import CommitmentSource
-from pipelines.ingest.inventory.commitments import commitments_fingerprint, read_commitments
+from pipelines.ingest.inventory.commitments import ANSWERS, read_commitments
 
 PLAN = {
     "savingsPlanArn": "arn:aws:savingsplans::000011112222:savingsplan/sp-1",
@@ -153,9 +153,9 @@ def test_an_empty_answer_is_told(tmp_path: Path) -> None:
 
 def test_another_answer_is_another_fingerprint(tmp_path: Path) -> None:
     source = saved(tmp_path, {"savingsPlans": []})
-    before = commitments_fingerprint(source)
+    before = ANSWERS.fingerprint(source)
     (tmp_path / "commitments" / "0.json").write_text(json.dumps({"savingsPlans": [PLAN]}))
-    assert commitments_fingerprint(source) != before
+    assert ANSWERS.fingerprint(source) != before
 
 
 @pytest.fixture

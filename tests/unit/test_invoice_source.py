@@ -16,7 +16,7 @@ from support.aws_answers import aws_answers
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import InvoiceSource
-from pipelines.ingest.inventory.invoices import invoices_fingerprint, read_invoices
+from pipelines.ingest.inventory.invoices import ANSWERS, read_invoices
 
 SUMMARY: dict[str, Any] = {
     "AccountId": "000011112222",
@@ -206,9 +206,9 @@ def test_what_is_no_invoice_is_refused_by_name(tmp_path: Path, texts: list[str],
 
 def test_another_invoice_is_another_fingerprint(tmp_path: Path) -> None:
     source = saved(tmp_path, TOTALS)
-    before = invoices_fingerprint(source)
+    before = ANSWERS.fingerprint(source)
     (tmp_path / "invoices" / "0.csv").write_text(TOTALS + "INV-3,,USD,1,\n")
-    assert invoices_fingerprint(source) != before
+    assert ANSWERS.fingerprint(source) != before
 
 
 @pytest.fixture

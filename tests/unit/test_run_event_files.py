@@ -88,7 +88,7 @@ def test_an_unchanged_source_keeps_its_fingerprint(tmp_path: Path) -> None:
 def test_an_unknown_kind_of_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError,
-        match=r"\[\[runs\]\] jobs: kind 'diary' is not supported; write one of checkpoints, events, kubernetes",
+        match=r"\[\[runs\]\] jobs: kind 'diary' is not supported; write one of batch, checkpoints, events, kubernetes",
     ):
         read_runs(source(tmp_path, kind="diary"))
 

@@ -93,7 +93,6 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
 
 
 ANSWERS = Answers("commitments", (".json", ".csv", ".parquet"), _queried)
-commitments_fingerprint = ANSWERS.fingerprint
 
 
 def _answered(answer: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:

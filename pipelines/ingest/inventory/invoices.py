@@ -54,7 +54,8 @@ def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
         seen = 0
         for where, answer in ANSWERS.read(source, warnings):
             for place, row in _lines(answer, where, warnings):
-                if not source.reads_month_of(row.get("billing_month")):
+                # One without a month is read, whatever the months of its source.
+                if (month := row.get("billing_month")) and not source.reads(f"{month:%Y-%m}"):
                     continue
                 seen += 1
                 row = dict.fromkeys(SCHEMA) | row | {"source_name": source.name}
@@ -92,7 +93,6 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
 
 
 ANSWERS = Answers("invoices", (".json", ".csv", ".parquet"), _queried)
-invoices_fingerprint = ANSWERS.fingerprint
 
 
 def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, Row]]:

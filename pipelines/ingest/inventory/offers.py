@@ -85,7 +85,6 @@ def _pages(client: Any, call: str, where: str, name: str, more: Entry, **request
 
 
 ANSWERS = Answers("capacity_offers", (".json",), _queried)
-offers_fingerprint = ANSWERS.fingerprint
 
 
 def _day(answer: Entry, where: str) -> date:

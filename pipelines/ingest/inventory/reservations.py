@@ -101,7 +101,6 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
 
 
 ANSWERS = Answers("reservations", (".json", ".csv"), _queried)
-reservations_fingerprint = ANSWERS.fingerprint
 
 
 def _rows(table: Table, where: str) -> Iterator[Row]:

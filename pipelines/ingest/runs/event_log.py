@@ -4,7 +4,6 @@ Files are read one after the other, a few ahead for stores that answer slowly. E
 every so often; unknown events leave only a time behind, heartbeats the tokens seen as well.
 """
 
-import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -51,11 +50,7 @@ class EventLog:
         """Read event files; SourceError names file, line and fix of the first line that is of no run."""
         for key, content in _contents(self._store, objects):
             self._keys.append(key)
-            where = self._store.uri(key)
-            try:
-                self._read_file(key, content, where)
-            except (OSError, EOFError, zlib.error) as error:
-                raise SourceError(f"{where} is not a complete gzip file ({error}); write it again.") from None
+            self._read_file(key, content, self._store.uri(key))
 
     def frame(self, kind: str) -> pl.DataFrame:
         """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""

@@ -5,7 +5,6 @@ its account and region, as invocation logs do, because no answer contains them.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -45,7 +44,7 @@ Answer = tuple[str, Mapping[str, str], Any]
 def read(source: ServingSource) -> ServingRecords:
     """The calls of all models by hour; SourceError for an answer without the labels it needs."""
     warnings: list[str] = []
-    counts: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+    samples: dict[tuple[str, str, str, str, datetime], int] = {}
     for where, place, answer in found_answers(source, warnings):
         with reading(where):
             for result in answer["MetricDataResults"]:
@@ -57,18 +56,14 @@ def read(source: ServingSource) -> ServingRecords:
                 for at, value in zip(result["Timestamps"], result["Values"], strict=True):
                     moment = answers.moment({"Timestamps": at}, "Timestamps", where)
                     assert moment is not None
-                    hour = moment.replace(minute=0, second=0, microsecond=0)
-                    row = counts[place["account_id"], place["region_id"], model, hour.isoformat()]
                     # The same hour in two answers counts once; values within an hour add up.
-                    row[f"{metric} {moment}"] = round(value)
-    rows: list[Row] = []
-    for (account_id, region_id, model, hour), values in counts.items():
-        row: Row = {"started_at": datetime.fromisoformat(hour), "account_id": account_id, "region_id": region_id}
-        row |= {"modelId": model, **dict.fromkeys(_METRICS.values(), 0)}
-        for name, value in values.items():
-            row[_METRICS[name.partition(" ")[0]]] += value
-        rows.append(row)
-    sums = pl.DataFrame(rows, schema={**_KEYS, **dict.fromkeys(_METRICS.values(), pl.Int64)}, infer_schema_length=None)
+                    samples[place["account_id"], place["region_id"], model, metric, moment] = round(value)
+    rows: dict[tuple[Any, ...], Row] = {}
+    for (account_id, region_id, model, metric, moment), value in samples.items():
+        key = (moment.replace(minute=0, second=0, microsecond=0), account_id, region_id, model)
+        row = rows.setdefault(key, {**dict(zip(_KEYS, key, strict=True)), **dict.fromkeys(_METRICS.values(), 0)})
+        row[_METRICS[metric]] += value
+    sums = pl.DataFrame([*rows.values()], schema={**_KEYS, **dict.fromkeys(_METRICS.values(), pl.Int64)})
     named = sums.with_columns(model=model_of(source, "modelId"), resource_id=resource_of("modelId"))
     if named.is_empty():
         warnings.append(f"[[serving]] {source.name} has no metric of Bedrock by model; check its answers and regions.")

@@ -6,14 +6,12 @@ counted between two samples counts, and before its first sample only if it expor
 """
 
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.ingest.json_lines import lines_of_file
@@ -162,18 +160,15 @@ def _scraped(
 ) -> Iterator[tuple[str, float, str, dict[str, str], float]]:
     """(server, time, metric, labels, value) of a scrape."""
     at = datetime.strptime(scrape["time"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
-    try:
-        for number, (line, _) in enumerate(lines_of_file(key, content, where), start=1):
-            text = line.decode()
-            if not text.strip() or text.startswith("#"):
-                continue
-            if (found := _LINE.fullmatch(text)) is None:
-                raise ParseError(f"has a line {number} that is no metric")
-            if found["name"] in names:
-                labels = dict(_LABEL.findall(found["labels"] or ""))
-                yield scrape["server"], at, found["name"], labels, float(found["value"])
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{where} is not a complete gzip file ({error}); write it again.") from None
+    for number, (line, _) in enumerate(lines_of_file(key, content, where), start=1):
+        text = line.decode()
+        if not text.strip() or text.startswith("#"):
+            continue
+        if (found := _LINE.fullmatch(text)) is None:
+            raise ParseError(f"has a line {number} that is no metric")
+        if found["name"] in names:
+            labels = dict(_LABEL.findall(found["labels"] or ""))
+            yield scrape["server"], at, found["name"], labels, float(found["value"])
 
 
 def _queried(content: bytes, names: Collection[str]) -> Iterator[tuple[str, float, str, dict[str, str], float]]:
