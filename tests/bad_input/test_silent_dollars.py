@@ -50,6 +50,16 @@ def test_columns_that_differ_only_in_case(tmp_path: Any, name: str) -> None:
     )
 
 
+def test_columns_that_are_both_read(tmp_path: Any) -> None:
+    """Of three lines the second bills 55.04 and has 99.00 in the other column; the third has nothing there."""
+    lines = [HOUR | {"Line_Item_Unblended_Cost": cost} for cost in ("55.04", "99.00", "")]
+    (found,) = (one for one in warnings(tmp_path, lines) if "another value" in one)
+    assert found.startswith(
+        "1 lines bill 55.04 and have another value in Line_Item_Unblended_Cost, which counts only where the other is empty, "
+        "than in line_item_unblended_cost"
+    )
+
+
 def test_a_tag_twice_in_one_object(tmp_path: Any) -> None:
     """Two of three lines name two runs, 110.08; the same value twice is no fault."""
     tags = ['{"user_run_id": "a", "user_run_id": "b"}', '{"user_run_id": "a", "user_run_id": "a"}']

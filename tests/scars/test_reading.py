@@ -87,8 +87,9 @@ def test_a_column_delivered_twice_is_read_once_and_told(tmp_path: Path) -> None:
     (raw,) = stored(root, tmp_path / "raw")
     rows = bill([raw], "select line_item_unblended_cost from aws_cur_line_item order by source_row")
     assert rows == [(Decimal("55.04"),), (Decimal("2.00"),)]
-    (said,) = raw.warnings
-    assert "the columns lineItem/UnblendedCost and LineItem/UnblendedCost are one column" in said
+    columns, dollars = raw.warnings
+    assert "the columns lineItem/UnblendedCost and LineItem/UnblendedCost are one column" in columns
+    assert "1 lines bill 55.04 and have another value in LineItem/UnblendedCost" in dollars
 
 
 def test_cells_that_only_break_their_reader_are_missing_and_counted(tmp_path: Path) -> None:

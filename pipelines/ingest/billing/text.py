@@ -113,20 +113,23 @@ class _Bill:
         forms = ("map" if self._is_map(name) else "any" for name in names)
         self._layout = listed.layout([Delivered(n, f, "text") for n, f in zip(names, forms, strict=True)], where)
         used = {source.position for sources in self._layout.sources.values() for source in sources}
-        by_name = {names[position].lower(): position for position in used}
-        # SQL would take the two for one column.
-        self._unread_twins = {
-            position: by_name[name.lower()]
+        by_name: dict[str, int] = {}
+        for source in (source for sources in self._layout.sources.values() for source in sources):
+            by_name.setdefault(names[source.position].lower(), source.position)
+        # SQL would take the two for one column. The second is not read, or only where the first is empty.
+        self._twins = {
+            position: first
             for position, name in enumerate(names)
-            if position not in used and name.lower() in by_name
+            if (first := by_name.get(name.lower(), position)) != position
         }
+        self._read_twins = used & self._twins.keys()
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self._map_keys: dict[str, dict[str, None]] = {}
         self._listed_values = ListedValues(listed)
         self.identities = Identities(names, out)
         tagged = (tag.position for tag in self._layout.tags)
-        self.positions = sorted({*used, *tagged, *self.identities.positions, *self._unread_twins})
+        self.positions = sorted({*used, *tagged, *self.identities.positions, *self._twins})
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
         # Lines, their amount and the first row by the words before and after the amount.
@@ -183,9 +186,11 @@ class _Bill:
             if self._is_map(name):
                 twice = pc.fill_null(values.repeats_a_key(text), False)
                 self._add_silent("bill ", f" and have a key twice in {name}, of which the last counts", twice, billed)
-        for position, read in self._unread_twins.items():
-            differs = pc.fill_null(pc.not_equal(texts[position], texts[read]), True)
-            after = f" and have another value in {self.names[position]}, which is not read, than in {self.names[read]}"
+        for position, read in self._twins.items():
+            is_read = position in self._read_twins
+            differs = pc.fill_null(pc.not_equal(texts[position], texts[read]), not is_read)
+            which = "counts only where the other is empty" if is_read else "is not read"
+            after = f" and have another value in {self.names[position]}, which {which}, than in {self.names[read]}"
             self._add_silent("bill ", after, differs, billed)
 
     def _amounts(self, name: str, texts: dict[int, pa.Array]) -> pa.Array:
