@@ -23,10 +23,11 @@ def event_files(store: Store) -> tuple[list[Object], list[str]]:
     return events, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
 
 
-def lines_of_file(key: str, content: bytes, where: str) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a file, unpacked if its key ends in .gz, each with whether it has a line end.
+def blocks_of_file(key: str, content: bytes, where: str) -> Iterator[bytes]:
+    """The content of a file, unpacked if its key ends in .gz, in blocks of whole lines of about a MiB.
 
-    SourceError for one that unpacks to too much or is not complete.
+    Only the last line of the last block can lack its end. SourceError for one that unpacks to too much, has a line that
+    is too long or is not complete.
     """
     stream: BinaryIO = BytesIO(content)
     if key.endswith(".gz"):
@@ -43,13 +44,19 @@ def lines_of_file(key: str, content: bytes, where: str) -> Iterator[tuple[bytes,
         if is_first:
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
             is_first = False
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line, True
+        block, end, rest = (rest + chunk).rpartition(b"\n")
+        if end:
+            yield block + end
         if len(rest) > _LINE_BYTES:
             raise SourceError(f"{where} has a line of over {_LINE_BYTES >> 20} MiB; write one event a line.")
     if rest:
-        yield rest, False
+        yield rest
+
+
+def lines_of_file(key: str, content: bytes, where: str) -> Iterator[bytes]:
+    """The lines of a file without their ends; the errors of `blocks_of_file`."""
+    for block in blocks_of_file(key, content, where):
+        yield from block.removesuffix(b"\n").split(b"\n")
 
 
 def _read(stream: BinaryIO, where: str) -> bytes:

@@ -7,9 +7,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from support.event_log import DESIGN, at, event, read, text
 from support.records import rows
 
+from pipelines.ingest.runs.event import FIELDS
+from pipelines.ingest.runs.event_block import PlainForms
 from pipelines.ingest.runs.records import SCHEMAS
 
 
@@ -274,3 +277,48 @@ def test_what_can_be_resumed_from(tmp_path: Path, fields: dict[str, Any], is_res
 def test_times_are_kept_in_utc(tmp_path: Path) -> None:
     line = {"event": "run_started", "run_id": "r", "at": "2026-07-01t12:00:00.123456789+02:00"}
     assert rows(read(tmp_path, text(line)), "run", "started_at") == [(at("10:00:00.123"),)]
+
+
+# Values as a plain line has them, and some that only a line read by itself may have.
+VALUES = r"""
+"x" "" "é\u00e9" "a\"b" null true 0 -0 7 7.0 -1.5 0.5 1 1e2 2E-3 1e400 NaN "NaN" [1] 9007199254740993
+99999999999999999999 "full" "job" "imds"
+"""
+CLOCKS = ["2026-07-01T10:00:00Z", "2026-07-01T10:00:00.1239Z", "2026-07-01T12:00:00+02:00", "2026-02-30T10:00:00Z"]
+CLOCKS += ["2026-07-01t10:00:00z", "1969-12-31T23:59:59.5Z", "2026-07-01T24:00:00Z", "2026-07-01T10:00:00"]
+
+
+def test_a_line_means_the_same_read_in_a_block_and_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line in which one field has each value in turn, in two spellings of the line, and lines with odd keys."""
+    lines = []
+    for kind, forms in FIELDS.items():
+        base = {"event": f'"{kind}"', "run_id": '"r0"', "attempt": "1", "at": f'"{CLOCKS[0]}"'}
+        base |= {
+            key: value for key, value in {"resource": '"i-1"', "phase": '"p"', "epoch": "1"}.items() if key in forms
+        }
+        base |= {"metric": '"loss"', "value": "1.5"} if kind == "evaluation" else {}
+        varied = [base | {name: value} for name in (*forms, "attempt", "rank", "tags") for value in VALUES.split()]
+        varied += [base | {name: f'"{clock}"'} for name in ("at", "durable_at") for clock in CLOCKS]
+        varied += [base | {"colour": "1"}, base | {"attempt_no": "2"}, base | {"resource_id": '"i-2"'}]
+        varied += [{name: value for name, value in base.items() if name != gone} for gone in base]
+        lines += [("{%s}", ": ", ", ", line) for line in varied] + [(" {%s}\r", " :", ",", line) for line in varied]
+    # What names no run is an error, and a wrong line sets its run aside, so each has its own.
+    texts = [
+        frame.replace("%s", comma.join(f'"{k}"{colon}{v}' for k, v in (line | {"run_id": f'"r{number}"'}).items()))
+        for number, (frame, colon, comma, line) in enumerate(lines)
+    ]
+    together = read(tmp_path / "a", "\n".join(texts) + "\n")
+    monkeypatch.setattr(PlainForms, "read", lambda forms, lines: ({}, lines))
+    alone = read(tmp_path / "b", "\n".join(texts) + "\n")
+    assert [text.replace("/a/", "/b/") for text in together.warnings] == alone.warnings
+    for table, frame in alone.tables.items():
+        assert_frame_equal(together.tables[table], frame)
+    assert len(alone.warnings) > 500 and alone.tables["tracker_checkpoint"].height > 100
+
+
+@pytest.mark.parametrize("odd", ["01}", "1} x", "1", '1, "step": 1}', "+1}", "1,}"])
+def test_what_is_no_json_is_never_read_in_a_block(odd: str) -> None:
+    line = '{"event": "heartbeat", "run_id": "r", "at": "2026-07-01T10:00:00Z", "step": '
+    lines = pl.DataFrame({"file_no": 0, "line_no": [1, 2], "line": [line + "1}", line + odd]})
+    found, left = PlainForms().read(lines)
+    assert ([frame["line_no"].to_list() for frame in found["heartbeat"]], left["line_no"].to_list()) == ([[1]], [2])

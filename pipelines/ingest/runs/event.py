@@ -6,7 +6,7 @@ FIELDS lists the fields of each kind of event and their forms (design 2; facts t
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -27,11 +27,16 @@ _RFC3339 = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK}:[0-9]{{2}
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Values of a field: `read` gives the clean value or raises ValueError, `wants` is the fix."""
+    """Values of a field: `read` gives the clean value or raises ValueError, `wants` is the fix.
+
+    `plain` matches the most frequent JSON texts that a cast to `dtype` reads as `read` does, their value as its group;
+    empty where there is none.
+    """
 
     dtype: type[pl.DataType]
     read: Callable[[Any], Any]
     wants: str
+    plain: str = ""
 
 
 def _text(value: Any) -> str | None:
@@ -94,21 +99,36 @@ def _one_of(*words: Any) -> Callable[[Any], Any]:
 
 
 def _word(*words: str) -> Form:
-    return Form(pl.String, _one_of(*words), f"write one of {', '.join(words)}")
+    return Form(pl.String, _one_of(*words), f"write one of {', '.join(words)}", f'"({"|".join(words)})"')
 
 
-_TEXT = Form(pl.String, _text, "write text in quotes")
-_COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more")
-_ATTEMPT = Form(pl.Int64, _within(_count, lambda count: count > 0), "number attempts from 1")
-_AMOUNT = Form(pl.Float64, _amount, "write a number of 0 or more")
-_NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out")
-_MEASURE = Form(pl.Float64, _measure, "write a number, or NaN")
+_DIGITS = "0|[1-9][0-9]{0,16}"
+_REST = r"(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,2})?"
+_AMOUNTS = f"(?:{_DIGITS}){_REST}"
+# Not -0, which is a whole number to Python and has no sign.
+_NUMBERS = f"({_AMOUNTS}|-[1-9][0-9]{{0,16}}{_REST})"
+_TEXT = Form(pl.String, _text, "write text in quotes", r'"([^"\\\x00-\x1f]*)"')
+_COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more", f"({_DIGITS})")
+_ATTEMPT = Form(pl.Int64, _within(_count, lambda count: count > 0), "number attempts from 1", "([1-9][0-9]{0,16})")
+_AMOUNT = Form(pl.Float64, _amount, "write a number of 0 or more", f"({_AMOUNTS})")
+_NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out", _NUMBERS)
+_MEASURE = Form(pl.Float64, _measure, "write a number, or NaN", _NUMBERS)
 _PASSES = Form(
     pl.Int64, _within(_count, lambda count: 1 <= count <= MOST_PASSES), f"write a whole number from 1 to {MOST_PASSES}"
 )
-_SHARE = Form(pl.Float64, _within(_number, lambda number: 0 < number <= 1), "write a number above 0 and up to 1")
-_FLAG = Form(pl.Boolean, _one_of(True, False), "write true or false")
-_MOMENT = Form(pl.Int64, _moment, "write RFC 3339 with its zone, like 2026-07-01T10:02:11Z or +02:00 for the Z")
+_SHARE = Form(
+    pl.Float64,
+    _within(_number, lambda number: 0 < number <= 1),
+    "write a number above 0 and up to 1",
+    r"(1|1\.0|0\.[0-9]{0,15}[1-9][0-9]?)",
+)
+_FLAG = Form(pl.Boolean, _one_of(True, False), "write true or false", "(true|false)")
+_MOMENT = Form(
+    pl.Int64,
+    _moment,
+    "write RFC 3339 with its zone, like 2026-07-01T10:02:11Z or +02:00 for the Z",
+    r'"(20[0-9]{2}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?)Z"',
+)
 
 # All that describes a machine without an id.
 _MACHINE = ("instance_type", "account_id", "region")
@@ -181,6 +201,12 @@ _UNUSED = (
     "direction in_loop"
 )
 _SKIPPED = frozenset(_UNUSED.split())
+_ALWAYS = {"run_id": _TEXT, "at": _MOMENT, "attempt": _ATTEMPT}
+
+
+# Kinds whose fields depend on each other.
+_ENTANGLED = ("run_started",)
+_PLAIN_SKIPPED = f'(?:"[^"\\\\\\x00-\\x1f]*"|{_NUMBERS.replace("(", "(?:", 1)}|true|false)'
 
 
 class Wrong(ValueError):
@@ -251,6 +277,37 @@ def parse_event(line: bytes) -> Event:
         if unit != "job" and not values.get("tokens_unit_count"):
             raise Wrong(f"counts tokens by {unit} without `tokens_unit_count`; add how many of them the job has.")
     return Event(kind, run_id, attempt, at, values, strange)
+
+
+def plain_lines(kind: str, keys: Sequence[str]) -> tuple[str, dict[str, Form]] | None:
+    """A pattern of lines of a kind with exactly these keys in this order, and the field of each of its groups.
+
+    `parse_event` reads a line that matches to the same values: a cast of each group, "" and null being missing; a time
+    must be one of the calendar. None where there is no such pattern.
+    """
+    forms, required = FIELDS.get(kind, {}), {"event", "run_id", "at", *_REQUIRED.get(kind, ())}
+    names = [key if key in forms or key in _SKIPPED else _SPELLINGS.get(key, key) for key in keys]
+    is_known = all(name in forms or name in _SKIPPED for name in names) and required <= {*names}
+    if kind not in FIELDS or kind in _ENTANGLED or not is_known or len({*names}) < len(names):
+        return None
+    if "attempt" in names and "attempt_no" in names:
+        return None
+    groups: dict[str, Form] = {}
+    parts = []
+    for key, name in zip(keys, names, strict=True):
+        name = "attempt" if name == "attempt_no" else name
+        form = _ALWAYS.get(name) or forms.get(name)
+        if name == "event":
+            value = f'"{kind}"'
+        elif form is None:
+            value = f"(?:{_PLAIN_SKIPPED}|null)"
+        elif not form.plain:
+            return None
+        else:
+            groups[name] = form
+            value = form.plain.replace("]*)", "]+)") if name in required else f"(?:{form.plain}|null)"
+        parts.append(rf'[ \t]*"{key}"[ \t]*:[ \t]*{value}[ \t]*')
+    return rf"^[ \t]*\{{{','.join(parts)}\}}[ \t\r]*$", groups
 
 
 def _missing(values: dict[str, Any], names: tuple[str, ...]) -> str:

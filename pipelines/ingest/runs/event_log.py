@@ -1,7 +1,8 @@
 """The run-event files of a source, read once into one typed frame per kind of event.
 
-Files are read one after the other, a few ahead for stores that answer slowly. Events leave Python for a frame
-every so often; unknown events leave only a time behind, heartbeats the tokens seen as well.
+Files are read one after the other, a few ahead for stores that answer slowly, and block by block. Lines of a plain
+form are read as columns; a line with anything odd in it is read by itself, with the same values or a message. Unknown
+events leave only a time behind, heartbeats the tokens seen as well.
 """
 
 from collections import Counter, deque
@@ -12,12 +13,17 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.errors import SourceError, shown
-from pipelines.ingest.json_lines import lines_of_file
+from pipelines.ingest.json_lines import blocks_of_file
 from pipelines.ingest.runs.event import FIELDS, Event, Wrong, parse_event, run_of
+from pipelines.ingest.runs.event_block import PlainForms
 from pipelines.warehouse.storage import Object, Store
 
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
 BASE = {"run_id": pl.String, "attempt_no": pl.Int64, "at": pl.Int64, "file_no": pl.UInt32, "line_no": pl.UInt32}
+_LINES = {"file_no": pl.UInt32, "line_no": pl.Int64, "line": pl.String}
+_SEEN = {
+    "run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64, "tokens_seen": pl.Float64
+}  # fmt: skip
 # An event of the run as a whole belongs to no attempt.
 NO_ATTEMPT = 0
 _OF_THE_RUN = ("run_started", "run_ended")
@@ -25,7 +31,7 @@ _KEEPS_NOTHING = ("heartbeat",)
 # What follows the run in the warning of one.
 ASIDE = " is set aside"
 _AHEAD_BYTES = 64 << 20
-_FLUSH_ROWS = 8_000
+_BLOCK_BYTES = 4 << 20
 
 
 class EventLog:
@@ -37,10 +43,11 @@ class EventLog:
     def __init__(self, store: Store):
         self._store = store
         self._keys: list[str] = []
-        self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._frames: dict[str, list[pl.DataFrame]] = {}
-        self._seen: dict[tuple[str, int], list[int]] = {}
-        self._tokens: dict[tuple[str, int], float] = {}
+        self._seen: list[pl.DataFrame] = []
+        self._forms = PlainForms()
+        # Blocks that wait to be read together: the number of their file and of their first line.
+        self._waiting: list[tuple[int, int, bytes]] = []
         self._strange: Counter[tuple[str, str]] = Counter()
         self._unknown: Counter[str] = Counter()
         self._cut: list[str] = []
@@ -48,13 +55,26 @@ class EventLog:
 
     def read(self, objects: Sequence[Object]) -> None:
         """Read event files; SourceError names file, line and fix of the first line that is of no run."""
-        for key, content in _contents(self._store, objects):
-            self._keys.append(key)
-            self._read_file(key, content, self._store.uri(key))
+        waiting_bytes = 0
+        try:
+            for key, content in _contents(self._store, objects):
+                self._keys.append(key)
+                first_line = 1
+                for block in blocks_of_file(key, content, self._store.uri(key)):
+                    self._waiting.append((len(self._keys) - 1, first_line, block))
+                    first_line += block.count(b"\n")
+                    waiting_bytes += len(block)
+                    if waiting_bytes >= _BLOCK_BYTES:
+                        self._read_waiting()
+                        waiting_bytes = 0
+        except SourceError:
+            # What came before it is wrong first.
+            self._read_waiting()
+            raise
+        self._read_waiting()
 
     def frame(self, kind: str) -> pl.DataFrame:
         """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""
-        self._flush(kind)
         found = pl.concat([pl.DataFrame(schema=_schema(kind)), *self._frames.get(kind, ())])
         return found.filter(~pl.col("run_id").is_in([*self.aside])) if self.aside else found
 
@@ -64,10 +84,10 @@ class EventLog:
 
     def seen(self) -> pl.DataFrame:
         """First and last event, and most tokens of a heartbeat by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
-        seen = ((alive, span) for alive, span in self._seen.items() if alive[0] not in self.aside)
-        rows = [(*alive, *span, self._tokens.get(alive)) for alive, span in seen]
-        numbers = dict.fromkeys(("attempt_no", "first_at", "last_at"), pl.Int64)
-        return pl.DataFrame(rows, {"run_id": pl.String, **numbers, "tokens_seen": pl.Float64}, orient="row")
+        seen = pl.concat([pl.DataFrame(schema=_SEEN), *self._seen])
+        if self.aside:
+            seen = seen.filter(~pl.col("run_id").is_in([*self.aside]))
+        return _spans(seen)
 
     def place(self, file_no: int, line_no: int) -> str:
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
@@ -87,60 +107,80 @@ class EventLog:
         )
         return [*unknown, *strange, *self._cut, *aside]
 
-    def _read_file(self, key: str, content: bytes, where: str) -> None:
-        file_no = len(self._keys) - 1
-        for number, (line, is_whole) in enumerate(lines_of_file(key, content, where), start=1):
-            if not line or line.isspace():
-                continue
+    def _read_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        texts, found, odd = [], {}, []
+        for file_no, first_line, block in waiting:
             try:
-                event = parse_event(line)
-            except Wrong as wrong:
-                # A crash can only cut the very end: it leaves the start of an object and no line end.
-                if is_whole or not line.lstrip().startswith(b"{") or line.rstrip().endswith(b"}"):
-                    if (run := run_of(line)) is None:
-                        raise SourceError(f"{where} line {number} {wrong}") from None
-                    self.aside.setdefault(run, f"{where} line {number} {wrong}")
-                    continue
-                self._cut.append(
-                    f"{where} ends in the middle of line {number}; that event is skipped. Write it again if it is lost."
-                )
-                continue
-            self._take(event, file_no, number)
+                texts.append((file_no, first_line, block.decode()))
+            except UnicodeDecodeError:
+                odd += [(file_no, number, line) for number, line in enumerate(block.split(b"\n"), first_line)]
+        lines = pl.DataFrame(texts, _LINES, orient="row").with_columns(pl.col("line").str.split("\n"))
+        lines = lines.with_columns(line_no=pl.int_ranges("line_no", pl.col("line_no") + pl.col("line").list.len()))
+        lines = lines.explode("line_no", "line").cast({"line_no": pl.UInt32})
+        found, left = self._forms.read(lines.filter(pl.col("line") != ""))
+        odd += [(file_no, number, line.encode()) for file_no, number, line in left.iter_rows()]
+        # The last line of each block but a whole one is empty.
+        cut = {(file_no, first + block.count(b"\n")) for file_no, first, block in waiting}
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for file_no, number, line in sorted(odd):
+            if event := self._parsed(file_no, number, line, (file_no, number) not in cut):
+                base = {"run_id": event.run_id, "attempt_no": event.attempt, "at": event.at}
+                of_kind = rows.setdefault(event.kind if event.kind in FIELDS else "", [])
+                of_kind.append({**base, "file_no": file_no, "line_no": number, **event.values})
+        for kind, of_kind in rows.items():
+            found.setdefault(kind, []).append(pl.DataFrame(of_kind, _schema(kind)))
+        for kind, frames in found.items():
+            self._keep(kind, frames)
 
-    def _take(self, event: Event, file_no: int, line_no: int) -> None:
-        kind, run_id, attempt, at, values, strange = event
-        for field in strange:
-            self._strange[kind, field] += 1
-        fields = FIELDS.get(kind)
-        if fields is None:
-            self._unknown[kind] += 1
-            attempt = attempt or NO_ATTEMPT
-        else:
-            attempt = attempt or 1
-        alive = (run_id, NO_ATTEMPT if kind in _OF_THE_RUN else attempt)
-        if (span := self._seen.get(alive)) is None:
-            self._seen[alive] = [at, at]
-        elif at > span[1]:
-            span[1] = at
-        elif at < span[0]:
-            span[0] = at
-        if kind == "heartbeat" and (tokens := values.get("tokens_seen")) is not None:
-            self._tokens[alive] = max(tokens, self._tokens.get(alive, tokens))
-        if fields is None or kind in _KEEPS_NOTHING:
+    def _parsed(self, file_no: int, number: int, line: bytes, is_whole: bool) -> Event | None:
+        """The event of a line; None where it is skipped or its run is set aside, with a warning."""
+        if not line or line.isspace():
+            return None
+        where = self._store.uri(self._keys[file_no])
+        try:
+            event = parse_event(line)
+        except Wrong as wrong:
+            # A crash can only cut the very end: it leaves the start of an object and no line end.
+            if is_whole or not line.lstrip().startswith(b"{") or line.rstrip().endswith(b"}"):
+                if (run := run_of(line)) is None:
+                    raise SourceError(f"{where} line {number} {wrong}") from None
+                self.aside.setdefault(run, f"{where} line {number} {wrong}")
+                return None
+            self._cut.append(
+                f"{where} ends in the middle of line {number}; that event is skipped. Write it again if it is lost."
+            )
+            return None
+        for field in event.strange:
+            self._strange[event.kind, field] += 1
+        if event.kind not in FIELDS:
+            self._unknown[event.kind] += 1
+        return event
+
+    def _keep(self, kind: str, frames: list[pl.DataFrame]) -> None:
+        """Add events of one kind, "" for unknown ones, in frames with some of its columns."""
+        if not frames:
             return
-        rows = self._rows.setdefault(kind, [])
-        rows.append((run_id, attempt, at, file_no, line_no, *map(values.get, fields)))
-        if len(rows) >= _FLUSH_ROWS:
-            self._flush(kind)
+        attempt = pl.col("attempt_no").fill_null(1 if kind else NO_ATTEMPT)
+        found = pl.concat([pl.DataFrame(schema=_schema(kind)), *frames], how="diagonal").with_columns(attempt)
+        tokens = pl.col("tokens_seen") if kind == "heartbeat" else pl.lit(None, pl.Float64)
+        seen = found.select("run_id", "attempt_no", first_at="at", last_at="at", tokens_seen=tokens)
+        if kind in _OF_THE_RUN:
+            seen = seen.with_columns(attempt_no=pl.lit(NO_ATTEMPT, pl.Int64))
+        self._seen.append(_spans(seen))
+        if kind and kind not in _KEEPS_NOTHING:
+            self._frames.setdefault(kind, []).append(found.sort("file_no", "line_no"))
 
-    def _flush(self, kind: str) -> None:
-        if kind in self._rows:
-            columns = zip(_schema(kind), zip(*self._rows.pop(kind), strict=True), strict=True)
-            self._frames.setdefault(kind, []).append(pl.DataFrame(dict(columns), schema=_schema(kind)))
+
+def _spans(seen: pl.DataFrame) -> pl.DataFrame:
+    """One row per run and attempt: first and last time, most tokens."""
+    return seen.group_by("run_id", "attempt_no", maintain_order=True).agg(
+        pl.col("first_at").min(), pl.col("last_at").max(), pl.col("tokens_seen").max()
+    )
 
 
 def _schema(kind: str) -> dict[str, type[pl.DataType]]:
-    return {**BASE, **{name: form.dtype for name, form in FIELDS[kind].items()}}
+    return {**BASE, **{name: form.dtype for name, form in FIELDS.get(kind, {}).items()}}
 
 
 def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, bytes]]:

@@ -89,7 +89,7 @@ def _events(source: ServingSource, warnings: list[str]) -> Iterator[ServerStarte
         warnings.append(f"{store.location} has no event file (.jsonl, .jsonl.gz); check `location`.")
     for item in objects:
         where = store.uri(item.key)
-        for number, (line, _) in enumerate(lines_of_file(item.key, store.read(item.key), where), start=1):
+        for number, line in enumerate(lines_of_file(item.key, store.read(item.key), where), start=1):
             if not line.strip():
                 continue
             try:

@@ -160,7 +160,7 @@ def _scraped(
 ) -> Iterator[tuple[str, float, str, dict[str, str], float]]:
     """(server, time, metric, labels, value) of a scrape."""
     at = datetime.strptime(scrape["time"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
-    for number, (line, _) in enumerate(lines_of_file(key, content, where), start=1):
+    for number, line in enumerate(lines_of_file(key, content, where), start=1):
         text = line.decode()
         if not text.strip() or text.startswith("#"):
             continue
