@@ -19,6 +19,7 @@ ACTIONS = (
     "s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "ce:ListCostAllocationTags",
     "bcm-data-exports:ListExports", "bcm-data-exports:GetExport", "cur:DescribeReportDefinitions",
     "ec2:DescribeCapacityReservations", "ec2:DescribeCapacityBlocks", "ec2:DescribeReservedInstances",
+    "ec2:DescribeCapacityBlockOfferings", "ec2:GetSpotPlacementScores",
     "savingsplans:DescribeSavingsPlans", "cloudwatch:ListMetrics", "cloudwatch:GetMetricData",
 )  # fmt: skip
 

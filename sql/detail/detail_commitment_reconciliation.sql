@@ -1,17 +1,23 @@
 -- One row per commitment on a bill or in AWS's own answer: its cost an hour and its end in each, and how they differ.
+-- What a reservation costs an hour is that of its newest month, for FOCUS states it use by use.
 with newest as (
     select *,
         row_number() over (partition by payer_account_id, billing_currency, commitment_discount_id, commitment_kind
             order by fee_started_at desc, fee_ended_at desc) as rank_no,
-        greatest(unix_ms(fee_ended_at) - unix_ms(fee_started_at), 3600000) as fee_ms
+        greatest(unix_ms(fee_ended_at) - unix_ms(fee_started_at), 3600000) as fee_ms,
+        sum(commitment_cost_usd) over month as month_cost_usd,
+        greatest(max(unix_ms(fee_ended_at)) over month - min(unix_ms(fee_started_at)) over month, 3600000) as month_ms
     from stg_aws__commitment_fee
+    window month as (partition by billing_month, payer_account_id, billing_currency, commitment_discount_id,
+        commitment_kind)
 ),
 
 bill as (
     select
         payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
         commitment_key(commitment_discount_id) as commitment_key,
-        piece_usd(commitment_cost_usd, 0, 3600000, fee_ms) as commitment_per_hour_usd,
+        case when commitment_kind = 'reserved_instance' then piece_usd(month_cost_usd, 0, 3600000, month_ms)
+            else piece_usd(commitment_cost_usd, 0, 3600000, fee_ms) end as commitment_per_hour_usd,
         ended_at
     from newest
     where rank_no = 1

@@ -2,9 +2,11 @@
 -- Choose one dimension, for each adds up to `total`, the whole bill. Commitment fees whose use the bill does not show
 -- are in no effective cost, but in `unallocated_fee_usd`; sums without a part that the bill does not show are partial.
 with cost as (
-    select
-        billing_month, billing_currency, bucket, accelerator_family, account_id, service, instance_type, team,
+    select billing_month, billing_currency, bucket, accelerator_family, account_id, service, instance_type, team,
         case when bucket = 'run' then run_id end as run_id,
+        -- Accelerators are those of AWS: another provider's are apart in detail_provider_cost_monthly.
+        case when is_other_provider(billing_entity) then 'other provider'
+            when accelerator_family = 'none' then 'no accelerator' end as other_use,
         coalesce(run_id, tag_run_id) is not null as has_run, bool_or(effective_cost_usd is null) as is_cost_partial,
         sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
         sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
@@ -13,21 +15,18 @@ with cost as (
 ),
 
 line as (
-    select
-        cost.billing_month, cost.billing_currency, cost.bucket, named.bucket_group, cost.accelerator_family,
+    select cost.billing_month, cost.billing_currency, cost.bucket, named.bucket_group,
+        coalesce(nullif(cost.other_use, 'no accelerator'), cost.accelerator_family) as accelerator_family,
         -- Storage and network of a run are spend on the accelerators of that run.
         case when cost.bucket = 'run' then coalesce(max(nullif(cost.accelerator_family, 'none'))
             over (partition by cost.billing_currency, cost.run_id), 'none') else 'no run' end as run_accelerator_family,
         cost.account_id, cost.service,
         case when cost.bucket = 'other' then cost.service else 'not other' end as other_service,
-        case when cost.accelerator_family = 'none' then 'no accelerator' else 'accelerator' end as accelerator,
-        case when cost.accelerator_family = 'none' then 'no accelerator'
-            else coalesce(cost.instance_type, 'no instance type') end as accelerator_instance_type,
-        case when cost.accelerator_family = 'none' then 'no accelerator' else cost.account_id end as accelerator_account,
-        case when cost.accelerator_family = 'none' then 'no accelerator' else coalesce(cost.team, 'no team') end
-            as accelerator_team,
-        case when cost.accelerator_family = 'none' then 'no accelerator' when cost.has_run then 'run or run tag'
-            else 'no run' end as accelerator_run,
+        coalesce(cost.other_use, 'accelerator') as accelerator,
+        coalesce(cost.other_use, cost.instance_type, 'no instance type') as accelerator_instance_type,
+        coalesce(cost.other_use, cost.account_id) as accelerator_account,
+        coalesce(cost.other_use, cost.team, 'no team') as accelerator_team,
+        coalesce(cost.other_use, case when cost.has_run then 'run or run tag' else 'no run' end) as accelerator_run,
         cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd,
         fee.unallocated_fee_usd, cost.is_cost_partial or coalesce(fee.unallocated_fee_usd, 0) > 0 as is_cost_partial
     from cost
@@ -39,8 +38,7 @@ line as (
 ),
 
 summed as (
-    select
-        billing_month, billing_currency,
+    select billing_month, billing_currency,
         case
             when grouping(bucket) = 0 then 'bucket' when grouping(bucket_group) = 0 then 'bucket_group'
             when grouping(accelerator_family) = 0 then 'accelerator_family'
@@ -79,8 +77,7 @@ wanted as (
 ),
 
 monthly as (
-    select
-        billing_month, billing_currency, dimension, dimension_value,
+    select billing_month, billing_currency, dimension, dimension_value,
         case when is_on_bill then accelerator_hours else 0 end as accelerator_hours,
         case when is_on_bill then list_cost_usd else 0 end as list_cost_usd, is_cost_partial is true as is_cost_partial,
         case when is_on_bill then effective_cost_usd else 0 end as effective_cost_usd,
@@ -90,8 +87,7 @@ monthly as (
 ),
 
 running as (
-    select
-        *,
+    select *,
         lag(effective_cost_usd) over running as previous_effective_cost_usd,
         lag(is_cost_partial) over running as is_previous_cost_partial,
         sum(accelerator_hours) over running as running_accelerator_hours,

@@ -11,9 +11,10 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
 
 # month, currency, bucket, family, account, service, hours, list, effective, billed, instance type, team, run, run tag
+# The entity is Microsoft's in account 9, else that of AWS.
 LEDGER = """
     select cast(m || '-01' as date) as billing_month, c as billing_currency, b as bucket, f as accelerator_family,
-        a as account_id, s as service, i as instance_type, t as team, r as run_id, g as tag_run_id,
+        a as account_id, case when a = '9' then 'Microsoft' else 'AWS' end as billing_entity, s as service, i as instance_type, t as team, r as run_id, g as tag_run_id,
         cast(h as decimal(38, 10)) as accelerator_hours, cast(l as decimal(38, 10)) as list_cost_usd,
         cast(e as decimal(38, 10)) as effective_cost_usd, cast(p as decimal(38, 10)) as billed_cost_usd
     from (values
@@ -25,6 +26,7 @@ LEDGER = """
         ('2026-08', 'USD', 'other', 'none', '2', 'AmazonS3', 0, 10, 10, 10, null, null, null, null),
         ('2026-08', 'NOK', 'other', 'none', '2', 'AmazonS3', 0, -5, -5, -5, null, null, null, null),
         ('2026-07', 'EUR', 'other', 'none', '2', 'AmazonS3', 0, 4, 4, 4, null, null, null, null),
+        ('2026-07', 'EUR', 'other', 'none', '9', 'Virtual Machines', 0, 5, 5, 5, 'Standard_ND96isr_H100_v5', null, null, null),
         ('2026-07', 'EUR', 'idle', 'gpu', '1', 'AmazonEC2', 1, 8, 8, 8, 'p5.48xlarge', null, null, null),
         ('2026-08', 'EUR', 'other', 'none', '2', 'AmazonS3', 0, 6, 6, 6, null, null, null, null),
         ('2026-08', 'EUR', 'idle', 'gpu', '1', 'AmazonEC2', 1, 8, 8, 8, 'p5.48xlarge', null, null, null),
@@ -113,6 +115,22 @@ def test_each_dimension_divides_the_bill(summary: DuckDBEngine, dimension: str, 
     assert rows(summary, "dimension_value, effective_cost_usd", condition) == expected
 
 
+@pytest.mark.parametrize(
+    ("dimension", "expected"),
+    [
+        ("accelerator", [("accelerator", 8), ("no accelerator", 4), ("other provider", 5)]),
+        ("accelerator_family", [("gpu", 8), ("none", 4), ("other provider", 5)]),
+        ("accelerator_instance_type", [("no accelerator", 4), ("other provider", 5), ("p5.48xlarge", 8)]),
+    ],
+)
+def test_another_provider_is_neither_an_accelerator_nor_none(
+    summary: DuckDBEngine, dimension: str, expected: list[tuple]
+) -> None:
+    """July in EUR: 4 for S3, 8 for an idle p5, 5 for eight H100 of Microsoft."""
+    condition = f"dimension = '{dimension}' and billing_currency = 'EUR' and billing_month = date '2026-07-01'"
+    assert rows(summary, "dimension_value, effective_cost_usd", condition) == expected
+
+
 def test_a_share_of_less_than_nothing_is_unknown(summary: DuckDBEngine) -> None:
     """The only line in NOK is a credit of 5."""
     assert set(rows(summary, "effective_share_ratio", "billing_currency = 'NOK'")) == {(None,)}
@@ -125,4 +143,9 @@ def test_a_partial_cost_has_no_share_and_no_change(summary: DuckDBEngine) -> Non
         "dimension_value, effective_cost_usd, monthly_change_usd, effective_share_ratio, running_share_ratio",
         "billing_currency = 'EUR' and dimension in ('service', 'total') and billing_month = date '2026-08-01'",
     )
-    assert found == [("AmazonEC2", 8, None, None, None), ("AmazonS3", 6, 2, None, None), ("all", 14, None, None, None)]
+    assert found == [
+        ("AmazonEC2", 8, None, None, None),
+        ("AmazonS3", 6, 2, None, None),
+        ("Virtual Machines", 0, -5, None, None),
+        ("all", 14, None, None, None),
+    ]

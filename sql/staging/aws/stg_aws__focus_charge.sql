@@ -9,8 +9,7 @@ with half as (
 ),
 
 halved as (
-    select
-        line.*, half.half,
+    select line.*, half.half,
         case when half.half = 'accrued' then 'Usage' else focus_category end as category,
         case when half.half = 'accrued' then 0 else billed_cost_usd end as billed_usd,
         case when half.half = 'paid' then 0 when focus_category = 'Credit' then billed_cost_usd
@@ -87,7 +86,9 @@ select
     cast(null as varchar) as "CommitmentProgramEligibilityDetails", cast(null as varchar) as "InvoiceDetailId",
     case when is_consumed then usage_quantity end as "ConsumedQuantity",
     case when is_consumed then unit end as "ConsumedUnit",
+    -- Only what Contract Commitment lists: it has no row for a commitment without a term.
     case when commitment_status = 'Used'
+            and commitment_id in (select "ContractCommitmentId" from stg_aws__focus_contract_commitment)
         then focus_contract_applied(commitment_id, commitment_category, commitment_quantity) end as "ContractApplied",
     cast(contracted_usd as decimal(20, 10)) as "ContractedCost",
     focus_unit_price(contracted_usd, pricing_quantity, billed_rate_usd) as "ContractedUnitPrice",
@@ -102,10 +103,9 @@ select
     focus_unit_price(list_usd, pricing_quantity, list_rate_usd) as "PricingCurrencyListUnitPrice",
     pricing_quantity as "PricingQuantity", case when is_priced then pricing_unit end as "PricingUnit",
     -- Who is paid is who provides: FOCUS lets another's charge be billed at 0 only.
-    issuer as "ProviderName", publisher as "PublisherName",
-    case when is_priced then 'AWS' end as "HostProviderName", publisher as "ServiceProviderName",
-    nullif(region_id, '') as "RegionId", nullif(region_name, '') as "RegionName",
-    focus_resource_id as "ResourceId", cast(null as varchar) as "ResourceName",
+    issuer as "ProviderName", publisher as "PublisherName", publisher as "ServiceProviderName",
+    case when is_priced then 'AWS' end as "HostProviderName", nullif(region_id, '') as "RegionId",
+    nullif(region_name, '') as "RegionName", focus_resource_id as "ResourceId", cast(null as varchar) as "ResourceName",
     focus_resource_type(focus_resource_id, product_family) as "ResourceType",
     service_category as "ServiceCategory", service_name as "ServiceName", service_subcategory as "ServiceSubcategory",
     case when is_priced then sku_id end as "SkuId", case when is_priced then usage_type end as "SkuMeter",

@@ -7,15 +7,21 @@ with fee as (
     select *,
         row_number() over (partition by billing_period, commitment_discount_id
             order by fee_started_at desc, fee_ended_at desc) as rank_no,
-        greatest(unix_ms(fee_ended_at) - unix_ms(fee_started_at), 3600000) as fee_ms
+        greatest(unix_ms(fee_ended_at) - unix_ms(fee_started_at), 3600000) as fee_ms,
+        sum(commitment_cost_usd) over month as month_cost_usd,
+        greatest(max(unix_ms(fee_ended_at)) over month - min(unix_ms(fee_started_at)) over month, 3600000) as month_ms
     from stg_aws__commitment_fee
     where commitment_discount_id <> ''
+    window month as (partition by billing_period, commitment_discount_id)
 ),
 
 termed as (
     select
         fee.billing_period, fee.billing_month, fee.commitment_discount_id, fee.commitment_kind, fee.billing_currency,
-        coalesce(piece_usd(fee.commitment_cost_usd, 0, 3600000, fee.fee_ms), answer.commitment_per_hour_usd)
+        -- FOCUS states a reservation use by use, so that its cost an hour is that of the month.
+        coalesce(case when fee.commitment_kind = 'reserved_instance'
+            then piece_usd(fee.month_cost_usd, 0, 3600000, fee.month_ms)
+            else piece_usd(fee.commitment_cost_usd, 0, 3600000, fee.fee_ms) end, answer.commitment_per_hour_usd)
             as per_hour_usd,
         piece_usd(fee.reserved_units, 0, 3600000, fee.fee_ms) as units_per_hour,
         coalesce(fee.payment_option, answer.payment_option) as payment_option,
