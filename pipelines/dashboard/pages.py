@@ -78,14 +78,12 @@ def _page(name: str, links: Links, **context: Any) -> str:
 
 @cache
 def _templates() -> jinja2.Environment:
-    drawings = {"draw": _drawn, "timeline_chart": app_charts.timeline_chart, "heat_map": charts.heat_map}
-    drawings |= {"token_cost_chart": charts.token_cost_chart, "crossover_chart": charts.crossover_chart}
-    return templates("app", command=command, **drawings)
+    return templates("app", command=command, draw=_drawn, timeline_chart=app_charts.timeline_chart)
 
 
 def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:
     """A chart, drawn once for the same rows of one publication."""
-    drawing = getattr(app_charts, kind, None) or getattr(charts, kind)
+    drawing = charts.CHARTS.get(kind) or getattr(app_charts, kind)
     return volume.keep((kind, repr(rows)), lambda: drawing(*rows))
 
 

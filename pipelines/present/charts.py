@@ -318,6 +318,19 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
     return figure(draw, label)
 
 
+_DRAWN = (
+    pair_chart,
+    ledger_chart,
+    waterfall_chart,
+    break_even_chart,
+    trend_chart,
+    token_cost_chart,
+    crossover_chart,
+)
+CHARTS: dict[str, Callable[..., Markup]] = {chart.__name__: chart for chart in (*_DRAWN, heat_map)}
+"""What templates draw, by name."""
+
+
 def names_axis() -> alt.Axis:
     """Names at the edge of the page, with room for fonts wider than the library's."""
     return alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)

@@ -94,14 +94,6 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
         errors=failed_checks(facts.checks, "error"),
         error_check_count=check_counts(facts.checks, "error")[1],
         validated_by_suite=validated,
-        pair_chart=charts.pair_chart,
-        ledger_chart=charts.ledger_chart,
-        waterfall_chart=charts.waterfall_chart,
-        break_even_chart=charts.break_even_chart,
-        heat_map=charts.heat_map,
-        trend_chart=charts.trend_chart,
-        token_cost_chart=charts.token_cost_chart,
-        crossover_chart=charts.crossover_chart,
         **rows,
     )
     return page.translate(_CONTROLS).strip() + "\n"
@@ -149,6 +141,7 @@ def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environmen
         "bucket_names": LABELS,
         "bucket_meanings": BUCKETS,
         "csv": lambda rows: "",
+        **charts.CHARTS,
         "unused_buckets": UNUSED,
         "drawn_buckets": {bucket: LABELS[bucket] for bucket in DRAWN},
         **functions,

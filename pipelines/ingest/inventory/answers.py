@@ -100,7 +100,7 @@ class Answers:
 
     def client(self, source: ReservationSource, service: str, region: str | None) -> Any:
         where = f"[[{self.section}]] {source.name}"
-        return connect(service, where, endpoint_url=source.endpoint_url, region=region, profile=source.profile)[1]
+        return connect(service, where, **{**source.reach, "region": region})[1]
 
 
 def _saved_answer(text: str, where: str) -> Any:

@@ -24,7 +24,6 @@ SCHEMA = schema(
     "upfront_fee:money currency placement_score:count"
 )
 _BLOCKS, _SCORES = "CapacityBlockOfferings", "SpotPlacementScores"
-_REQUEST = ("InstanceTypes", "TargetCapacity")
 _RECORDED = "RecordedDate"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?=[^/]*$)")
 _REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")
@@ -109,12 +108,13 @@ def _offers_in(answer: Any, where: str) -> Iterator[Row]:
         for place, entry in answers.entries(answer, _BLOCKS, where):
             yield _block(entry, place)
     if _SCORES in answer:
-        types = answer.get(_REQUEST[0])
+        types = answer.get("InstanceTypes")
         if not isinstance(types, list) or not types or not all(isinstance(name, str) for name in types):
             raise SourceError(
-                f"{where} has no {' and '.join(_REQUEST)}, which AWS's answer leaves out; add those of the request."
+                f"{where} has no InstanceTypes and TargetCapacity, which AWS's answer leaves out; add those of the "
+                "request."
             )
-        count = answers.count(answer, _REQUEST[1], where)
+        count = answers.count(answer, "TargetCapacity", where)
         for place, entry in answers.entries(answer, _SCORES, where):
             score = answers.count(entry, "Score", place, "points", 10)
             for name in types:

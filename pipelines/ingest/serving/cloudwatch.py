@@ -94,8 +94,7 @@ def found_answers(source: ServingSource, warnings: list[str]) -> Iterator[Answer
 
 def _queried(source: ServingSource, region: str | None) -> Iterator[Answer]:
     where = f"[[serving]] {source.name}"
-    reach: dict[str, Any] = {"endpoint_url": source.endpoint_url, "region": region, "profile": source.profile}
-    session, client = connect("cloudwatch", where, **reach)
+    session, client = connect("cloudwatch", where, **{**source.reach, "region": region})
     where = f"{where}, {client.meta.region_name}"
     with requesting(where, "sts:GetCallerIdentity"):
         identity = session.client("sts", endpoint_url=source.endpoint_url).get_caller_identity()
