@@ -10,7 +10,7 @@ from pathlib import Path
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
-from pipelines.models.catalog import BILLS, Model
+from pipelines.models.catalog import BILLS, PUBLISHED, Model
 from pipelines.models.contract import Contract
 
 _make = Builder._make
@@ -22,7 +22,9 @@ def making_each_once(folder: Path):
     def make(
         builder: Builder, model: Model, contract: Contract, period: str | None, fingerprint: str, staged: Path
     ) -> Built:
-        if not isinstance(builder._engine, DuckDBEngine) or builder._gate:
+        # An earlier publication is read, but is no part of a fingerprint.
+        reads_published = not {*PUBLISHED}.isdisjoint(builder.catalog.resting_on(model))
+        if reads_published or not isinstance(builder._engine, DuckDBEngine) or builder._gate:
             return _make(builder, model, contract, period, fingerprint, staged)
         key = fingerprint + _lines(builder, model, period)
         rows, record = folder / f"{key}.parquet", folder / f"{key}.built"
@@ -43,7 +45,7 @@ def making_each_once(folder: Path):
 
 def _lines(builder: Builder, model: Model, period: str | None) -> str:
     """A digest of the bill that a table reads: tests deliver different lines under one id."""
-    if not {*BILLS} & {*builder.catalog.resting_on(model)}:
+    if {*BILLS}.isdisjoint(builder.catalog.resting_on(model)):
         return ""
     seals = [file.sha256 for raw in builder.warehouse.bill.ingest(period or "") for file in raw.files]
     return "-" + hashlib.sha256("".join(seals).encode()).hexdigest()[:16]

@@ -30,6 +30,7 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
     types = resources.REFERENCE / "ref_instance_type.csv"
     typed = "select * replace (cast(accelerator_count as bigint) as accelerator_count)"
     engine.view_sql("ref_instance_type", f"{typed} from read_csv('{types}', all_varchar = true)")
+    engine.view_sql("ref_bedrock_model", f"from read_csv('{resources.REFERENCE / 'ref_bedrock_model.csv'}')")
     # Without a bill, no instance is seen to stay up.
     engine.view_sql(
         "stg_aws__billed_stretch",

@@ -2,8 +2,7 @@
 -- partition: billing_period
 -- stored: no
 with known_run as (
-    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms,
-        min(has_one_spelling) as has_one_spelling
+    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms, min(has_one_spelling) as has_one_spelling
     from stg_tracker__stay_monthly
     where stay_kind = 'attempt' group by run_id
 ),
@@ -111,8 +110,7 @@ select
             when entry.run_count > 1 then cast(entry.run_count as varchar) || ' runs shared the hour:'
             else 'the run used'
         end || ' ' || seconds_of_ms(entry.used_units)
-            || ' of ' || seconds_of_ms(entry.billed_units)
-            || case when entry.accelerator_family = 'none' then ' seconds' else ' accelerator-seconds' end
+            || ' of ' || seconds_of_ms(entry.billed_units) || case when entry.accelerator_family = 'none' then ' seconds' else ' accelerator-seconds' end
     end as share_rule,
     case when entry.piece_kind = 'whole' then 1 else ratio(entry.used_units, entry.billed_units) end as share_ratio,
     entry.accelerator_hours, entry.list_cost_usd, entry.effective_cost_usd, entry.billed_cost_usd,

@@ -1,7 +1,7 @@
 -- One row per offer of capacity, declared or as AWS answered: its price, its wait and, of Spot, its placement score.
 select
     instance_type, accelerator_family, region_id, purchase_option, lead_days, reported_date, price_per_hour_usd, block_hours,
-    cast(null as bigint) as placement_score, 'declared' as offer_evidence
+    cast(null as bigint) as placement_score, 'USD' as currency, 'declared' as offer_evidence
 from declared_offer
 
 union all
@@ -14,6 +14,6 @@ select
         / (offer.instance_count * date_diff('second', offer.started_at, offer.ended_at)) as decimal(20, 10)) end
         as price_per_hour_usd,
     cast(floor(date_diff('second', offer.started_at, offer.ended_at) / 3600.0) as bigint) as block_hours,
-    offer.placement_score, 'answer of AWS' as offer_evidence
+    offer.placement_score, offer.currency, 'answer of AWS' as offer_evidence
 from aws_capacity_offer as offer
 left join ref_instance_type as machine on machine.instance_type = replace(offer.instance_type, 'ml.', '')
