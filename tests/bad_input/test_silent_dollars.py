@@ -55,8 +55,8 @@ def test_columns_that_are_both_read(tmp_path: Any) -> None:
     lines = [HOUR | {"Line_Item_Unblended_Cost": cost} for cost in ("55.04", "99.00", "")]
     (found,) = (one for one in warnings(tmp_path, lines) if "another value" in one)
     assert found.startswith(
-        "1 lines bill 55.04 and have another value in Line_Item_Unblended_Cost, which counts only where the other is empty, "
-        "than in line_item_unblended_cost"
+        "1 lines bill 55.04 and have another value in Line_Item_Unblended_Cost, which counts only where the other is "
+        "empty, than in line_item_unblended_cost"
     )
 
 

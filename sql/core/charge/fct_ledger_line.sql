@@ -54,9 +54,8 @@ entry as (
         whole_line_hours(line.bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
         list_cost_usd, effective_cost_usd, billed_cost_usd
     from line
-    left join dim_provisional_run as provisional
-        on provisional.is_provisional and provisional.run_key = folded(line.tag_run_id)
-        and (line.bucket = 'unattributed'
+    left join dim_provisional_run as provisional on provisional.is_provisional
+        and provisional.run_key = folded(line.tag_run_id) and (line.bucket = 'unattributed'
             or line.bucket = 'shared' and line.usage_date between provisional.first_date and provisional.last_date)
     where line.bucket is not null
 
@@ -81,7 +80,6 @@ select
     entry.bucket, entry.charge_category, line.charge_type, entry.service, line.usage_type, entry.region_id,
     entry.accelerator_family, entry.market, entry.resource_id, entry.instance_type,
     entry.run_id, entry.attempt_no, entry.evidence,
-    -- A FOCUS line has its own effective cost.
     case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed'
         then 'the EffectiveCost of the line' else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
             'as billed: no list of ours names the charge type') end as cost_rule_meaning,
