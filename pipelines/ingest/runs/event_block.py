@@ -1,9 +1,8 @@
 """Lines of run-event files read as columns: those of a plain form, which are nearly all; the others are left over."""
 
-import json
-
 import polars as pl
 
+from pipelines.base.parse import parse_json
 from pipelines.ingest.runs.event import Form, plain_lines
 
 # Lines whose form is tried in each block, of each kind, and the most forms that are known of a kind.
@@ -79,7 +78,7 @@ def _value(name: str, form: Form) -> pl.Expr:
 def _keys(line: str) -> tuple[str, ...]:
     """The keys of a line in their order; empty where it is no object."""
     try:
-        pairs = json.loads(line, object_pairs_hook=list)
+        pairs = parse_json(line, object_pairs_hook=list)
         return tuple(key for key, _ in pairs)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         return ()

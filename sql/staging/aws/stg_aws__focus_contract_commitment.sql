@@ -12,7 +12,7 @@ with fee as (
         greatest(max(unix_ms(fee_ended_at)) over month - min(unix_ms(fee_started_at)) over month, 3600000) as month_ms
     from stg_aws__commitment_fee
     where commitment_discount_id <> ''
-    window month as (partition by billing_period, commitment_discount_id)
+    window month as (partition by billing_period, billing_currency, commitment_discount_id)
 ),
 
 termed as (
