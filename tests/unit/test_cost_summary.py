@@ -14,7 +14,8 @@ from pipelines.models.catalog import load_catalog
 # The entity is Microsoft's in account 9, else that of AWS.
 LEDGER = """
     select cast(m || '-01' as date) as billing_month, c as billing_currency, b as bucket, f as accelerator_family,
-        a as account_id, case when a = '9' then 'Microsoft' else 'AWS' end as billing_entity, s as service, i as instance_type, t as team, r as run_id, g as tag_run_id,
+        a as account_id, case when a = '9' then 'Microsoft' else 'AWS' end as billing_entity,
+        s as service, i as instance_type, t as team, r as run_id, g as tag_run_id,
         cast(h as decimal(38, 10)) as accelerator_hours, cast(l as decimal(38, 10)) as list_cost_usd,
         cast(e as decimal(38, 10)) as effective_cost_usd, cast(p as decimal(38, 10)) as billed_cost_usd
     from (values
@@ -26,7 +27,7 @@ LEDGER = """
         ('2026-08', 'USD', 'other', 'none', '2', 'AmazonS3', 0, 10, 10, 10, null, null, null, null),
         ('2026-08', 'NOK', 'other', 'none', '2', 'AmazonS3', 0, -5, -5, -5, null, null, null, null),
         ('2026-07', 'EUR', 'other', 'none', '2', 'AmazonS3', 0, 4, 4, 4, null, null, null, null),
-        ('2026-07', 'EUR', 'other', 'none', '9', 'Virtual Machines', 0, 5, 5, 5, 'Standard_ND96isr_H100_v5', null, null, null),
+        ('2026-07', 'EUR', 'other', 'none', '9', 'Virtual Machines', 0, 5, 5, 5, 'Standard_NC40ads', null, null, null),
         ('2026-07', 'EUR', 'idle', 'gpu', '1', 'AmazonEC2', 1, 8, 8, 8, 'p5.48xlarge', null, null, null),
         ('2026-08', 'EUR', 'other', 'none', '2', 'AmazonS3', 0, 6, 6, 6, null, null, null, null),
         ('2026-08', 'EUR', 'idle', 'gpu', '1', 'AmazonEC2', 1, 8, 8, 8, 'p5.48xlarge', null, null, null),
@@ -126,7 +127,7 @@ def test_each_dimension_divides_the_bill(summary: DuckDBEngine, dimension: str, 
 def test_another_provider_is_neither_an_accelerator_nor_none(
     summary: DuckDBEngine, dimension: str, expected: list[tuple]
 ) -> None:
-    """July in EUR: 4 for S3, 8 for an idle p5, 5 for eight H100 of Microsoft."""
+    """July in EUR: 4 for S3, 8 for an idle p5, 5 for a machine of Microsoft."""
     condition = f"dimension = '{dimension}' and billing_currency = 'EUR' and billing_month = date '2026-07-01'"
     assert rows(summary, "dimension_value, effective_cost_usd", condition) == expected
 
