@@ -20,7 +20,8 @@ ACTIONS = (
     "bcm-data-exports:ListExports", "bcm-data-exports:GetExport", "cur:DescribeReportDefinitions",
     "ec2:DescribeCapacityReservations", "ec2:DescribeCapacityBlocks", "ec2:DescribeReservedInstances",
     "ec2:DescribeCapacityBlockOfferings", "ec2:GetSpotPlacementScores",
-    "savingsplans:DescribeSavingsPlans", "cloudwatch:ListMetrics", "cloudwatch:GetMetricData",
+    "savingsplans:DescribeSavingsPlans", "sagemaker:ListTrainingPlans", "invoicing:ListInvoiceSummaries",
+    "cloudwatch:ListMetrics", "cloudwatch:GetMetricData",
 )  # fmt: skip
 
 
