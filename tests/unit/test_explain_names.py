@@ -70,7 +70,9 @@ def test_a_table_may_be_called_by_its_schema() -> None:
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(name: str, nearest: str) -> None:
-    with pytest.raises(UsageError, match=f"No metric, column, table or term is called '{name}'.*did you mean.* {nearest}"):
+    with pytest.raises(
+        UsageError, match=f"No metric, column, table or term is called '{name}'.*did you mean.* {nearest}"
+    ):
         look_up(name)
 
 
