@@ -8,7 +8,8 @@ LINES ?= 2000000
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode -c requirements.lock --python
 COMPILE := $(BIN)/python -m compileall -q pipelines
 
-.PHONY: demo dashboard test test-slow test-spark test-wheel check bench lock clean
+.PHONY: demo dashboard docs pictures test test-slow test-spark test-wheel check bench lock clean
+CHROMIUM := chromium --headless --no-sandbox --hide-scrollbars --virtual-time-budget=5000
 
 demo: $(VENV)/.base
 	@$(BIN)/trainledger demo
@@ -17,6 +18,19 @@ demo: $(VENV)/.base
 dashboard: $(VENV)/.ui
 	@test -f trainledger.toml -o -n "$$TRAINLEDGER_CONFIG" -o -f trainledger-demo/trainledger.toml || $(BIN)/trainledger demo
 	$(BIN)/trainledger dashboard $(if $(PORT),--port $(PORT))
+
+# The site, in site/; a dead link fails it.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+# The pictures of the docs, from a demo built anew. Needs Chromium.
+pictures: $(VENV)/.base
+	$(BIN)/trainledger demo
+	cd trainledger-demo && ../$(BIN)/trainledger report --kind commitments --out commitments.html
+	cd trainledger-demo && ../$(BIN)/trainledger dashboard --export pages --run-pages 0
+	$(CHROMIUM) --window-size=1280,1330 --screenshot=docs/report.png file://$(CURDIR)/trainledger-demo/report.html
+	$(CHROMIUM) --window-size=1280,1600 --screenshot=docs/commitments.png file://$(CURDIR)/trainledger-demo/commitments.html
+	$(CHROMIUM) --window-size=1280,960 --screenshot=docs/dashboard.png file://$(CURDIR)/trainledger-demo/pages/index.html
 
 # One worker more than processors: some tests wait for a server or for the next minute of a schedule. The files start
 # in the order of tests/conftest.py; byte code is written, which saves every worker and service compiling them again.
@@ -84,4 +98,4 @@ lock: $(BIN)/uv
 		--no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .mlflow dist .wheel-test trainledger-demo
+	rm -rf $(VENV) .mlflow dist site .wheel-test trainledger-demo

@@ -11,6 +11,7 @@ SQL = ROOT / "sql"
 REFERENCE = SQL / "reference"
 EXPECTATIONS = ROOT / "expectations"
 DASHBOARDS = ROOT / "dashboards"
+GLOSSARY = ROOT / "docs" / "glossary.md"
 
 
 def known_reports() -> list[str]:

@@ -25,7 +25,7 @@ class _OrName(TyperGroup):
 
 app = typer.Typer(
     cls=_OrName,
-    help="From a figure down to the bill lines behind it. Give a metric, a column or a table instead of a "
+    help="From a figure down to the bill lines behind it. Give a metric, column, table or term instead of a "
     "command for its definition: `trainledger explain cost_per_epoch_usd`.",
     no_args_is_help=True,
 )
@@ -104,12 +104,12 @@ def invoice(
 
 @app.command(hidden=True)
 def name(
-    name: Annotated[str, typer.Argument(help="A metric, a column or a table.")],
+    name: Annotated[str, typer.Argument(help="A metric, a column, a table or a term.")],
     config: Config = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """The definition of a metric, a column or a table: formula, unit, meaning, inputs and users."""
+    """The definition of a metric, column, table or term: formula, unit, meaning, inputs and users."""
     # Definitions do not depend on the warehouse; the option is accepted as every command accepts it.
     del config
     form = form_of(as_json, as_csv)

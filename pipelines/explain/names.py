@@ -1,4 +1,4 @@
-"""What a name stands for: a metric, a function, a column or a table, read from the files that make it."""
+"""What a name stands for: a metric, a function, a column, a table or a term, read from the files that define it."""
 
 import re
 from dataclasses import asdict, dataclass, field
@@ -48,15 +48,28 @@ def look_up(name: str) -> Named:
         return _table(catalog[word])
     if word in BUCKETS:
         return Named(word, is_a="a bucket of the ledger", meaning=f"It holds {BUCKETS[word]}.")
+    terms = _terms()
     # The columns of a FOCUS dataset are in capitals.
     columns = {column.name: column for model in catalog.ordered for column in load_contract(model.key).columns}
     for spelling in (name.strip().rpartition(".")[2], word):
         if spelling in columns:
             column = load_columns().get(spelling) or columns[spelling]
-            return Named(spelling, f"a column, {column.type}", column.meaning, unit=column.unit, made=_made(spelling))
-    known = [*load_expressions(), *(model.name for model in catalog.ordered), *columns, *BUCKETS]
+            facts = {"glossary": terms[word]} if word in terms else {}
+            return Named(
+                spelling, f"a column, {column.type}", column.meaning, column.unit, facts=facts, made=_made(spelling)
+            )
+    if word in terms:
+        return Named(word, is_a="a term", meaning=f"{terms[word]}.", file="docs/glossary.md")
+    known = [*load_expressions(), *(model.name for model in catalog.ordered), *columns, *BUCKETS, *terms]
     hint = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
-    raise UsageError(f"No metric, column or table is called {shown(name)}; {hint}")
+    raise UsageError(f"No metric, column, table or term is called {shown(name)}; {hint}")
+
+
+@cache
+def _terms() -> dict[str, str]:
+    """The meaning of each term of the glossary; a row may define several, separated by commas."""
+    rows = re.findall(r"^\| ([a-z].*?) \| (.+) \|$", resources.GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    return {term: meaning for terms, meaning in rows for term in terms.split(", ")}
 
 
 def column_origins(model: Model) -> dict[str, str]:

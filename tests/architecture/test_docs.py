@@ -44,6 +44,7 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", text)
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
+    assert len(text.split()) <= 700
 
 
 def test_every_focus_column_is_told_where_it_comes_from() -> None:

@@ -46,6 +46,12 @@ def test_a_metric_tells_formula_unit_inputs_and_users() -> None:
     assert "cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd" in found.made["marts/mart_run_cost"]
 
 
+def test_a_term_has_the_meaning_of_the_glossary() -> None:
+    """docs/glossary.md, the rows `run, attempt` and `verdict`; the second is a column too."""
+    assert look_up("attempt").meaning.startswith("a training job under one run id; one set")
+    assert look_up("verdict").facts["glossary"].startswith("what a comparison proves")
+
+
 def test_a_table_may_be_called_by_its_schema() -> None:
     found = look_up("mart.mart_run_cost")
     assert (found.name, found.facts["key"], found.facts["made from"]) == (
@@ -64,7 +70,9 @@ def test_a_table_may_be_called_by_its_schema() -> None:
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(name: str, nearest: str) -> None:
-    with pytest.raises(UsageError, match=f"No metric, column or table is called '{name}'.*did you mean.* {nearest}"):
+    with pytest.raises(
+        UsageError, match=f"No metric, column, table or term is called '{name}'.*did you mean.* {nearest}"
+    ):
         look_up(name)
 
 
