@@ -312,7 +312,8 @@ def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
         reached = "case when cost_to_target_usd is not null then 1 end as target_duration_ms"
         engine.view_sql("fct_run", f"select *, cast(null as varchar) as target_metric, {reached} from mart_run_cost")
     if "mart_cost_ledger_daily" in marts:
-        absent = ", ".join(f"cast(null as varchar) as {name}" for name in ("instance_type", "tag_run_id", "billing_entity"))
+        absent = ("instance_type", "tag_run_id", "billing_entity")
+        absent = ", ".join(f"cast(null as varchar) as {name}" for name in absent)
         # Each family of a test's ledger is the one of its run.
         engine.view_sql("fct_ledger", f"select *, accelerator_family as run_id, {absent} from mart_cost_ledger_daily")
     engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
