@@ -59,6 +59,22 @@ SPLIT_MONEY = (
     "split_line_item_public_on_demand_unused_cost", "split_line_item_split_usage",
     "split_line_item_split_usage_ratio",
 )  # fmt: skip
+# Fees that state their term: a year, and three with a leap day.
+TERMED = {
+    "SavingsPlanRecurringFee": {
+        "savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-termed",
+        "savings_plan_start_time": "2026-01-01T00:00:00.000Z",
+        "savings_plan_end_time": "2026-12-31T23:59:59.000Z",
+        "savings_plan_payment_option": "No Upfront",
+    },
+    "RIFee": {
+        "reservation_reservation_a_r_n": "arn:aws:ec2:us-west-2:000011112222:reserved-instances/ri-termed",
+        "reservation_start_time": "2026-01-01T00:00:00.000Z",
+        "reservation_end_time": "2028-12-31T23:59:59.000Z",
+        "reservation_total_reserved_units": "2976",
+        "pricing_purchase_option": "AllUpfront",
+    },
+}
 BUCKET = "corp-checkpoints"
 SPLIT = ("Accelerator", "vCPU", "GB")
 PODS = ("pod/c/train/job-1/aaaa", "pod/c/train/job-2/bbbb")
@@ -74,6 +90,7 @@ def write_bill(root: Path, seed: int = 7, execution: str = "20260801T000000Z-exe
     lines += [_stored_line(draw) for _ in range(4)]
     lines += [_pod_line(draw, pod, kind, hour) for pod in PODS for kind in SPLIT for hour in range(HOURS)]
     lines += [_daily_line(draw, day) for day in range(1, 28)]
+    lines += [_termed_fee(draw, charge) for charge in TERMED]
     doubles: dict[str, pa.DataType] = dict.fromkeys((*MONEY, *SPLIT_MONEY), pa.float64())
     half = len(lines) // 2
     parts = {"part-1.snappy.parquet": lines[:half], "part-2.snappy.parquet": lines[half:]}
@@ -90,6 +107,7 @@ def _line(draw: random.Random, at: datetime | None = None, **given: object) -> d
         # A payer without discounts has no net values at all.
         money.update(dict.fromkeys(NET))
     return {
+        **{name: None for fee in TERMED.values() for name in fee},
         "bill_bill_type": "Anniversary",
         "bill_billing_entity": draw.choice(("AWS", "AWS Marketplace", None)),
         "bill_billing_period_start_date": "2026-07-01T00:00:00",
@@ -184,6 +202,16 @@ def _block_fee(draw: random.Random, reservation: str | None) -> dict[str, object
         line_item_usage_account_id="000033334444" if reservation else "000055556666",
         line_item_resource_id=f"arn:aws:ec2:us-west-2:1:capacity-reservation/{reservation}" if reservation else "",
         reservation_reservation_a_r_n="",
+    )
+
+
+def _termed_fee(draw: random.Random, charge: str) -> dict[str, object]:
+    return _line(
+        draw,
+        at=datetime(2026, 7, 14, 5),
+        line_item_line_item_type=charge,
+        line_item_resource_id="",
+        **TERMED[charge],
     )
 
 
