@@ -55,15 +55,19 @@ def _drawn(chart: str) -> str:
     depth = dict.fromkeys(labels, 0)
     for _ in labels:
         depth |= {end: max(depth[end], depth[start] + 1) for start, end in edges}
+    # What starts the flow stands right above its first reader.
+    for root in set(labels) - {end for _, end in edges}:
+        depth[root] = min(depth[end] for start, end in edges if start == root) - 1
     at, parts = {}, []
     for row in range(max(depth.values()) + 1):
         names = [name for name in labels if depth[name] == row]
         # A box alone steps aside for a line that passes its row.
-        aside = 190 if len(names) == 1 and any(depth[start] < row < depth[end] for start, end in edges) else 0
+        is_passed = len(names) == 1 and any(depth[start] < row < depth[end] for start, end in edges)
         for number, name in enumerate(names):
-            x, y = round(680 * (number + 0.5) / len(names)) + aside, 84 * row + 30
-            at[name] = (x, y)
             width = max(map(len, labels[name])) * 6.6 + 20
+            aside = min(250, 338 - width / 2) if is_passed else 0
+            x, y = round(680 * (number + 0.5) / len(names) + aside), 84 * row + 30
+            at[name] = (x, y)
             parts.append(f'<rect x="{x - width / 2:.0f}" y="{y - 28}" width="{width:.0f}" height="56" rx="4"/>')
             top = y + 4 - 8 * (len(labels[name]) - 1)
             parts += [f'<text x="{x}" y="{top + 16 * i}">{text}</text>' for i, text in enumerate(labels[name])]
