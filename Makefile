@@ -21,7 +21,7 @@ dashboard: $(VENV)/.ui
 
 # The site, in site/; a dead link fails it.
 docs: $(VENV)/.dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 # The pictures of the docs, from a demo built anew. Needs Chromium.
 pictures: $(VENV)/.base

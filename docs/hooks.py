@@ -29,7 +29,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Drop the second word of a fence (`python duckdb`), which names the code for its test."""
+    """Draw flowcharts, and drop the second word of a fence (`python duckdb`), which names the code for its test."""
+    markdown = re.sub(
+        r"^```mermaid\n(.*?)^```$", lambda found: _drawn(found[1]), markdown, flags=re.MULTILINE | re.DOTALL
+    )
     return re.sub(r"^```(\w+) \w+$", r"```\1", markdown, flags=re.MULTILINE)
 
 
@@ -38,6 +41,46 @@ def on_post_page(output: str, page: Page, **_: Any) -> str:
     if elsewhere := re.search(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"https?:[^\"]*", output):
         raise PluginError(f"{page.file.src_path} loads {elsewhere[0]}; keep a copy in docs/.")
     return output
+
+
+def _drawn(chart: str) -> str:
+    """A flowchart of Mermaid as SVG, from top to bottom; Mermaid itself would be loaded from elsewhere."""
+    labels: dict[str, list[str]] = {}
+    edges = []
+    for line in chart.splitlines()[1:]:
+        ends = [re.match(r"(\w+)(?:\[(.+)\])?$", end.strip()) for end in re.split(r"-->(?:\|\w+\|)?", line)]
+        names = [end[1] for end in ends if end]
+        labels |= {end[1]: end[2].split("<br/>") for end in ends if end and end[2]}
+        edges.append((names[0], names[1]))
+    depth = dict.fromkeys(labels, 0)
+    for _ in labels:
+        depth |= {end: max(depth[end], depth[start] + 1) for start, end in edges}
+    # What starts the flow stands right above its first reader.
+    for root in set(labels) - {end for _, end in edges}:
+        depth[root] = min(depth[end] for start, end in edges if start == root) - 1
+    at, parts = {}, []
+    for row in range(max(depth.values()) + 1):
+        names = [name for name in labels if depth[name] == row]
+        # A box alone steps aside for a line that passes its row.
+        is_passed = len(names) == 1 and any(depth[start] < row < depth[end] for start, end in edges)
+        for number, name in enumerate(names):
+            width = max(map(len, labels[name])) * 6.6 + 20
+            aside = min(250, 338 - width / 2) if is_passed else 0
+            x, y = round(680 * (number + 0.5) / len(names) + aside), 84 * row + 30
+            at[name] = (x, y)
+            parts.append(f'<rect x="{x - width / 2:.0f}" y="{y - 28}" width="{width:.0f}" height="56" rx="4"/>')
+            top = y + 4 - 8 * (len(labels[name]) - 1)
+            parts += [f'<text x="{x}" y="{top + 16 * i}">{text}</text>' for i, text in enumerate(labels[name])]
+    lines = [
+        f'<line x1="{at[start][0]}" y1="{at[start][1] + 28}" x2="{at[end][0]}" y2="{at[end][1] - 28}"/>'
+        for start, end in edges
+    ]
+    style = "font-size:12px;text-anchor:middle;fill:currentColor"
+    boxes = "".join(parts).replace("<rect", '<rect fill="var(--md-default-bg-color)" stroke="currentColor"')
+    return (
+        f'<svg role="img" viewBox="0 0 680 {84 * max(depth.values()) + 62}" style="{style}">'
+        f'<g stroke="currentColor" opacity="0.5">{"".join(lines)}</g>{boxes}</svg>'
+    )
 
 
 def _commands() -> str:
