@@ -419,3 +419,9 @@ def test_a_file_of_any_size_is_refused_before_it_is_read(tmp_path: Path) -> None
         file.truncate(1 << 40)
     with pytest.raises(UsageError, match="has more than 1,048,576 bytes, which is not read"):
         read_config(config)
+
+
+def test_a_table_alone_is_no_query(ledger: Ledger) -> None:
+    asked = ledger.say("query", "mart_run_cost")
+    assert (asked.code, asked.out) == (2, "")
+    assert '; `trainledger query "from mart_run_cost"` shows a table, ' in asked.error
