@@ -121,12 +121,15 @@ def test_an_identity_shows_its_amounts_also_when_it_holds(july: dg.ExecuteInProc
     assert [row["billed_cost_usd"] for row in figures] == ["86.0000000000", "100.0000000000"]
 
 
-def test_a_run_with_nothing_new_publishes_nothing(company: Company, instance: dg.DagsterInstance) -> None:
+def test_a_run_with_nothing_new_publishes_nothing_and_is_not_reported_again(
+    company: Company, instance: dg.DagsterInstance, report: Callable[[Company], str]
+) -> None:
     result = refresh(company, instance, JULY, AUGUST)
     assert result.success
     assert metadata(result, "publication")["publication"] == 1
     assert metadata(result, "core/fct_ledger_piece")["unchanged"] == 2
     assert published(company).number == 1
+    assert report(company) == "Publication 1 is reported."
 
 
 def test_a_run_without_months_does_what_the_command_line_does(company: Company, instance: dg.DagsterInstance) -> None:
@@ -187,46 +190,39 @@ def test_partitions_start_now_where_no_bill_is_read_yet(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def report(lasting: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callable[[Company], str]:
+def report(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callable[[Company], str]:
     """Have the sensor look at a company's publications, as the daemon does; returns why it had nothing to report."""
 
     def evaluate(company: Company) -> str:
         monkeypatch.setenv("TRAINLEDGER_CONFIG", str(company.config))
         sensor = defs.resolve_sensor_def("command_line_builds")
-        result = sensor.evaluate_tick(dg.build_sensor_context(lasting, definitions=defs))
+        result = sensor.evaluate_tick(dg.build_sensor_context(instance, definitions=defs))
         for event in result.asset_events:
-            lasting.report_runless_asset_event(event)
+            instance.report_runless_asset_event(event)
         return str(result.skip_message)
 
     return evaluate
 
 
 def test_a_build_of_the_command_line_is_reported_once(
-    company: Company, lasting: dg.DagsterInstance, report: Callable[[Company], str]
+    company: Company, instance: dg.DagsterInstance, report: Callable[[Company], str]
 ) -> None:
     report(company)
     for key in defs.resolve_asset_graph().get_all_asset_keys():
-        assert lasting.get_latest_materialization_event(key), key
-    runs = lasting.get_latest_materialization_event(dg.AssetKey(["marts", "mart_run_cost"]))
+        assert instance.get_latest_materialization_event(key), key
+    runs = instance.get_latest_materialization_event(dg.AssetKey(["marts", "mart_run_cost"]))
     # Two hours at 55.04 and four at 21.50.
     assert runs.asset_materialization.metadata["effective_cost_usd"].value == "196.08 USD"
     pieces = dg.AssetKey(["core", "fct_ledger_piece"])
-    assert lasting.get_materialized_partitions(pieces) == {JULY, AUGUST}
+    assert instance.get_materialized_partitions(pieces) == {JULY, AUGUST}
     assert report(company) == "Publication 1 is reported."
 
     company.deliver(AUGUST, "20.00")
     build_warehouse(company.config)
     report(company)
-    (newest, *_) = lasting.fetch_materializations(pieces, limit=1).records
+    (newest, *_) = instance.fetch_materializations(pieces, limit=1).records
     assert newest.partition_key == AUGUST
-    assert len(lasting.fetch_materializations(pieces, limit=10).records) == 3
-
-
-def test_what_a_run_published_is_not_reported_again(
-    company: Company, lasting: dg.DagsterInstance, report: Callable[[Company], str]
-) -> None:
-    refresh(company, lasting, JULY, AUGUST)
-    assert report(company) == "Publication 1 is reported."
+    assert len(instance.fetch_materializations(pieces, limit=10).records) == 3
 
 
 def test_a_month_nobody_delivers_is_refused_in_words(company: Company, instance: dg.DagsterInstance) -> None:
