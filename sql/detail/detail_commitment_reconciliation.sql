@@ -1,4 +1,5 @@
 -- One row per commitment on a bill or in AWS's own answer: its cost an hour and its end in each, and how they differ.
+-- Contracts that charges draw down (FOCUS 1.3 on) and neither these nor the declared agreements have are kind `contract`.
 -- What a reservation costs an hour is that of its newest month, for FOCUS states it use by use.
 with newest as (
     select *,
@@ -21,6 +22,18 @@ bill as (
         ended_at
     from newest
     where rank_no = 1
+
+    union all
+
+    select distinct total.payer_account_id, total.billing_currency, total.contract_id, 'contract',
+        commitment_key(total.contract_id), cast(null as decimal(38, 10)), cast(null as timestamp)
+    from stg_aws__invoice_total as total
+    left join newest on newest.rank_no = 1
+        and commitment_key(newest.commitment_discount_id) = commitment_key(total.contract_id)
+    left join stg_aws__commitment as answer on answer.commitment_key = commitment_key(total.contract_id)
+    left join declared_agreement as agreement on agreement.agreement_name = total.contract_id
+    where total.contract_id <> '' and newest.commitment_discount_id is null and answer.commitment_key is null
+        and agreement.agreement_name is null
 ),
 
 joined as (

@@ -1,7 +1,7 @@
 -- Whether a FOCUS line is about a Savings Plan or a reservation at work: what it covers, leaves unused, or costs.
 -- args: line
 coalesce(
-    line.commitment_discount_id is not null and line.charge_category in ('Usage', 'Purchase')
+    focus_commitment_id(line) is not null and line.charge_category in ('Usage', 'Purchase')
     and line.charge_class is distinct from 'Correction'
     and usage_kind_of(coalesce(line.x_usage_type, line.sku_meter, '')) <> 'CapacityBlockFee',
     false

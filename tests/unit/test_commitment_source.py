@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 from support.aws_answers import aws_answers
+from support.bills import write_config
+from support.focus_exports import write_focus_export
+from support.ledgers import ask, open_tables, publish_tables
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import CommitmentSource
 from pipelines.ingest.inventory.commitments import ANSWERS, read_commitments
+from pipelines.models.checks import failing_rows
+from pipelines.models.contract import load_contract
 
 PLAN = {
     "savingsPlanArn": "arn:aws:savingsplans::000011112222:savingsplan/sp-1",
@@ -206,3 +211,49 @@ def test_credentials_out_of_date_are_told_as_such(credentials: None) -> None:
             read_commitments([source])
         assert answers.asked == ["DescribeSavingsPlans 1"]
     assert "grant" not in str(refused.value)
+
+
+def test_a_contract_of_a_charge_is_its_commitment_an_agreement_or_a_warning(tmp_path: Path) -> None:
+    """sp-1 is listed, EDP declared, sp-2 the commitment of usage at its price: only 7 of sp-9 are of no known contract.
+
+    The id of a charge at a committed price that names two contracts is unknown.
+    """
+    applied = '{"Elements": [%s]}'
+    element = '{"ContractID": "c", "ContractCommitmentID": "%s", "ContractCommitmentAppliedCost": 1}'
+    charges = (
+        (["sp-1"], "Standard", "10"), (["EDP"], "Standard", "5"), (["sp-9"], "Standard", "7"), ([], "Standard", "1"),
+        (["sp-2"], "Committed", "3"), (["EDP", "sp-3"], "Committed", "4"),
+    )  # fmt: skip
+    lines = [
+        {
+            "BilledCost": "0" if category == "Committed" else cost,
+            "EffectiveCost": cost,
+            "PricingCategory": category,
+            "ChargePeriodStart": "2026-07-14T10:00:00Z",
+            "ChargePeriodEnd": "2026-07-14T11:00:00Z",
+            "ContractApplied": names and applied % ", ".join(element % name for name in names),
+        }
+        for names, category, cost in charges
+    ]
+    config = write_config(tmp_path, billing=write_focus_export(tmp_path, {"2026-07": lines}))
+    (tmp_path / "contracts.csv").write_text(contracts())
+    period = '{first_month = "2026-01", last_month = "2026-12", commitment_usd = "100"}'
+    config.write_text(
+        config.read_text()
+        + f'\n[[commitments]]\nname = "focus"\nlocation = "{tmp_path / "contracts.csv"}"\n'
+        + f'\n[[terms.agreements]]\nname = "EDP"\nperiods = [{period}]\n'
+    )
+    table = "detail_commitment_reconciliation"
+    builder = publish_tables(config, [table, "stg_aws__charge_kind"])
+    found = ask(builder, f"select commitment_id, commitment_kind, reconciliation_status from {table} order by all")
+    assert found.rows() == [
+        ("sp-1", "compute_savings_plan", "active, but on no bill"),
+        ("sp-2", "reserved_instance", "on the bill only"),
+        ("sp-9", "contract", "on the bill only"),
+    ]
+    rules = ask(builder, "select effective_rule from stg_aws__charge_kind order by all")
+    assert rules.rows() == [("as_billed",), ("reservation",)]
+    (check,) = (each for each in load_contract(f"detail/{table}").checks if each.name.startswith("charges_of"))
+    with open_tables(builder, [table, "stg_aws__invoice_total", "stg_aws__commitment"]) as engine:
+        assert engine.query(failing_rows(check, table)).rows() == [("000011112222", "USD", "sp-9", 1, Decimal("7"))]
+    assert check.fix.startswith("Add the ContractCommitment file that lists it")

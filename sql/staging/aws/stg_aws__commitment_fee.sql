@@ -24,7 +24,8 @@ focus as (
     select
         *,
         billing_month_of(billing_period_start, billing_period) as billing_month,
-        focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_discount_id)
+        focus_commitment_id(line) as commitment_id,
+        focus_is_savings_plan(commitment_discount_category, commitment_discount_type, focus_commitment_id(line))
             as is_plan,
         coalesce(commitment_discount_status, '') = 'Unused' as is_unused,
         concat_ws(' ', commitment_discount_name, commitment_discount_type, x_usage_type, sku_meter) as offering,
@@ -36,14 +37,14 @@ focus as (
 -- One kind for each plan: by the words of its fee, else of what it left unused, else by the service of what used it.
 plan as (
     select
-        billing_period, billing_account_id, billing_currency, commitment_discount_id,
+        billing_period, billing_account_id, billing_currency, commitment_id,
         coalesce(max(case when charge_category = 'Purchase' then worded_plan_kind(offering || ' ' || service) end),
             max(case when is_unused then worded_plan_kind(offering || ' ' || service) end),
             max(case when service like '%SageMaker%' then 'sagemaker_savings_plan' end),
             max(worded_plan_kind(offering)), 'compute_savings_plan') as commitment_kind
     from focus
     where is_plan
-    group by billing_period, billing_account_id, billing_currency, commitment_discount_id
+    group by billing_period, billing_account_id, billing_currency, commitment_id
 ),
 
 declared as (
@@ -83,7 +84,7 @@ declared as (
 
     select
         focus.billing_period, billing_month, focus.billing_account_id,
-        coalesce(sub_account_id, focus.billing_account_id), focus.billing_currency, focus.commitment_discount_id,
+        coalesce(sub_account_id, focus.billing_account_id), focus.billing_currency, focus.commitment_id,
         coalesce(plan.commitment_kind, 'reserved_instance'),
         charge_period_start, charge_period_end,
         coalesce(effective_cost, 0), billed_cost, case when is_unused then 0 else coalesce(effective_cost, 0) end,
@@ -93,7 +94,7 @@ declared as (
     left join plan
         on plan.billing_period = focus.billing_period and plan.billing_account_id = focus.billing_account_id
         and plan.billing_currency = focus.billing_currency
-        and plan.commitment_discount_id = focus.commitment_discount_id and focus.is_plan
+        and plan.commitment_id = focus.commitment_id and focus.is_plan
     where charge_category = 'Usage'
 )
 

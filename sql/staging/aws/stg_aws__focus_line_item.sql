@@ -12,9 +12,7 @@ with line as (
         coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''),
             resource_id) as bare_id,
         charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
-        focus_billing_entity(line) as billing_entity, case when commitment_discount_id is not null then case
-            when focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_discount_id)
-                then 'savings_plan' else 'reservation' end end as commitment
+        focus_billing_entity(line) as billing_entity, focus_commitment_id(line) as commitment_id
     from aws_focus_line_item as line
 ),
 
@@ -23,7 +21,10 @@ typed as (
         *,
         usage_kind_of(usage_type) as usage_kind,
         coalesce(instance_type_of(usage_type), sku_instance_type,
-            case when bare_id like 'i-%' then described_instance_type(charge_description) end) as instance_type
+            case when bare_id like 'i-%' then described_instance_type(charge_description) end) as instance_type,
+        case when commitment_id is not null then case
+            when focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_id)
+                then 'savings_plan' else 'reservation' end end as commitment
     from line
 ),
 
@@ -91,11 +92,11 @@ select
     line.instance_type, family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
         as accelerator_count, market,
-    nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_discount_id),
+    nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_id),
         '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
     cast(charge_period_start as date) as usage_date, quantity as usage_quantity,
-    cast(null as decimal(20, 10)) as normalized_units, commitment_discount_id,
+    cast(null as decimal(20, 10)) as normalized_units, commitment_id as commitment_discount_id,
     focus_commitment_eligibility(commitment_program_eligibility_details, names_programs,
         commitment_eligibility(our_category, effective_rule, line_class, market, line.service, line.usage_type,
             line.instance_type, policy.assumed_eligible)) as commitment_eligibility,

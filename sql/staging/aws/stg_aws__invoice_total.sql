@@ -1,5 +1,5 @@
--- One row per payer, billing month, invoice and line of it (FOCUS 1.4), entity, issuer, currency and charge type of a
--- delivered month: the bill before any rule of ours.
+-- One row per payer, billing month, invoice, line of it and contract (FOCUS 1.3 on), entity, issuer, currency and charge
+-- type of a delivered month: the bill before any rule of ours.
 -- partition: billing_period
 with total as (
     select
@@ -31,7 +31,7 @@ with total as (
 
 select
     total.billing_period, total.billing_month, total.payer_account_id, total.invoice_id,
-    '' as invoice_detail_id, total.billing_entity,
+    '' as invoice_detail_id, '' as contract_id, total.billing_entity,
     total.invoice_issuer, total.billing_currency, total.charge_type,
     cur_effective_rule(rule.effective_rule, total.charge_type) as effective_rule,
     -- As an invoice groups it: covered usage and its negation cancel.
@@ -63,6 +63,7 @@ select
     billing_account_id as payer_account_id,
     coalesce(invoice_id, '') as invoice_id,
     coalesce(invoice_detail_id, '') as invoice_detail_id,
+    focus_contract_id(contract_applied) as contract_id,
     focus_billing_entity(line) as billing_entity,
     coalesce(invoice_issuer_name, '') as invoice_issuer,
     billing_currency,
