@@ -22,9 +22,8 @@ typed as (
         usage_kind_of(usage_type) as usage_kind,
         coalesce(instance_type_of(usage_type), sku_instance_type,
             case when bare_id like 'i-%' then described_instance_type(charge_description) end) as instance_type,
-        case when commitment_id is not null then case
-            when focus_is_savings_plan(commitment_discount_category, commitment_discount_type, commitment_id)
-                then 'savings_plan' else 'reservation' end end as commitment
+        case when commitment_id is null then null when focus_is_savings_plan(commitment_discount_category,
+            commitment_discount_type, commitment_id) then 'savings_plan' else 'reservation' end as commitment
     from line
 ),
 
