@@ -103,7 +103,7 @@ def saving_of_days(days: Sequence[date], baseline: Sequence[float], candidate: S
     count = len(set(weeks))
     if count >= FEWEST_CLUSTERS:
         return replace(found, low=found.saving, high=found.saving, missing=None)
-    return replace(found, missing=f"{count} week{'s' * (count != 1)} of traffic show no interval, {FEWEST_CLUSTERS} do")
+    return replace(found, missing=f"{count} week{'s' * (count != 1)} of traffic; an interval needs {FEWEST_CLUSTERS}")
 
 
 @dataclass(frozen=True)

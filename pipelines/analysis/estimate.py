@@ -127,7 +127,7 @@ def estimate(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int
     if min(counted) < FEWEST_CLUSTERS:
         words = " and ".join(map(str, counted))
         what = "pairs" if pairs else "runs a side"
-        return Estimate(method, saving, missing=f"{words} independent {what} show no interval, {FEWEST_CLUSTERS} do")
+        return Estimate(method, saving, missing=f"{words} independent {what}; an interval needs {FEWEST_CLUSTERS}")
     if np.isnan(low):
         return Estimate(method, saving, missing="all runs of a side cost the same, so nothing shows how costs vary")
     # A wide interval of few runs has no meaningful upper end.
@@ -143,7 +143,7 @@ def unit_cost(side: Sample) -> tuple[float, float | None, float | None, str | No
         raise ValueError("a side without cost or without a success has no cost per success")
     value, clusters = float(side.unit_cost), len(set(side.clusters))
     if clusters < FEWEST_CLUSTERS:
-        return value, None, None, f"{clusters} independent runs show no interval, {FEWEST_CLUSTERS} do"
+        return value, None, None, f"{clusters} independent runs; an interval needs {FEWEST_CLUSTERS}"
     variance, freedom = (float(part) for part in _variance(side.residuals, side.clusters))
     if variance <= _NO_VARIANCE:
         return value, None, None, "all runs cost the same, so nothing shows how costs vary"

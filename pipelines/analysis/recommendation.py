@@ -205,7 +205,7 @@ def _paid_back(explanation: str, measured: Measured, inputs: Inputs) -> Finding:
     needed, runs, port = inputs["break_even_runs"], inputs["runs_in_horizon"], inputs["port_cost_usd"]
     if port is None or needed is None or runs is None:
         missing = ("port_cost_usd",)
-        return _finding("trainium", True, f"{explanation}; no port is declared that it must pay back", missing)
+        return _finding("trainium", True, f"{explanation}; no cost of a port is declared", missing)
     words = f"{explanation}; {needed:,.0f} runs pay the port back and {float(runs):,.1f} fit the horizon"
     if float(runs) < float(needed):
         return _finding("gpu", True, f"{words}: too few")

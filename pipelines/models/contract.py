@@ -274,7 +274,7 @@ def _contract(table: str, folder: Path) -> Contract:
     derived = [Check("columns_as_typed", "columns and types match the contract", "columns", "error")]
     if written.key:
         derived.append(
-            Check("key_unique", f"{' + '.join(written.key)} names one row", "unique", "error", (*written.key,))
+            Check("key_unique", f"{' + '.join(written.key)} identifies one row", "unique", "error", (*written.key,))
         )
     derived += [_of_column("not_null", "error", column, "is never null") for column in written.key]
     sections: dict[Severity, _Section | None] = {"error": written.error, "warn": written.warn}

@@ -32,7 +32,7 @@ def validated(checks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "mart": check["table"].removeprefix(_MARTS),
                 "type": type_,
                 "columns": [],
-                "promise": "never null, by one query" if is_shared else title.removeprefix(" + ".join(columns)).strip(),
+                "promise": "are never null" if is_shared else title.removeprefix(" + ".join(columns)).strip(),
                 "severity": check["severity"],
                 "passed": True,
                 "periods": [],

@@ -155,5 +155,5 @@ def _missing_evidence(amount: Decimal | None, first: date, months: list[dict[str
     if missing:
         return f"{months_in_words(missing)} since it was issued without a bill"
     if known < FEWEST_MONTHS:
-        return f"{months_in_words(known, 'whole ')} of use; {FEWEST_MONTHS} are the fewest for an interval"
+        return f"{months_in_words(known, 'whole ')} of use; an interval needs {FEWEST_MONTHS}"
     return None

@@ -131,7 +131,7 @@ def _missing_evidence(first: date, past: list[date], known: int, remaining: int)
     if missing:
         return f"{months_in_words(missing)} of the period before this one without a bill"
     if remaining and known < FEWEST_MONTHS:
-        return f"{months_in_words(known, 'whole ')} of history; {FEWEST_MONTHS} are the fewest for an interval"
+        return f"{months_in_words(known, 'whole ')} of history; an interval needs {FEWEST_MONTHS}"
     return None
 
 

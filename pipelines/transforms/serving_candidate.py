@@ -93,7 +93,7 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
         gaps.append("the mix of tokens of its benchmark is not declared (output_ratio)")
     elif speed is not None and abs((mix or 0) - (side.output_ratio or 0)) > _MIX:
         found, wanted = percent(mix or 0), percent(side.output_ratio or 0)
-        faults.append(f"its throughput is of {found} output tokens, and the traffic has {wanted}")
+        faults.append(f"its throughput is for {found} output tokens, but the traffic has {wanted}")
         speed = None
     elif speed is None:
         faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")

@@ -319,7 +319,7 @@ def test_a_question_reads_the_marts_and_writes_nothing(ledger: Ledger, sql: str)
     before = state()
     asked = ledger.say("query", sql.format(there=ledger.root))
     assert (asked.code, asked.out) == (2, "")
-    assert asked.error.endswith("; `trainledger query` alone lists the marts.")
+    assert asked.error.endswith("; `trainledger query` without a query lists the marts.")
     assert state() == before
 
 

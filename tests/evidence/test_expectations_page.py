@@ -69,7 +69,7 @@ def test_every_check_of_every_mart_is_recorded_with_its_expectation(gated: Path,
     page = members(gated)[PAGE].decode()
     assert "not validated" not in part(page, "expectations")
     run_cost = words(page[page.index('<div id="mart_run_cost">') :])
-    assert "Failing rows run_id names one row counted_rows_expectation error passed 0" in run_cost[:150]
+    assert "Failing rows run_id identifies one row counted_rows_expectation error passed 0" in run_cost[:150]
     verify(gated, None, Console())
     assert "VERIFIED: publication 1, " in capsys.readouterr().out
 

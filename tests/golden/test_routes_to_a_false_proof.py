@@ -243,7 +243,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
             run | ({"machine": "i-0one", "day": 11, "hour": 8 + int(run["run_id"][-1])} if run["kind"] == TRN1 else {})
             for run in runs
         ],
-        "independent runs a side show no interval",
+        "independent runs a side; an interval needs 3",
     ),
 }
 

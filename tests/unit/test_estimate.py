@@ -69,7 +69,7 @@ def test_runs_that_share_a_machine_are_one_cluster() -> None:
     rate = 1 - 0.025 ** (1 / 6)
     assert float(high) == pytest.approx(2.776445 * sqrt(2 * VARIANCE) + log(1 + rate / (1 - rate) / 2), abs=1e-6)
     two = sample([x for x in STEPS for _ in "ab"], clusters=[0, 0, 0, 1, 1, 1])
-    assert estimate(two, twice).missing == "2 and 3 independent runs a side show no interval, 3 do"
+    assert estimate(two, twice).missing == "2 and 3 independent runs a side; an interval needs 3"
 
 
 def test_a_larger_set_of_runs_shows_a_lower_failure_rate() -> None:

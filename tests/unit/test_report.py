@@ -49,7 +49,7 @@ def test_first_screen_answers_the_three_questions(page: str) -> None:
     # Run bucket: 1600 + 560 + 1440 = 3600; list is twice, billed half of it.
     assert "What did training really cost? $3,600 effective cost of 5 runs, June and July 2026" in page
     # gpu-1 + gpu-2 + gpu-3 = 2160; trn-1 + trn-2 = 1440.
-    assert "GPU runs took $2,160, Trainium runs $1,440. The same use is $1,800 as billed and $7,200 at list" in page
+    assert "GPU runs cost $2,160, Trainium runs $1,440. The same use is $1,800 as billed and $7,200 at list" in page
     # 212.40 + 131.36 + 300 + 57.50 = 701.26
     assert "A further $701 bought accelerators or commitments" in page
     assert "Indicative: not enough evidence" in page
@@ -78,7 +78,7 @@ def test_comparison_shows_three_bases(page: str) -> None:
     assert "Effective $994.99 $719.72 27.7% less" in sides
     assert "List $2,000 $1,400 30.0% less" in sides
     assert "Billed $500.00 $525.00 5.0% more" in sides
-    assert "Cost to reach the target, cost of all runs by successes, runs up to 28 July 2026" in sides
+    assert "Cost to reach the target, cost of all runs ÷ successes, runs up to 28 July 2026" in sides
     assert "Verdict Indicative : geometric means side by side; no interval is computed" in sides
 
 
@@ -103,12 +103,12 @@ def test_without_runs_what_they_used_is_unknown_on_every_basis(render: Render) -
 
 def test_the_daily_chart_says_what_it_leaves_out(page: str, render: Render) -> None:
     # 80 shared + 0 other of 4381.26 is 1.8 %; no day is older than 92.
-    assert "Not shown is 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
+    assert "Not drawn, 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
     marts = example()
     # 120 days of 10: 92 are drawn, 28 are not; with 120 shared on the last, 400 of 1,320 is 30.3 %.
     days = [charge(date(2026, 1, 1) + timedelta(n), "run", "10") for n in range(120)]
     marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 4, 30), "shared", "120", "none")]
-    said = "Not shown is 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
+    said = "Not drawn, 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
     assert said in part(render(marts), "ledger")
 
 

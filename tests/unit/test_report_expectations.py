@@ -30,7 +30,7 @@ def test_each_expectation_has_its_type_columns_severity_result_and_rows(tmp_path
     page = page_of(
         tmp_path,
         check("columns_as_typed", "columns and types match the contract", ""),
-        check("key_unique", "run_id names one row"),
+        check("key_unique", "run_id identifies one row"),
         check("run_id_not_null", "run_id is never null"),
         check("status_not_null", "status is never null"),
         check("goodput_ratio_between", "goodput_ratio lies between 0 and 1", BETWEEN),
@@ -43,8 +43,8 @@ def test_each_expectation_has_its_type_columns_severity_result_and_rows(tmp_path
     assert "mart_run_cost 4 1" in part(page, "suites")
     suite = part(page, "expectations")
     for row in (
-        f"run_id names one row {COUNTED} error passed 0",
-        f"run_id, status never null, by one query {COUNTED} error passed 0",
+        f"run_id identifies one row {COUNTED} error passed 0",
+        f"run_id, status are never null {COUNTED} error passed 0",
         f"goodput_ratio lies between 0 and 1 {BETWEEN} error passed 0",
         f"selects no row: run without any bill line {COUNTED} warn failed 2",
     ):
@@ -66,19 +66,19 @@ def test_months_of_a_mart_are_one_expectation_that_names_those_it_failed_in(tmp_
     assert "status is never null July 2026 error 3" in failed
     # A check that this version's contract does not have is shown by its title.
     assert "cost is at most 1 June 2026 and July 2026 error 5" in failed
-    assert f"run_id, status never null, by one query {COUNTED} error passed 0" in part(page, "expectations")
+    assert f"run_id, status are never null {COUNTED} error passed 0" in part(page, "expectations")
 
 
 def test_what_great_expectations_did_not_validate_is_not_shown_as_passed(tmp_path: Path) -> None:
     page = page_of(
         tmp_path,
-        check("key_unique", "run_id names one row", None),
+        check("key_unique", "run_id identifies one row", None),
         check("run_id_not_null", "run_id is never null", ""),
     )
     assert "Great Expectations validated none of these marts. " in words(page)
     assert "2 checks of these marts have no result of Great Expectations" in words(page)
     assert "mart_run_cost 0 0 2" in part(page, "suites")
-    assert "run_id names one row error not validated n/a" in part(page, "expectations")
+    assert "run_id identifies one row error not validated n/a" in part(page, "expectations")
     assert "passed</span>" not in page
 
 

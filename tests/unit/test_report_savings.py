@@ -101,8 +101,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_page_one_says_the_verdict_and_the_saving_in_a_sentence(page: str) -> None:
     assert (
-        "Trainium is proven cheaper for 1 of 1 comparison (3 registered comparisons, of which 0.15 are expected to be "
-        "decided falsely by chance); llama-3.1-8b on trn1.32xlarge cost 27.7% less than on p5.48xlarge (2 and 2 runs, "
+        "Trainium is proven cheaper for 1 of 1 comparison (3 registered comparisons, with 0.15 false verdicts "
+        "expected by chance); llama-3.1-8b on trn1.32xlarge cost 27.7% less than on p5.48xlarge (2 and 2 runs, "
         "25.0% of accelerator spend); July 2026 avoided $360 ($300 to $420), in cash $300." in words(page)
     )
 
@@ -113,7 +113,7 @@ def test_page_one_says_the_verdict_and_the_saving_in_a_sentence(page: str) -> No
         pytest.param({"mart_savings_monthly": []}, "; no saving is claimed for July 2026.", id="no baseline"),
         pytest.param(
             {"mart_savings_monthly": [saved(baseline_evidence="asserted", is_headline=False)]},
-            "No workload with a measured baseline is proven cheaper, so what July 2026 avoided is not quoted;",
+            "No workload with a measured baseline is proven cheaper, so no total is claimed for July 2026.",
             id="asserted baseline",
         ),
         pytest.param({"mart_silicon_comparison": []}, "Whether Trainium is cheaper is unknown", id="one-sided"),
@@ -144,7 +144,7 @@ def test_a_unit_is_told_to_its_target_too(page: str) -> None:
 def test_break_even_is_drawn_and_told_beside_what_was_planned(page: str) -> None:
     money = part(page, "money")
     assert "to trn1 llama-3.1-8b; saving measured $9,000 $300.00 30 runs (20 runs to 45 runs) 23 Jan 2027" in money
-    assert "Realized and planned since each port began, for the runs there were" in money
+    assert "Realized and planned since each port began, for the runs made so far" in money
     assert "to trn1 2 $500 $640 −$8,360" in money
     assert 'aria-label="Break-even of to trn1: 30 runs (20 runs to 45 runs)' in page
 

@@ -85,7 +85,7 @@ def test_the_savings_proof_says_what_was_avoided(marts: Engine, published: Publi
     # The comparison is inconclusive, so the saving is shown and not quoted.
     assert "What did it save in July 2026? None claimed" in told
     assert "measured baseline llama8b, version 1, runs of 3 Jun 2026 to 11 Jun 2026" in told
-    assert ": 2 independent runs show no interval, 3 do" in told
+    assert ": 2 independent runs; an interval needs 3" in told
     assert f" ${avoided:,.0f} none $" in told
     assert "registered as llama8b-2026 on 2 June 2026" in told
     # 12 days at 900 USD, and the two validation runs as the bill has them.
