@@ -90,8 +90,8 @@ def _reason(point: Point, off: FarOff, count: int) -> str:
     times, words = point.cost / off.expected, KINDS[point.kind].words.format(series=point.series)
     compared = f"{times:.1f} times" if times >= 1 else f"{times:.0%} of"
     return (
-        f"{_money(point.cost)} {point.currency} {point.measure} is {compared} the median of its {count} {words}, "
-        f"{_money(off.expected)}, which lay between {_money(off.low)} and {_money(off.high)}"
+        f"{_money(point.cost)} {point.currency} {point.measure} is {compared} the median of its {count} {words}: "
+        f"{_money(off.expected)}, lowest {_money(off.low)}, highest {_money(off.high)}"
     )
 
 

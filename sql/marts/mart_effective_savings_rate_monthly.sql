@@ -49,8 +49,8 @@ summed as (
 scope as (
     select * from (values
         (1, 'classic', 'EC2, Fargate and Lambda, no Spot, before discounts', false),
-        (2, 'with_sagemaker', 'classic and SageMaker, before discounts', false),
-        (3, 'with_spot', 'classic, SageMaker and Spot where its list price is known, before discounts', false),
+        (2, 'with_sagemaker', 'EC2, Fargate, Lambda and SageMaker, no Spot, before discounts', false),
+        (3, 'with_spot', 'EC2, Fargate, Lambda, SageMaker and Spot of known list price, before discounts', false),
         (4, 'all_usage_after_discounts', 'all usage with a public price, after negotiated discounts, before credits',
             true)
     ) as listed(scope_width, savings_scope, scope_label, is_after_discounts)

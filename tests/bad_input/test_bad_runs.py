@@ -169,7 +169,7 @@ def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
         "no run,i-3,billed_not_claimed,24.0,165.1200000000",
     ]
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
-    (check,) = (c for c in record["checks"] if c["check"] == "run_that_claims_time_the_bill_does_not_have")
+    (check,) = (c for c in record["checks"] if c["check"] == "run_hours_not_on_the_bill")
     assert check["sample"][0]["run_id"] == "late" and float(check["sample"][0]["cost_at_stake_usd"]) == 82.56
 
 

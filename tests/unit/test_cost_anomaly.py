@@ -101,8 +101,8 @@ def test_a_run_is_held_against_earlier_runs_of_its_workload_per_unit_of_work() -
     assert (row["subject"], row["anomaly_measure"], row["history_count"]) == ("run-09", "per million tokens", 9)
     assert (row["observed_cost_usd"], row["expected_cost_usd"], row["excess_cost_usd"]) == (2.0, 1.0, 100.0)
     assert row["anomaly_reason"] == (
-        "2.00 USD per million tokens is 2.0 times the median of its 9 earlier runs of llama on p5.48xlarge, 1.00, "
-        "which lay between 1.00 and 1.00"
+        "2.00 USD per million tokens is 2.0 times the median of its 9 earlier runs of llama on p5.48xlarge: 1.00, "
+        "lowest 1.00, highest 1.00"
     )
 
 
