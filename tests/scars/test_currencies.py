@@ -215,7 +215,7 @@ def test_a_group_of_less_than_nothing_is_less_than_nothing_in_marts_and_report(t
     assert "everything else on the bill; largest: AmazonEC2 −$500 −$500 n/a" in page and "−$1,500" in page
     assert "i-2 no run and no tag names this resource −$80" in page
     # 55.04 - 80 - 500 = -524.96, of which no share is shown.
-    assert "The bill is −$1,525, or −$525 effective." in page
+    assert "The bill is −$1,525 billed, −$525 effective." in page
     assert "−$1,524.96 −$1,524.96 $0.00" in page
 
 
