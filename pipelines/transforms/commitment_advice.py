@@ -37,7 +37,7 @@ def advice(row: dict[str, Any], oldest: Any, newest: Any, unknown_use: str | Non
     if rated.is_empty():
         return row | {"advice_reason": "no rate is known for any of the usage"}
     if weeks < baseline.FEWEST_WEEKS:
-        return row | {"advice_reason": f"{weeks} whole weeks of history; a recommendation needs {baseline.FEWEST_WEEKS}"}
+        return row | {"advice_reason": f"{weeks} whole weeks of history; advice needs {baseline.FEWEST_WEEKS}"}
     proven, best = baseline.proven_commitment(demand, paid), baseline.best_commitment(demand, paid)
     tested = baseline.back_test(demand, paid)
     if tested is not None:

@@ -97,7 +97,7 @@ def test_usage_that_ended_is_no_baseline() -> None:
 def test_three_weeks_are_too_few() -> None:
     row = plan(advise(history(3, lambda hour: 100), rate(0.6)))
     assert (row["advice"], row["commitment_per_hour_usd"]) == ("undecided", None)
-    assert row["advice_reason"] == "3 whole weeks of history; a recommendation needs 4"
+    assert row["advice_reason"] == "3 whole weeks of history; advice needs 4"
 
 
 def test_five_weeks_have_no_back_test_and_nothing_is_bought() -> None:
