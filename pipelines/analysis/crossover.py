@@ -154,7 +154,7 @@ def _cheaper(found: Found) -> tuple[str, int | None]:
             return one.missing or "no interval", None
         concluded.add(one.conclusion)
         is_exact = one.low == one.high
-        words.append(f"{percent(one.low)}{' on every day' if is_exact else f' to {percent(one.high)}'} {basis}")
+        words.append(f"{percent(one.low)}{' on every day' if is_exact else f' to {percent(one.high)}'} ({basis})")
     reason = f"the saving (95% interval) is {', '.join(words)}"
     if len(concluded) > 1:
         return f"{reason}: the two bases disagree", None

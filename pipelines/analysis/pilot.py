@@ -18,8 +18,8 @@ def runs_to_do(
 
 def _wanted(baseline: Sample | None, candidate: Sample | None, deciding: float) -> tuple[int, str]:
     if baseline and candidate and (found := runs_needed(baseline, candidate, deciding)) is not None:
-        words = "enough to decide four times in five, or for ±5 points if those are fewer, costs going on as measured"
-        return found, words
+        fewest = "for an 80% chance of a decision, or for an interval of ±5 points if that takes fewer"
+        return found, f"{fewest}; at the costs measured so far"
     for name, side in (("GPU", baseline), ("Trainium", candidate)):
         if side and (found := runs_needed(side, side)) is not None:
             return found, f"for an interval of ±5 points, both sides varying as the {name} runs do"

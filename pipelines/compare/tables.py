@@ -23,7 +23,7 @@ _PAIR = ("workload_id", "billing_currency", "baseline_instance_type", "candidate
 # Two machines for an hour are two instance-hours and one on the clock.
 _MEASURED = {
     "hours_per_unit": "instance-hours per unit of work",
-    "hours_to_target": "hours to the target, on the clock",
+    "hours_to_target": "wall-clock hours to the target",
     "tokens_per_second": "tokens per second",
 }
 _MANY = 8
@@ -79,13 +79,13 @@ def _words(row: Row) -> Iterator[str]:
         later = "later" if row["delay_cost_usd"] > 0 else "sooner"
         yield f"Delay:    a run ends {later}, worth {cents(abs(row['delay_cost_usd']), 'USD')}; no saving includes it."
     if row["verdict_sensitivity"]:
-        yield f"Changes:  {row['verdict_sensitivity']}."
+        yield f"What would change the verdict: {row['verdict_sensitivity']}."
     if row["evidence_shares"]:
         yield f"Evidence: {row['evidence_shares']} of the dollars."
     yield f"Prices:   as the bill paid them, up to {day(row['price_date'])}."
     if row["registration"]:
         yield (
-            f"Register: {row['registration']} of {day(row['registered_on'])}, {row['registered_cost_basis']} basis, "
+            f"Registered: {row['registration']} of {day(row['registered_on'])}, {row['registered_cost_basis']} basis, "
             f"sha256 {row['registration_seal'][:12]}."
         )
 

@@ -63,8 +63,8 @@ def run_query(
             frame = listed(engine, published, detail=detail) if sql is None else engine.query(sql)
         except EngineError as error:
             select = f'`trainledger query "from {sql}"` shows a table, ' if sql and sql.isidentifier() else ""
-            hint = f"{select}`trainledger query` without a query lists the marts."
-            raise UsageError(f"{str(error).rstrip('.!')}; {hint}") from None
+            fix = f"{select}`trainledger query` without a query lists the marts."
+            raise UsageError(f"{str(error).rstrip('.!')}; {fix}") from None
     if form == "table" and sql is None:
         show_list(frame, console, detail=detail)
     elif form == "table":

@@ -80,7 +80,7 @@ def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame
 
 def _to_measure(case: WorkloadCase, sides: list[Side | None], again: bool) -> str:
     measure = next((side.measure for side in sides if side), "cost_to_target").replace("_", " ")
-    measured = f"{measure} and the final quality of each run, the margin registered before"
+    measured = f"{measure} and the final quality of each run, with the quality margin registered first"
     if again and case.pair:
         return f"{measured}; runs that may be compared, for now: {case.pair['verdict_reason']}"
     return measured
@@ -90,7 +90,7 @@ def _decides(saving: float | None) -> str:
     if saving is None:
         wins = "the low end of the saving's interval is above zero (and, once a port is declared, pays it back)"
     else:
-        wins = f"the low end of the saving's interval is above {saving:.1%}, which pays the port back in the horizon"
+        wins = f"the low end of the saving's interval is above {saving:.1%}, which pays the port back in its horizon"
     return f"Trainium if {wins}; GPU if its high end is below that, or quality is not within the margin"
 
 

@@ -97,7 +97,7 @@ def test_without_runs_what_they_used_is_unknown_on_every_basis(render: Render) -
     zero = dict.fromkeys(("effective_cost_usd", "list_cost_usd", "billed_cost_usd", "accelerator_hours"), Decimal(0))
     nothing = [row | zero if row["bucket"] in ("run", "capacity_unused") else row for row in ledger]
     shown = part(render(example() | {"mart_run_cost": [], "mart_cost_ledger_daily": nothing}), "ledger")
-    assert "runs that a tag alone names are provisional n/a n/a n/a n/a n/a" in shown
+    assert "a run named only by a tag is provisional n/a n/a n/a n/a n/a" in shown
     assert "reserved capacity and Capacity Blocks without instances $0 0.0% $0 $0 0.0" in shown
 
 
