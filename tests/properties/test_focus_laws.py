@@ -37,8 +37,9 @@ def told_by_both(draw: st.DrawFn) -> Bill:
     for line in draw(st.lists(any_line(), min_size=1, max_size=10)):
         kind, usage = line["line_item_line_item_type"], line["line_item_usage_type"]
         allowed = OF_A_BLOCK if "CapacityBlockFee" in usage else OF_USAGE if "Unused" in usage else WORDS
-        # No commitment covers Spot (facts aws-billing 3.2), bytes sent or stored.
-        allowed = ("Usage",) if "Spot" in usage else allowed
+        # No commitment covers Spot (facts aws-billing 3.2), an hour of a Capacity Block, bytes sent or stored.
+        is_block_hour = line["line_item_operation"].endswith(":CB") and "CapacityBlockFee" not in usage
+        allowed = ("Usage",) if "Spot" in usage or is_block_hour else allowed
         allowed = OF_BYTES if any(word in usage for word in ("DataTransfer", "EBS:", "Requests")) else allowed
         plain = {name: value for name, value in line.items() if "_net_" not in name}
         plain["line_item_line_item_type"] = kind if kind in allowed else allowed[0]
