@@ -97,9 +97,9 @@ def test_a_reader_never_errs_and_never_sees_two_builds(company: Company) -> None
         costs.append({"20.00": Decimal("190.08"), "50.00": Decimal("180.00"), "55.04": Decimal("190.08")}[rate])
         # Let the reader meet the publication it leads to.
         time.sleep(0.3)
-    told, errors = reader.communicate()
+    printed, errors = reader.communicate()
     assert (reader.returncode, errors) == (0, "")
-    saw = json.loads(told)
+    saw = json.loads(printed)
     assert saw["reads"] > 20
     # Every answer is of one publication, the marts agree in it, and publications come in order.
     answers = [(number, Decimal(runs), Decimal(ledger)) for number, runs, ledger in saw["seen"]]
@@ -167,14 +167,14 @@ def test_of_two_builds_at_once_one_is_told_who_holds_the_warehouse(company: Comp
     # Held in the middle for as long as the second one takes.
     first.send_signal(signal.SIGSTOP)
     second = start_build(company)
-    told, error = second.communicate()
+    printed, error = second.communicate()
     first.send_signal(signal.SIGCONT)
-    assert (second.returncode, told) == (4, "")
+    assert (second.returncode, printed) == (4, "")
     assert error.startswith(f"Error: {company.warehouse} is being built by process {first.pid} on ")
     assert error.count("\n") == 1 and "Traceback" not in error
-    told, error = first.communicate()
+    printed, error = first.communicate()
     assert first.returncode == 0, error
-    assert told.startswith("Published 2: ")
+    assert printed.startswith("Published 2: ")
     # It is as if the second had never been: all is up to date.
     build_warehouse(company.config)
     assert len(records(company)) == 2

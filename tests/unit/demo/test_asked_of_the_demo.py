@@ -81,21 +81,21 @@ def test_the_savings_proof_says_what_was_avoided(marts: Engine, published: Publi
     """Two runs of July against the two of June: as many, and a p5.48xlarge costs the same in both months."""
     usd = dict(marts.query("select run_id, cost_to_target_usd from mart_run_cost").iter_rows())
     avoided = sum(usd[f"llama8b-p5-{run}"] for run in (1, 2)) - sum(usd[f"llama8b-trn1-{run}"] for run in (3, 4))
-    told = words(report_page(marts, published, "savings", "2026-07"))
+    page = words(report_page(marts, published, "savings", "2026-07"))
     # The comparison is inconclusive, so the saving is shown and not quoted.
-    assert "What did it save in July 2026? None claimed" in told
-    assert "measured baseline llama8b, version 1, runs of 3 Jun 2026 to 11 Jun 2026" in told
-    assert ": 2 independent runs; an interval needs 3" in told
-    assert f" ${avoided:,.0f} none $" in told
-    assert "registered as llama8b-2026 on 2 June 2026" in told
+    assert "What did it save in July 2026? None claimed" in page
+    assert "measured baseline llama8b, version 1, runs of 3 Jun 2026 to 11 Jun 2026" in page
+    assert ": 2 independent runs; an interval needs 3" in page
+    assert f" ${avoided:,.0f} none $" in page
+    assert "registered as llama8b-2026 on 2 June 2026" in page
     # 12 days at 900 USD, and the two validation runs as the bill has them.
     spike = marts.query("select sum(effective_cost_usd) from mart_run_cost where run_id like 'llama8b-trn1-_' "
                         "and run_id <= 'llama8b-trn1-2'").item()  # fmt: skip
-    assert f"llama8b to trn1 llama-3.1-8b; saving measured ${12 * 900 + spike:,.0f}" in told
+    assert f"llama8b to trn1 llama-3.1-8b; saving measured ${12 * 900 + spike:,.0f}" in page
 
 
 def test_a_verdict_on_page_one_is_that_of_the_mart(marts: Engine, published: Publication) -> None:
-    told = words(report_page(marts, published, "savings"))
+    page = words(report_page(marts, published, "savings"))
     pairs = marts.query("select * from mart_silicon_comparison where cost_basis = 'effective'")
     assert pairs.height == 4
     shown = 0
@@ -103,8 +103,8 @@ def test_a_verdict_on_page_one_is_that_of_the_mart(marts: Engine, published: Pub
         low, high = (
             f"{100 * pair[end]:,.1f}%".replace("-", "\u2212") for end in ("saving_low_ratio", "saving_high_ratio")
         )
-        shown += f"95% interval {low} to {high}: {pair['verdict']} ." in told
-        assert pair["verdict_reason"].replace(" -", " \u2212") in told
+        shown += f"95% interval {low} to {high}: {pair['verdict']} ." in page
+        assert pair["verdict_reason"].replace(" -", " \u2212") in page
     # The others follow below.
     assert shown == 3
 
