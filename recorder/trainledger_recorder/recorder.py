@@ -75,11 +75,12 @@ class Recorder:
 
     def close(self, reason: str = "completed", status: str = "completed") -> None:
         """End the attempt and the run. A run that is started again after this is open again."""
+        ended_at = now()
         if self._is_first_of_node and self._resource:
-            self._write("resource_left", resource=self._resource)
-        self._write("attempt_ended", reason=reason)
+            self._write("resource_left", at=ended_at, resource=self._resource)
+        self._write("attempt_ended", at=ended_at, reason=reason)
         if self.rank == 0:
-            self._write("run_ended", status=status)
+            self._write("run_ended", at=ended_at, status=status)
         self._journal.close(self._patience)
 
     def attached(self, resource: str) -> None:
