@@ -17,9 +17,16 @@ def verify(
             "--config", help="trainledger.toml with the current locations of the inputs. Default: the recorded ones."
         ),
     ] = None,
+    signer: Annotated[
+        Path | None, typer.Option("--signer", help="First check PACK.sig by this file of allowed signers (OpenSSH).")
+    ] = None,
 ) -> None:
     """Rebuild the figures of a pack and compare every one."""
-    settings = settings_of(config) if config else None
+    settings, console = settings_of(config) if config else None, Console()
+    if signer:
+        from pipelines.evidence.signature import signer_of
+
+        console.say(f"Signed by {signer_of(pack, signer)}.")
     from pipelines.evidence.verify import verify as verify_pack
 
-    verify_pack(pack, settings, Console())
+    verify_pack(pack, settings, console)

@@ -96,9 +96,11 @@ def kept(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any
     bill = warehouse.as_published(publication).bill
     try:
         stored = bill.ingest(named["billing_period"])
+        raw = next(raw for raw in stored if raw.delivery.fingerprint == named["fingerprint"])
+        bill.bring(raw)
     except SourceError:
         return None
-    return next(raw for raw in stored if raw.delivery.fingerprint == named["fingerprint"])
+    return raw
 
 
 def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[BillingSource]) -> None:

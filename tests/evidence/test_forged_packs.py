@@ -41,7 +41,7 @@ def test_each_kind_of_file_is_named_when_it_was_changed(pack: Path, name: str) -
     assert f"{first} is not what was packed, 1 file in all" in str(refused(rewritten(pack, change, sealed=False)))
 
 
-def test_a_forgery_under_a_manifest_that_fits_is_told_with_both_values(
+def test_a_forgery_under_a_manifest_that_fits_is_reported_with_both_values(
     pack: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The GPU run's cost is made 100.08 in the Parquet file, the Trainium run's 68.00 on the page, and the records of
