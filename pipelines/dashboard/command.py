@@ -19,7 +19,7 @@ def dashboard(
         "127.0.0.1"
     ),
     is_open: Annotated[
-        bool, typer.Option("--open-to-network", help="Allow a --host that others reach; there is no login.")
+        bool, typer.Option("--open-to-network", help="Allow a --host that others reach without [access].")
     ] = False,
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the pages as files into this folder instead of serving them.")
@@ -49,9 +49,16 @@ def dashboard(
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; run pip install 'trainledger[ui]'.") from None
 
-    if not is_loopback(host) and not is_open:
+    access = settings.access
+    if access:
+        # A policy with a mistake is reported now, not to the first reader.
+        access.grants()
+        if not is_loopback(host) and not access.hosts:
+            raise UsageError(f"--host {host} needs the names it is reached by; add hosts to [access].")
+    elif not is_loopback(host) and not is_open:
         raise UsageError(
-            f"--host {host} lets other machines read every cost without a login; add --open-to-network to allow that."
+            f"--host {host} lets other machines read every cost without a login; configure [access], or add "
+            "--open-to-network to allow that."
         )
     # Opened before the first request; without a publication each page shows this error.
     try:
@@ -59,7 +66,7 @@ def dashboard(
     except UsageError as error:
         console.note(str(error))
     try:
-        serve(reader, host, port, lambda address: console.say(f"Dashboard at {address} (Ctrl-C stops it)"))
+        serve(reader, host, port, lambda address: console.say(f"Dashboard at {address} (Ctrl-C stops it)"), access)
     except OSError as error:
         raise UsageError(f"{host}:{port} cannot be opened ({error.strerror}); choose another --port.") from None
     except KeyboardInterrupt:

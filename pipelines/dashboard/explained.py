@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.base.errors import UsageError
 from pipelines.dashboard import query as parameters
-from pipelines.dashboard.query import NotFoundError
+from pipelines.dashboard.query import NotFoundError, WithheldError
 from pipelines.dashboard.reader import Volume
 from pipelines.explain.lines import behind
 from pipelines.explain.names import look_up
@@ -30,6 +30,8 @@ def explain_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
     about = {"kind": kind, "word": word, "options": {**options, "month": month}, "named": None, "parts": []}
     if not kind:
         return about
+    if volume.teams is not None and kind != "name":
+        raise WithheldError("The bill lines behind a figure are of all teams; ask a reader of all of them.")
     if not word and kind != "invoice":
         raise UsageError(f"Enter the {kind} to explain in the field below.")
     if kind == "name":

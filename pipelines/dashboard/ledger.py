@@ -41,7 +41,7 @@ def ledger_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
 
 def chosen_month(volume: Volume, request: Mapping[str, str]) -> tuple[str, list[str]]:
     """The requested billing month, else the newest, and all months; as YYYY-MM."""
-    mart = "mart_cost_summary_monthly"
+    mart = "mart_cost_ledger_daily"
     if mart not in {key.rpartition("/")[2] for key in volume.published.tables}:
         return "", []
     rows = volume.keep("months", lambda: volume.rows(f"select distinct billing_month from {mart} order by 1 desc"))

@@ -61,6 +61,14 @@ class Links:
 
 
 @dataclass(frozen=True)
+class TeamLinks(Links):
+    """Addresses for a reader of chosen teams, who sees no bill lines."""
+
+    def explain(self, kind: str, word: str = "", **options: Any) -> str | None:
+        return super().explain(kind, word, **options) if kind == "name" else None
+
+
+@dataclass(frozen=True)
 class FileLinks(Links):
     """Names of files in one folder, which link to each other wherever the folder lies."""
 

@@ -8,15 +8,18 @@ import jinja2
 import polars as pl
 
 from pipelines.base.errors import TrainledgerError
+from pipelines.config.access import Teams
 from pipelines.dashboard import query as parameters
 from pipelines.dashboard.explained import explain_page
 from pipelines.dashboard.graph import drawn
 from pipelines.dashboard.ledger import chosen_month, ledger_page
-from pipelines.dashboard.links import PAGES, Links, command
+from pipelines.dashboard.links import PAGES, Links, TeamLinks, command
+from pipelines.dashboard.query import WithheldError
 from pipelines.dashboard.reader import Reader, Volume
 from pipelines.dashboard.runs import run_page, runs_page
 from pipelines.exports.dictionary import lineage_layers, mart_pages
-from pipelines.models.catalog import SCHEMAS
+from pipelines.models.marts import readable
+from pipelines.models.warehouse import published_of
 from pipelines.models.warnings import check_counts, failed_checks
 from pipelines.present import app_charts, charts
 from pipelines.present.csv_text import csv_text
@@ -26,31 +29,34 @@ Request = Mapping[str, str]
 Context = dict[str, Any]
 
 
-def render(reader: Reader, name: str, request: Request, links: Links | None = None) -> str:
-    """The HTML of a page. NotFoundError for what is not there, UsageError for a wrong parameter."""
+def render(reader: Reader, name: str, request: Request, teams: Teams = None) -> str:
+    """The HTML of a page, as a reader of `teams` sees it.
+
+    NotFoundError for what is not there, WithheldError for what shows more than these teams, UsageError for a wrong
+    parameter.
+    """
     as_of = parameters.text(request, "as_of")
-    volume = reader.read(as_of)
-    return page(volume, name, request, links or Links(as_of), as_of)
+    _refuse_withheld(name, teams)
+    links = Links(as_of) if teams is None else TeamLinks(as_of)
+    return page(reader.read(as_of, teams), name, request, links, as_of)
 
 
 def page(volume: Volume, name: str, request: Request, links: Links, as_of: str = "") -> str:
     """The HTML of a page of an open publication."""
     context = KNOWN[name](volume, request)
     facts, csv = facts_of(volume.published), partial(links.rows, name, request)
-    return _page(name, links, facts=facts, as_of=as_of, request=request, csv=csv, **context)
+    return _page(name, links, volume.teams, facts=facts, as_of=as_of, request=request, csv=csv, **context)
 
 
-def csv_rows(reader: Reader, request: Request) -> tuple[str, str]:
-    """A file name, and as csv with every digit what a table of a page shows, or a whole public table.
-
-    NotFoundError for what is not there.
-    """
-    volume = reader.read(parameters.text(request, "as_of"))
-    public = [name for layer, _, name in (key.partition("/") for key in volume.published.tables) if layer in SCHEMAS]
+def csv_rows(reader: Reader, request: Request, teams: Teams = None) -> tuple[str, str]:
+    """A file name, and as csv with every digit what a table of a page shows, or a whole public table, as `render`."""
+    volume = reader.read(parameters.text(request, "as_of"), teams)
+    public = [name.rpartition(".")[2] for name in readable(volume.published.tables, teams)]
     table = parameters.choice(request, "table", public)
     if table:
         return f"{table}.csv", csv_text(volume.frame(f"select * from {table}"))
     name = parameters.choice(request, "from", KNOWN, "overview")
+    _refuse_withheld(name, teams)
     context = KNOWN[name](volume, request)
     rows = parameters.choice(request, "list", [key for key, value in context.items() if _is_rows(value)])
     frame = pl.DataFrame(context[rows] if rows else [], infer_schema_length=None)
@@ -62,18 +68,26 @@ def _is_rows(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
-def mistake(reader: Reader, sentence: str, code: int, request: Request) -> str:
+def mistake(reader: Reader, sentence: str, code: int, request: Request, teams: Teams = None) -> str:
     """The page of an error."""
     try:
-        facts = facts_of(reader.read().published)
+        facts = facts_of(published_of(reader.warehouse))
     except TrainledgerError:
         facts = None
-    return _page("mistake", Links(), facts=facts, as_of="", request=request, sentence=sentence, code=code)
+    return _page("mistake", Links(), teams, facts=facts, as_of="", request=request, sentence=sentence, code=code)
 
 
-def _page(name: str, links: Links, **context: Any) -> str:
+def _refuse_withheld(name: str, teams: Teams) -> None:
+    if teams is not None and name not in TEAM_PAGES:
+        shown = ", ".join(PAGES[page] for page in TEAM_PAGES if page in PAGES)
+        raise WithheldError(f"That page is about all teams, and you see {', '.join(teams) or 'none'}; open {shown}.")
+
+
+def _page(name: str, links: Links, teams: Teams, **context: Any) -> str:
     template = _templates().get_template(f"{name}.html.j2")
-    return template.render(**{"name": name, "menu": PAGES, "links": links, "month": "", **context}).strip()
+    menu = {page: title for page, title in PAGES.items() if teams is None or page in TEAM_PAGES}
+    around = {"name": name, "menu": menu, "links": links, "teams": teams, "month": ""}
+    return template.render(**{**around, **context}).strip()
 
 
 @cache
@@ -133,6 +147,8 @@ def _dictionary(volume: Volume, request: Request) -> Context:
     return {"marts": marts, "wanted": wanted}
 
 
+# What a reader of chosen teams may open; the other pages compare teams or add them up.
+TEAM_PAGES = ("teams", "runs", "run", "ledger", "dictionary", "lineage", "explain")
 KNOWN: dict[str, Callable[[Volume, Request], Context]] = {
     "overview": lambda volume, request: {**volume.page("overview"), "volume": volume, **_checked(volume)},
     "runs": runs_page,

@@ -12,6 +12,10 @@ class NotFoundError(UsageError):
     """The requested page or row does not exist."""
 
 
+class WithheldError(UsageError):
+    """The requested page shows more than the teams of the reader."""
+
+
 def exact(request: Mapping[str, str], name: str) -> str:
     """The name of a thing to look up, as it is: what things are called is not ours to judge."""
     return request.get(name, "")

@@ -12,6 +12,7 @@ import polars as pl
 import yaml
 
 from pipelines.base import resources
+from pipelines.config.access import Teams
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
@@ -19,8 +20,8 @@ from pipelines.present.render import Row, answers, queries_of
 from pipelines.warehouse.publication import Publication
 
 APP = resources.DASHBOARDS / "app"
-# Each open one holds memory; more than these are seldom read side by side.
-_KEPT = 3
+# Each open one holds memory: of publications and teams of readers, more than these are seldom read side by side.
+_KEPT = 8
 # Drawings and explanations kept of each, some tens of kilobytes apiece.
 _MOST_KEPT = 500
 _NAME = re.compile(r"\$(\w+)")
@@ -28,11 +29,15 @@ _NAME = re.compile(r"\$(\w+)")
 
 @dataclass
 class Volume:
-    """One publication, open. Queries wait for each other: a connection answers one at a time."""
+    """One publication, open, as a reader of `teams` sees it.
+
+    Queries wait for each other: a connection answers one at a time.
+    """
 
     warehouse: Warehouse
     published: Publication
     engine: DuckDBEngine
+    teams: Teams = None
     turn: Lock = field(default_factory=Lock)
     _kept: dict[Any, Any] = field(default_factory=dict)
 
@@ -78,17 +83,21 @@ class Reader:
 
     def __init__(self, warehouse: Warehouse):
         self.warehouse = warehouse
-        self._open: OrderedDict[int, Volume] = OrderedDict()
+        self._open: OrderedDict[tuple[int, Teams], Volume] = OrderedDict()
         self._turn = Lock()
 
-    def read(self, as_of: str | None = None) -> Volume:
-        """The newest publication or that of a date. UsageError where there is none, or for what is no date."""
+    def read(self, as_of: str | None = None, teams: Teams = None) -> Volume:
+        """The newest publication or that of a date, as a reader of `teams` sees it.
+
+        UsageError where there is none, or for what is no date.
+        """
         published = published_of(self.warehouse, as_of or None)
+        key = (published.number, teams)
         with self._turn:
-            volume = self._open.pop(published.number, None)
+            volume = self._open.pop(key, None)
             if volume is None:
-                volume = Volume(self.warehouse, published, open_marts(self.warehouse, published))
-            self._open[published.number] = volume
+                volume = Volume(self.warehouse, published, open_marts(self.warehouse, published, teams), teams)
+            self._open[key] = volume
             while len(self._open) > _KEPT:
                 # Not closed: another request may still read it.
                 self._open.popitem(last=False)

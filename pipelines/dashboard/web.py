@@ -9,15 +9,18 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from pipelines.base.errors import TrainledgerError, UsageError
+from pipelines.config.access import Access, Teams
+from pipelines.dashboard.identity import RefusedError, teams_of_request
 from pipelines.dashboard.pages import KNOWN, csv_rows, mistake, render
-from pipelines.dashboard.query import NotFoundError
+from pipelines.dashboard.query import NotFoundError, WithheldError
 from pipelines.dashboard.reader import Reader, text_of
 
 # Nothing is fetched from anywhere else, nothing runs that is not a file of ours, and no other page shows this one.
@@ -42,15 +45,35 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def application(reader: Reader, hosts: tuple[str, ...] = ()) -> Starlette:
+def application(reader: Reader, hosts: tuple[str, ...] = (), access: Access | None = None) -> Starlette:
     """The pages over one warehouse, answered under the names of loopback and under `hosts`.
 
-    A page elsewhere that points a name of its own at this machine is not answered.
+    A page elsewhere that points a name of its own at this machine is not answered. With `access` each request is of a
+    reader and shows its teams.
     """
+
+    async def identified(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+        request.state.teams = None
+        if access:
+            address = request.client.host if request.client else ""
+            named = request.headers.getlist(access.header)
+            authorization = request.headers.get("authorization", "")
+            try:
+                request.state.teams = teams_of_request(access, address, named, authorization)
+            except RefusedError as error:
+                _LOG.warning("Refused %r from %s: %s", request.url.path, address, error)
+                return _refusal(str(error), error.code)
+            except UsageError as error:
+                _LOG.error("%s", error)
+                return _refusal("The access policy cannot be read; the terminal of the server shows why.", 503)
+        return await answer(request)
 
     def page(name: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            return await run_in_threadpool(_answered, reader, name, dict(request.query_params))
+            teams = request.state.teams
+            if name == "overview" and teams is not None:
+                return RedirectResponse(f"/teams?{request.url.query}", headers=_HEADERS)
+            return await run_in_threadpool(_answered, reader, name, dict(request.query_params), teams)
 
         return answer
 
@@ -63,7 +86,7 @@ def application(reader: Reader, hosts: tuple[str, ...] = ()) -> Starlette:
     async def refused(request: Request, error: Exception) -> Response:
         code = error.status_code if isinstance(error, HTTPException) else 500
         sentence = f"There is no page {request.url.path}." if code == 404 else "Pages are only read, with GET."
-        return await run_in_threadpool(_mistaken, reader, sentence, code)
+        return await run_in_threadpool(_mistaken, reader, sentence, code, {}, request.state.teams)
 
     routes = [Route("/" if name == "overview" else f"/{name}", page(name), methods=["GET"]) for name in KNOWN]
     routes += [Route(f"/{name}", file(name), methods=["GET"]) for name in _FILES]
@@ -72,12 +95,16 @@ def application(reader: Reader, hosts: tuple[str, ...] = ()) -> Starlette:
     allowed = ["127.0.0.1", "localhost", "[::1]", *hosts]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=allowed), Middleware(GZipMiddleware)],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=allowed),
+            Middleware(GZipMiddleware),
+            Middleware(BaseHTTPMiddleware, dispatch=identified),
+        ],
         exception_handlers={HTTPException: refused},
     )
 
 
-def serve(reader: Reader, host: str, port: int, ready: Callable[[str], None]) -> None:
+def serve(reader: Reader, host: str, port: int, ready: Callable[[str], None], access: Access | None = None) -> None:
     """Answer until interrupted; `ready` receives the address once the server listens. OSError when it is taken."""
     import socket
 
@@ -89,8 +116,11 @@ def serve(reader: Reader, host: str, port: int, ready: Callable[[str], None]) ->
         listener.bind((host, port))
         listener.listen()
         shown = f"[{host}]" if ":" in host else host
+        hosts = access.hosts if access else () if is_loopback(host) else ("*",)
         config = uvicorn.Config(
-            application(reader, () if is_loopback(host) else ("*",)),
+            application(reader, hosts, access),
+            # Else a header, X-Forwarded-For, could state the address of the proxy.
+            proxy_headers=False,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -103,25 +133,34 @@ async def _nothing(request: Request) -> Response:
     return Response(status_code=204, headers=_HEADERS)
 
 
-def _answered(reader: Reader, name: str, request: dict[str, str]) -> Response:
+def _refusal(sentence: str, code: int) -> Response:
+    headers = {"www-authenticate": 'Basic realm="trainledger", charset="UTF-8"'} if code == 401 else {}
+    return PlainTextResponse(sentence, code, headers={**_HEADERS, **headers})
+
+
+def _answered(reader: Reader, name: str, request: dict[str, str], teams: Teams) -> Response:
     try:
         if name == "csv":
-            file, text = csv_rows(reader, request)
+            file, text = csv_rows(reader, request, teams)
             headers = {**_HEADERS, "content-disposition": f'attachment; filename="{file}"'}
             return Response(text, media_type="text/csv", headers=headers)
-        return HTMLResponse(render(reader, name, request), headers=_HEADERS)
+        return HTMLResponse(render(reader, name, request, teams), headers=_HEADERS)
     except TrainledgerError as error:
-        code = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 500
-        return _mistaken(reader, str(error), code, request)
+        codes = {NotFoundError: 404, WithheldError: 403}
+        code = codes.get(type(error), 400 if isinstance(error, UsageError) else 500)
+        if code < 500 or teams is None:
+            return _mistaken(reader, str(error), code, request, teams)
+        failure = error
     except Exception as error:
-        _LOG.error("/%s: %s: %s", name, type(error).__name__, error)
-        sentence = f"The page could not be made ({type(error).__name__}); the terminal of the server shows the error."
-        return _mistaken(reader, sentence, 500, request)
+        failure = error
+    _LOG.error("/%s: %s: %s", name, type(failure).__name__, failure)
+    sentence = f"The page could not be made ({type(failure).__name__}); the terminal of the server shows the error."
+    return _mistaken(reader, sentence, 500, request, teams)
 
 
-def _mistaken(reader: Reader, sentence: str, code: int, request: dict[str, Any] | None = None) -> Response:
+def _mistaken(reader: Reader, sentence: str, code: int, request: dict[str, Any], teams: Teams) -> Response:
     try:
-        return HTMLResponse(mistake(reader, sentence, code, request or {}), code, headers=_HEADERS)
+        return HTMLResponse(mistake(reader, sentence, code, request, teams), code, headers=_HEADERS)
     except Exception:
         _LOG.exception("The page of a mistake could not be made.")
         return PlainTextResponse(sentence, code, headers=_HEADERS)

@@ -189,6 +189,10 @@ def test_written_pages_lead_to_each_other_alone(
         links = [link for link in re.findall(r'(?:href|src)="([^"#]*)', page) if link and not link.startswith("data:")]
         assert links and [link for link in links if not (tmp_path / link).is_file()] == [], name
         assert "<script>alert" not in page
+        assert (
+            """http-equiv="content-security-policy" content="default-src 'none'; style-src 'self'; script-src 'self'"""
+            in page
+        )
     assert 'title="trainledger explain run gpu-1"' in files["runs.html"] and "$110.08" in files["runs.html"]
 
 
