@@ -16,9 +16,9 @@ __all__ = ["Engine", "open_engine"]
 def open_engine(warehouse: Warehouse, spill: Path | None = None) -> Engine:
     """The engine the configuration names; `spill` is where DuckDB may write what memory cannot hold."""
     if warehouse.engine == "spark":
-        from pipelines.engine.spark import SparkEngine
+        from pipelines.engine.spark import SparkEngine, reaching
 
-        return SparkEngine(master=warehouse.spark_master)
+        return SparkEngine(reaching(warehouse.spark, warehouse.location, warehouse.endpoint_url, warehouse.region))
     from pipelines.engine.duckdb import DuckDBEngine
 
     return DuckDBEngine(memory_limit=warehouse.memory_limit, threads=warehouse.threads, spill=spill)

@@ -1,4 +1,4 @@
-"""DuckDB in memory: the default engine. Data rests in Parquet files, never in DuckDB tables."""
+"""DuckDB in memory: the default engine. Data rests in Parquet files, in DuckDB tables only what a reader may see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SESSION = ("set timezone = 'UTC'", "set enable_progress_bar = false")
 _CALENDAR = (date.min.toordinal() - date(1970, 1, 1).toordinal(), date.max.toordinal() - date(1970, 1, 1).toordinal())
 
 
-def file_list(files: Sequence[Path]) -> str:
+def file_list(files: Sequence[Path | str]) -> str:
     """A SQL list literal of file paths."""
     if not files:
         raise ValueError("a view needs at least one file")
@@ -70,13 +70,13 @@ class DuckDBEngine(Engine):
         self._bytes = 0
         self._all_threads = self._threads = int(self.rows("select current_setting('threads') as threads")[0]["threads"])
 
-    def view(self, name: str, files: Sequence[Path]) -> None:
+    def view(self, name: str, files: Sequence[Path | str]) -> None:
         relation = f"read_parquet({file_list(files)}, hive_partitioning = false)"
         if not self._reads(name, relation, files):
             self.view_sql(name, f"from {relation}")
             self._relations[name] = relation
 
-    def scan_files(self, name: str, files: Sequence[Path]) -> None:
+    def scan_files(self, name: str, files: Sequence[Path | str]) -> None:
         relation = (
             f"read_parquet({file_list(files)}, filename = true, file_row_number = true, hive_partitioning = false)"
         )
@@ -94,22 +94,37 @@ class DuckDBEngine(Engine):
         if self._views.get(name) == sql:
             return
         self._relations.pop(name, None)
-        schema, _, table = name.rpartition(".")
-        if schema not in self._schemas:
-            # Its views are found by their name alone too.
-            self._run(f'create schema "{schema}"')
-            self._schemas.append(schema)
-            self._run(f"set search_path = {quoted('main' + ','.join(self._schemas))}")
-        path = f'{schema}"."{table}' if schema else table
-        self._run(f'create or replace view "{path}" as {sql}')
+        self._run(f"create or replace view {self._path(name)} as {sql}")
         self._views[name] = sql
 
+    def keep(self, name: str, sql: str) -> None:
+        """Create a table of the rows of a SELECT, which then needs neither files nor views."""
+        self._run(f"create table {self._path(name)} as {sql}")
+
+    def forget(self, schema: str) -> None:
+        """Drop a schema of views; from now on no file of any view counts as named."""
+        self._schemas.remove(schema)
+        self._search()
+        self._run(f'drop schema "{schema}" cascade')
+        self._files = []
+
+    def _path(self, name: str) -> str:
+        """The quoted path of a new view or table; its schema is made where it is missing."""
+        schema, _, table = name.rpartition(".")
+        if schema not in self._schemas:
+            # Its tables are then also found by their bare names.
+            self._run(f'create schema "{schema}"')
+            self._schemas.append(schema)
+            self._search()
+        return f'"{schema}"."{table}"' if schema else f'"{table}"'
+
+    def _search(self) -> None:
+        self._run(f"set search_path = {quoted('main' + ','.join(self._schemas))}")
+
     def types(self, relation: str) -> dict[str, str]:
-        """DuckDB's type of each column of a view, or of any other relation."""
         return {str(row[0]): str(row[1]) for row in self._run(f"describe select * from {relation}")}
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a SELECT by column name, values as Python objects (DECIMAL as Decimal)."""
         try:
             result = self.connection.execute(sql)
             names = [column[0] for column in result.description or []]
@@ -117,7 +132,8 @@ class DuckDBEngine(Engine):
         except duckdb.Error as error:
             raise explained(error, self._files) from error
 
-    def write(self, sql: str, out: Path) -> None:
+    def write(self, sql: str, out: Path | str) -> None:
+        out = Path(out)
         out.parent.mkdir(parents=True, exist_ok=True)
         self._use_threads(1 if self._bytes < _SMALL_BYTES else self._all_threads)
         self._bytes = 0
@@ -147,12 +163,13 @@ class DuckDBEngine(Engine):
     def close(self) -> None:
         self.connection.close()
 
-    def _reads(self, name: str, relation: str, files: Sequence[Path]) -> bool:
+    def _reads(self, name: str, relation: str, files: Sequence[Path | str]) -> bool:
         """Whether a view already reads exactly these files, whose bytes are counted as input either way."""
         is_known = self._relations.get(name) == relation
         if not is_known:
-            self._files += files
-            self._sizes[name] = _size(files)
+            paths = [Path(file) for file in files]
+            self._files += paths
+            self._sizes[name] = _size(paths)
         self._bytes += self._sizes[name]
         return is_known
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.base.errors import CheckError, SourceError, UnreachableError
 from pipelines.warehouse.storage import Store
@@ -18,13 +18,16 @@ from pipelines.warehouse.storage import Store
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+T = TypeVar("T")
 PERIOD = "billing_period"
-# What is left of an S3 fault when the table library has tried for minutes.
+# What is left of an S3 fault when the table library has tried for two seconds; it repeats no answer that breaks off.
 _UNREACHABLE = re.compile(
-    r"max_retries|retry_timeout|error sending request|error decoding response body|timed out|Server returned error"
+    r"max_retries|retry_timeout|error sending request|response body|timed out|Server returned error"
     r"|5\d\d (Internal|Bad|Service|Gateway|Slow)|SlowDown|connection (reset|closed|refused)",
     re.IGNORECASE,
 )
+# A log whose newest entries a store does not list yet.
+_INCOMPLETE = re.compile(r"LogSegment end version|No files in log segment")
 _PAUSES = (0.5, 2.0, 8.0, None)
 # Delta's defaults forget log entries after 30 days and let files go after 7.
 _FOREVER = {
@@ -104,7 +107,7 @@ class DeltaTables:
                 partition_filters=[(PERIOD, "in", sorted(periods))] if periods is not None else None,
             )
             self._commit(table, write, delta.version(), files)
-            delta.update_incremental()
+            _repeated(delta.update_incremental)
             self._seen[table] = delta
             return _files_of(delta)
 
@@ -114,7 +117,7 @@ class DeltaTables:
             delta = self._open(table)
             if delta is None:
                 return 0
-            delta.create_checkpoint()
+            _repeated(delta.create_checkpoint)
             return delta.version()
 
     def _commit(self, table: str, commit: Callable[[], None], before: int, files: list[DataFile]) -> None:
@@ -149,8 +152,19 @@ class DeltaTables:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
+        options = self._store.delta_options()
+
+        def opened() -> DeltaTable | None:
+            try:
+                return DeltaTable(self._uri(table), version=version, storage_options=options)
+            except TableNotFoundError:
+                # A table that was never made is not waited for.
+                if not options or not self._store.list(f"tables/{table}/_delta_log/"):
+                    return None
+                raise
+
         try:
-            return DeltaTable(self._uri(table), version=version, storage_options=self._store.delta_options())
+            return _repeated(opened)
         except TableNotFoundError:
             return None
 
@@ -168,11 +182,29 @@ class DeltaTables:
         except (DeltaError, OSError) as error:
             where = self._uri(table) + (f" version {version}" if version is not None else "")
             if _UNREACHABLE.search(str(error)):
-                # The library colors a chain of causes; the last one is the fault.
-                reason = str(error).splitlines()[-1].rpartition("↳")[2].removeprefix("\x1b[0m").strip()
+                # The library colors a chain of causes; the last one is the fault, or the answer to it.
+                causes = [line.rpartition("↳")[2].removeprefix("\x1b[0m").strip() for line in str(error).splitlines()]
+                reason = next((cause for cause in reversed(causes) if not cause.startswith("<")), causes[-1])
                 raise UnreachableError(f"{where} did not answer ({reason}); run it again, it continues.") from error
             reason = str(error).splitlines()[0].rstrip(".")
+            if _INCOMPLETE.search(reason):
+                fix = "run it again, or restore its _delta_log"
+                raise UnreachableError(f"{where} has a log that is not listed whole ({reason}); {fix}.") from error
             raise SourceError(f"{where} cannot be used ({reason}); restore it or its access rights.") from error
+
+
+def _repeated(call: Callable[[], T]) -> T:
+    """What a call that only reads, or that may be carried out twice, gives when S3 answers again."""
+    from deltalake.exceptions import DeltaError
+
+    for pause in _PAUSES:
+        try:
+            return call()
+        except (DeltaError, OSError) as error:
+            if pause is None or not (_UNREACHABLE.search(str(error)) or _INCOMPLETE.search(str(error))):
+                raise
+            time.sleep(pause)
+    raise AssertionError("unreachable")
 
 
 def _files_of(delta: DeltaTable) -> tuple[int, list[DataFile]]:

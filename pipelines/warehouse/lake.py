@@ -22,17 +22,26 @@ from pipelines.warehouse.delta import DataFile, DeltaTables
 from pipelines.warehouse.lock import build_lock
 from pipelines.warehouse.publication import Publication, Publications
 from pipelines.warehouse.retention import Pruned
-from pipelines.warehouse.storage import Store, settle
+from pipelines.warehouse.storage import Object, Store, settle
 from pipelines.warehouse.storage_local import remove_temporary
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Staged files that become a table, or the month `period` of it, made from what `fingerprint` stands for."""
+    """Staged files that become a table, or the month `period` of it, made from what `fingerprint` stands for.
+
+    They are on this machine or, where the engine wrote them there, in the store: then `columns` is their Arrow schema.
+    """
 
     period: str | None
-    staged: tuple[Path, ...]
+    staged: tuple[Path | Object, ...]
     fingerprint: str
+    columns: Any = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all its files."""
+        return sum(_bytes_of(staged) for staged in self.staged)
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,14 @@ class Lake:
         """Local paths of a table's files, of one month or all, in the newest version or another; by name."""
         seen = self._now(table) if version is None else _version(*self._tables.files(table, version))
         return [self._local(table, file.name) for file in seen.of(period)]
+
+    def addresses(self, table: str, period: str | None = None) -> list[str]:
+        """The URIs of a table's files, of one month or all, for an engine that reads the store itself."""
+        return self.named_addresses(table, [file.name for file in self._now(table).of(period)])
+
+    def named_addresses(self, table: str, names: Sequence[str]) -> list[str]:
+        """The URIs of the files a publication names."""
+        return [self._store.uri(_data_key(table, name)) for name in names]
 
     def named_files(self, table: str, names: list[str]) -> list[Path]:
         """Local paths of the files a publication names; needs no Delta log."""
@@ -130,16 +147,15 @@ class Lake:
     def commit_slices(self, table: str, slices: Sequence[Slice]) -> int:
         """`commit` for several months of a table, or the whole of it, in one Delta commit."""
         import pyarrow as pa
-        from pyarrow import parquet
 
         kept = {period: {file.name for file in files} for period, files in self._now(table).months.items()}
         changed: list[tuple[Slice, list[str]]] = []
         for part in slices:
             names = _names(part.staged, part.fingerprint)
             if kept.get(part.period) == set(names):
-                for path, name in zip(part.staged, names, strict=True):
-                    lies_whole = self._size(table, name) == path.stat().st_size
-                    path.unlink() if lies_whole else self._take_in(table, path, name)
+                for staged, name in zip(part.staged, names, strict=True):
+                    lies_whole = self._size(table, name) == _bytes_of(staged)
+                    self._remove(staged) if lies_whole else self._take_in(table, staged, name)
                 continue
             changed.append((part, names))
             kept[part.period] = set()
@@ -150,11 +166,11 @@ class Lake:
             raise ValueError(f"{table}: two slices may not share a file; give each month its own fingerprint")
         files, columns = [], None
         for part, names in changed:
-            for path, name in zip(part.staged, names, strict=True):
-                held = parquet.read_metadata(path)
-                files.append(DataFile(name, part.period, path.stat().st_size, held.num_rows))
-                columns = columns or held.schema.to_arrow_schema()
-                self._take_in(table, path, name)
+            for staged, name in zip(part.staged, names, strict=True):
+                row_count, held = _facts_of(staged, part.columns)
+                files.append(DataFile(name, part.period, _bytes_of(staged), row_count))
+                columns = columns or held
+                self._take_in(table, staged, name)
         # Engines differ in what they mark as not null; nulls are the business of a table's checks.
         nullable = pa.schema([column.with_nullable(True) for column in columns or ()])
         return self._replace(table, files, nullable, [part.period for part, _ in changed])
@@ -223,6 +239,10 @@ class Lake:
         """The newest publication; None before the first."""
         return self._records.newest()
 
+    def predecessor(self) -> Publication | None:
+        """The publication that the next one follows; UsageError where a newer version of trainledger made it."""
+        return self._records.predecessor()
+
     def publications(self) -> list[Publication]:
         """Every publication, oldest first."""
         return self._records.all()
@@ -268,8 +288,13 @@ class Lake:
         self._newest[table] = _version(*self._tables.replace(table, files, schema, months or None))
         return self._newest[table].number
 
-    def _take_in(self, table: str, staged: Path, name: str) -> None:
+    def _remove(self, staged: Path | Object) -> None:
+        staged.unlink() if isinstance(staged, Path) else self._store.delete(staged.key)
+
+    def _take_in(self, table: str, staged: Path | Object, name: str) -> None:
         self._listed = None
+        if isinstance(staged, Object):
+            return self._store.move(staged.key, _data_key(table, name))
         target = self._path(table, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         if self._is_remote:
@@ -322,12 +347,31 @@ def _data_key(table: str, name: str) -> str:
     return f"tables/{table}/{name}"
 
 
-def _names(staged: Sequence[Path], fingerprint: str) -> list[str]:
+def _bytes_of(staged: Path | Object) -> int:
+    return staged.size if isinstance(staged, Object) else staged.stat().st_size
+
+
+def _facts_of(staged: Path | Object, columns: Any) -> tuple[int | None, Any]:
+    """The rows of a file, where it is on this machine, and the Arrow schema of its columns."""
+    if isinstance(staged, Object):
+        return None, columns
+    from pyarrow import parquet
+
+    held = parquet.read_metadata(staged)
+    return held.num_rows, held.schema.to_arrow_schema()
+
+
+def _content(staged: Path | Object) -> str:
+    """A digest of a file's bytes; of an object the store has it already."""
+    if isinstance(staged, Object):
+        return hashlib.sha256(f"{staged.size} {staged.etag}".encode()).hexdigest()
+    with staged.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _names(staged: Sequence[Path | Object], fingerprint: str) -> list[str]:
     """Each file's name. Of several files each name covers all: two commits share every file or none."""
-    contents = []
-    for path in staged:
-        with path.open("rb") as stream:
-            contents.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    contents = [_content(each) for each in staged]
     if len(contents) > 1:
         whole = " ".join(contents)
         contents = [hashlib.sha256(f"{number} {whole}".encode()).hexdigest() for number in range(len(contents))]

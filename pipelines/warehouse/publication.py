@@ -13,6 +13,7 @@ from typing import Any
 
 from pipelines.base.errors import CheckError, SourceError, UsageError
 from pipelines.base.parse import parse_json
+from pipelines.base.version import __version__
 from pipelines.warehouse.storage import Store
 
 # Other files in the folder are ignored.
@@ -38,6 +39,11 @@ class Publication:
     checks: list[dict[str, Any]]
     raw: dict[str, dict[str, Any]] = field(default_factory=dict)
     before: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        """The version of trainledger that made it."""
+        return _version(self.code_revision)
 
 
 class Publications:
@@ -69,6 +75,17 @@ class Publications:
         if self._newest is None or self._newest[0] != keys[-1]:
             self._newest = keys[-1], self._read(keys[-1])
         return self._newest[1]
+
+    def predecessor(self) -> Publication | None:
+        """The last one, which the next one follows; UsageError where a newer version made it."""
+        last = self.newest()
+        if last and _is_newer(last.version):
+            raise UsageError(
+                f"{self._store.location}: publication {last.number} was made by trainledger {last.version} and this is "
+                f"{__version__}, which cannot build on it; install {last.version} or newer, or choose another "
+                "location under [warehouse]."
+            )
+        return last
 
     def all(self) -> list[Publication]:
         """Every one."""
@@ -106,12 +123,29 @@ class Publications:
         return [item.key for item in self._store.list("publications/") if _KEY.fullmatch(item.key)]
 
     def _read(self, key: str) -> Publication:
+        record: Any = None
         try:
             record = parse_json(self._store.read(key))
             record["published_at"] = datetime.fromisoformat(record["published_at"])
             return Publication(**record)
         except (ValueError, KeyError, TypeError) as error:
+            made_by = _version(str(record.get("code_revision", ""))) if isinstance(record, dict) else ""
+            if _is_newer(made_by):
+                raise UsageError(
+                    f"{self._store.uri(key)} was made by trainledger {made_by} and this is {__version__}, which cannot "
+                    f"read it; install {made_by} or newer."
+                ) from None
             raise SourceError(f"{self._store.uri(key)} is not a publication record ({error}); restore it.") from None
+
+
+def _version(code_revision: str) -> str:
+    return code_revision.partition("+")[0]
+
+
+def _is_newer(version: str) -> bool:
+    """Whether a version is newer than this one."""
+    theirs, ours = ([int(number) for number in re.findall(r"\d+", one)] for one in (version, __version__))
+    return theirs > ours
 
 
 def moment_of(as_of: str) -> datetime:

@@ -46,6 +46,10 @@ class Store(ABC):
         """Copy a local file to an object, which appears whole or not at all."""
 
     @abstractmethod
+    def move(self, key: str, to: str) -> None:
+        """Give an object another key, replacing what is there; its bytes stay in the store."""
+
+    @abstractmethod
     def write(self, key: str, data: bytes) -> None:
         """Write an object whole, replacing what is there."""
 

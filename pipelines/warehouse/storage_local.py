@@ -49,6 +49,11 @@ class LocalStore(Store):
         with self._errors(key), fresh_file(self._path(key)) as temporary:
             shutil.copyfile(path, temporary)
 
+    def move(self, key: str, to: str) -> None:
+        with self._errors(key):
+            self._path(to).parent.mkdir(parents=True, exist_ok=True)
+            self._path(key).replace(self._path(to))
+
     def write(self, key: str, data: bytes) -> None:
         with self._errors(key), fresh_file(self._path(key)) as temporary:
             temporary.write_bytes(data)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable
-from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pipelines.base.aws import code_of, connect, error_of
 from pipelines.base.errors import SourceError, UsageError
@@ -18,6 +17,7 @@ from pipelines.warehouse.storage import Object, Store, fresh_file
 T = TypeVar("T")
 
 _PERMISSION = "s3:ListBucket on the bucket and s3:GetObject on its objects"
+_BUFFER_BYTES = 1 << 20
 _GONE = "the object does not exist; have it delivered again"
 _ELSEWHERE = "the bucket is in another region; check `region` and `endpoint_url`"
 _FIXES = {
@@ -58,9 +58,14 @@ class S3Store(Store):
             response_checksum_validation="when_required",
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A client cannot travel to an executor, which makes one with credentials of its own.
+        return partial(S3Store, self.location, **self.options), ()
+
     def at(self, location: str) -> S3Store:
         """The store of another location, reached in the same way and through the same client."""
-        other = copy(self)
+        other = object.__new__(S3Store)
+        vars(other).update(vars(self))
         vars(other).pop("_region", None)
         other._locate(location)
         return other
@@ -82,10 +87,11 @@ class S3Store(Store):
         return sorted(self._requested(collect, prefix), key=lambda item: item.key)
 
     def open(self, key: str) -> BinaryIO:
-        return self._requested(lambda: self._s3.get_object(**self._object(key))["Body"], key)
+        body = self._requested(lambda: self._s3.get_object(**self._object(key))["Body"], key)
+        return io.BufferedReader(_Stream(body, lambda call: self._requested(call, key)), _BUFFER_BYTES)
 
     def read(self, key: str) -> bytes:
-        return self._requested(lambda: self._s3.get_object(**self._object(key))["Body"].read(), key)
+        return self._requested(lambda: self._whole(key)["Body"], key)
 
     def download(self, key: str, path: Path) -> None:
         with fresh_file(path) as temporary:
@@ -96,6 +102,11 @@ class S3Store(Store):
         address = self._object(key)
         with path.open("rb") as file:
             self._requested(lambda: self._s3.upload_fileobj(file, address["Bucket"], address["Key"]), key)
+
+    def move(self, key: str, to: str) -> None:
+        address = self._object(to)
+        self._requested(lambda: self._s3.copy(self._object(key), address["Bucket"], address["Key"]), key)
+        self.delete(key)
 
     def write(self, key: str, data: bytes) -> None:
         self._requested(lambda: self._s3.put_object(**self._object(key), Body=io.BytesIO(data)), key)
@@ -126,8 +137,8 @@ class S3Store(Store):
         """An object's bytes and the tag they have for `write_if`; None when it is absent."""
 
         def get() -> tuple[bytes, str]:
-            answer = self._s3.get_object(**self._object(key))
-            return answer["Body"].read(), answer["ETag"]
+            answer = self._whole(key)
+            return answer["Body"], answer["ETag"]
 
         return self._unless_absent(get, key)
 
@@ -175,6 +186,20 @@ class S3Store(Store):
         answer = self._requested(lambda: self._s3.head_bucket(Bucket=self.bucket), "")
         return answer.get("BucketRegion") or self._s3.meta.region_name or "us-east-1"
 
+    def _whole(self, key: str) -> dict[str, Any]:
+        """The answer of a GET with its bytes. One that breaks off is requested again, which boto3 does not do."""
+        from botocore.exceptions import HTTPClientError, IncompleteReadError
+
+        for pause in (0.1, 0.5, 2.0, None):
+            answer = self._s3.get_object(**self._object(key))
+            try:
+                return answer | {"Body": answer["Body"].read()}
+            except (HTTPClientError, IncompleteReadError):
+                if pause is None:
+                    raise
+                time.sleep(pause)
+        raise AssertionError("unreachable")
+
     def _requested(self, call: Callable[[], T], key: str) -> T:
         from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError
@@ -197,4 +222,23 @@ class S3Store(Store):
 
 
 def _was_repeated(error: Exception) -> bool:
-    return getattr(error, "response", {}).get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+    return (getattr(error, "response", None) or {}).get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+
+
+class _Stream(io.RawIOBase):
+    """The bytes of an answer; one that breaks off is an error like that of a request."""
+
+    def __init__(self, body: Any, requested: Callable[[Callable[[], bytes]], bytes]):
+        self._body, self._requested = body, requested
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._requested(lambda: self._body.read(len(buffer)))
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._body.close()
+        super().close()

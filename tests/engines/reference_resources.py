@@ -10,6 +10,7 @@ from pipelines.models.build import Builder
 from pipelines.models.catalog import Model
 from pipelines.models.contract import load_contract
 from pipelines.models.records import RECORDS
+from pipelines.models.validate import CheckResult
 from pipelines.models.warehouse import Warehouse
 
 
@@ -55,14 +56,23 @@ class House:
 
     def build(self, model: Model, month: str | None, engine: str) -> Path:
         """Make a table, or one month of it, with an engine and from what DuckDB made; nothing is checked or kept."""
-        place = self._settings.warehouse.model_copy(update={"engine": engine})
-        builder = self._builder
-        if engine != "duckdb":
-            builder = Builder(Warehouse(self._settings.model_copy(update={"warehouse": place})))
+        builder = self._with(engine)
         out = self._scratch / engine / model.name / f"{month or 'whole'}.parquet"
         out.parent.mkdir(parents=True, exist_ok=True)
         builder._stage(model, load_contract(model.key), month, out)
         return out
+
+    def check(self, model: Model, month: str | None, engine: str) -> list[CheckResult]:
+        """How the checks of what DuckDB made come out on an engine."""
+        files = [self.reference(model, month)]
+        return self._with(engine)._checked(model, load_contract(model.key), month, files, lambda: files)
+
+    def _with(self, engine: str) -> Builder:
+        """The builder of this warehouse on an engine."""
+        if engine == "duckdb":
+            return self._builder
+        place = self._settings.warehouse.model_copy(update={"engine": engine})
+        return Builder(Warehouse(self._settings.model_copy(update={"warehouse": place})))
 
 
 def _fingerprint(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -13,7 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.base.errors import EngineError, SourceError
-from pipelines.engine import Engine
+from pipelines.config.settings import Warehouse
+from pipelines.engine import Engine, open_engine
+
+
+def files_of(out: Path) -> list[Path]:
+    """The file that an engine wrote, or the files of its folder."""
+    return sorted(out.iterdir()) if out.is_dir() else [out]
 
 
 @pytest.fixture
@@ -115,7 +122,7 @@ def test_the_same_rows_are_the_same_bytes(engine: Engine, two_files: list[Path],
     written = []
     for name in ("one", "two"):
         engine.write("select * from charge order by id", tmp_path / name)
-        written.append((tmp_path / name).read_bytes())
+        written.append([file.read_bytes() for file in files_of(tmp_path / name)])
     assert written[0] == written[1]
 
 
@@ -141,7 +148,8 @@ def test_written_types_are_those_asked_for(engine: Engine, tmp_path: Path) -> No
     }
     out = tmp_path / "table.parquet"
     engine.write("select " + ", ".join(f"cast(null as {name}) as c{n}" for n, name in enumerate(asked)), out)
-    assert pq.read_schema(out).types == list(asked.values())
+    (file,) = files_of(out)
+    assert pq.read_schema(file).types == list(asked.values())
 
 
 def test_a_wrong_select_is_one_sentence(engine: Engine) -> None:
@@ -174,3 +182,36 @@ def test_engines_share_no_views_and_a_closed_one_is_shut(opened: Callable[[], En
         first.query("select 1 as n")
     with opened() as third:
         assert third.query("select 3 as n").rows() == [(3,)]
+
+
+@pytest.mark.spark
+def test_spark_without_the_jars_for_s3_names_the_setting() -> None:
+    with open_engine(Warehouse(engine="spark")) as engine, pytest.raises(EngineError, match=r"spark\.jars\.packages"):
+        engine.view("charge", ["s3://bucket/1.parquet"])
+
+
+def test_a_function_runs_for_each_item_in_their_order(engine: Engine) -> None:
+    def half(number: int) -> float:
+        if number > 4:
+            raise SourceError(f"{number} is too much.")
+        return number / 2
+
+    assert engine.map(half, [3, 1, 2]) == [1.5, 0.5, 1.0]
+    with pytest.raises(SourceError, match=r"^7 is too much\.$"):
+        engine.map(half, [1, 7])
+
+
+def test_rows_in_files_are_sorted_in_each_and_all_there(opened: Callable[[], Engine], tmp_path: Path) -> None:
+    """200,000 rows of text that hardly packs: Spark writes them by several tasks."""
+    engine = opened()
+    number = pl.int_range(200_000, eager=True)
+    text = number.map_elements(lambda n: hashlib.sha256(str(n).encode()).hexdigest(), return_dtype=pl.String)
+    pl.DataFrame({"id": number, "name": text}).write_parquet(tmp_path / "in.parquet")
+    with engine:
+        engine.view("charge", [tmp_path / "in.parquet"])
+        engine.write("select id, name from charge order by name", tmp_path / "out")
+    files = files_of(tmp_path / "out")
+    assert (len(files) > 1) == (tmp_path / "out").is_dir()
+    frames = [pl.read_parquet(file) for file in files]
+    assert all(frame["name"].is_sorted() for frame in frames)
+    assert sorted(pl.concat(frames)["id"]) == number.to_list()

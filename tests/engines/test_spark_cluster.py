@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
+from support.cluster import cluster
 
 pytestmark = pytest.mark.spark
 
@@ -17,10 +17,11 @@ pytestmark = pytest.mark.spark
 WORK = """
 import sys
 from pathlib import Path
+from pipelines.config.spark import Spark
 from pipelines.engine.spark import SparkEngine
 
 master, source, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-with SparkEngine(master) as engine:
+with SparkEngine(Spark(master=master)) as engine:
     engine.scan_files("number", [source])
     engine.write("select n, n * price as cost_usd, filename from number order by n desc", out)
     assert engine.query("select sum(n) as n from number").rows() == [(499_500,)]
@@ -30,23 +31,9 @@ with SparkEngine(master) as engine:
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """The URL of a cluster on loopback with one worker."""
-    pyspark = pytest.importorskip("pyspark")
-    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
-    log = tmp_path / "cluster.log"
-    with log.open("wb") as output:
-        boss = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-        processes = [subprocess.Popen(command + boss, stdout=output, stderr=output)]
-        try:
-            url = "spark://" + _said(log, "Starting Spark master at spark://")
-            hand = ["org.apache.spark.deploy.worker.Worker", url, "--host", "127.0.0.1", "--webui-port", "0"]
-            hand += ["--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "work")]
-            processes.append(subprocess.Popen(command + hand, stdout=output, stderr=output))
-            _said(log, "Registering worker")
-            yield url
-        finally:
-            for process in processes:
-                process.terminate()
-                process.wait(timeout=30)
+    pytest.importorskip("pyspark")
+    with cluster(tmp_path) as url:
+        yield url
 
 
 def test_a_cluster_writes_the_same_file(master: str, tmp_path: Path) -> None:
@@ -62,13 +49,4 @@ def test_a_cluster_writes_the_same_file(master: str, tmp_path: Path) -> None:
     assert table["n"].to_list() == list(range(999, -1, -1))
     assert table["filename"].unique().to_list() == [str(source)]
     assert [path.name for path in out.parent.iterdir()] == ["table.parquet"]
-
-
-def _said(log: Path, words: str) -> str:
-    """What follows the words in the log, as soon as they are there."""
-    for _ in range(300):
-        text = log.read_text(errors="replace")
-        if words in text:
-            return text.partition(words)[2].partition("\n")[0].strip()
-        time.sleep(0.2)
-    raise TimeoutError(f"no {words!r} in {log}: {log.read_text(errors='replace')[-500:]}")
+    assert [path.suffix for path in out.iterdir()] == [".parquet"]

@@ -1,0 +1,108 @@
+"""A standalone Spark cluster on loopback, and an S3 server that records who reads what."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+_OWNER = re.compile(r"Credential=([^/]+)/")
+# Hides a folder of this machine from a process, as if it ran on another one.
+_ELSEWHERE = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+
+
+class Request(NamedTuple):
+    """A request to the S3 server: the key id it was signed with, and the bytes of the answer."""
+
+    owner: str
+    method: str
+    path: str
+    size: int
+
+
+@contextmanager
+def cluster(
+    logs: Path, workers: int = 1, hidden: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """The URL of a cluster whose workers, of one core and 1 GB each, do not see the folder `hidden`."""
+    import pyspark
+
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
+    log = logs / "cluster.log"
+    variables = {**os.environ, "SPARK_DAEMON_MEMORY": "128m", **(environment or {})}
+    with log.open("wb") as output:
+
+        def start(arguments: list[str]) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(arguments, stdout=output, stderr=output, env=variables, cwd=logs)
+
+        boss = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        processes = [start(command + boss)]
+        try:
+            url = "spark://" + _logged(log, "Starting Spark master at spark://")
+            for number in range(workers):
+                hand = ["org.apache.spark.deploy.worker.Worker", url, "--host", "127.0.0.1", "--webui-port", "0"]
+                hand += ["--cores", "1", "--memory", "1g", "--work-dir", str(logs / f"work-{number}")]
+                processes.append(start([*((*_ELSEWHERE, str(hidden)) if hidden else ()), *command, *hand]))
+            _logged(log, "Registering worker", workers)
+            yield url
+        finally:
+            for process in reversed(processes):
+                process.terminate()
+                process.wait(timeout=30)
+
+
+@contextmanager
+def recorded_store() -> Iterator[tuple[str, list[Request]]]:
+    """The URL of an empty S3 server on loopback and the requests it gets."""
+    from moto.backends import get_backend
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    for backend in get_backend("s3").values():
+        backend["aws"].reset()
+    requests: list[Request] = []
+    application = DomainDispatcherApplication(create_backend_app)
+
+    def recording(environ: dict[str, Any], answer: Callable[..., Any]) -> Iterable[bytes]:
+        owner = _OWNER.search(environ.get("HTTP_AUTHORIZATION", ""))
+        name, method, path = owner[1] if owner else "", environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        body = b"".join(application(environ, answer))
+        requests.append(Request(name, method, path, len(body)))
+        return [body]
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = make_server("127.0.0.1", 0, recording, threaded=True)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", requests
+    finally:
+        server.shutdown()
+
+
+def s3a_jar(folder: Path) -> Path:
+    """A jar that reads and writes `s3a://` on such a server; the wheel of pyspark has none."""
+    import pyspark
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    source = Path(__file__).with_name("ObjectStore.java")
+    subprocess.run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(folder / "classes"), str(source)], check=True)
+    jar = folder / "s3a.jar"
+    subprocess.run(["jar", "--create", "--file", str(jar), "-C", str(folder / "classes"), "."], check=True)
+    return jar
+
+
+def _logged(log: Path, words: str, times: int = 1) -> str:
+    """What follows the words in the log, as soon as they are there so often."""
+    for _ in range(1000):
+        text = log.read_text(errors="replace")
+        if text.count(words) >= times:
+            return text.partition(words)[2].partition("\n")[0].strip()
+        time.sleep(0.2)
+    raise TimeoutError(f"no {words!r} in {log}: {log.read_text(errors='replace')[-500:]}")
