@@ -47,9 +47,10 @@ class Company:
         write_export(self.root, {month: lines}, execution=f"20260901T000000Z-{rate}")
         return hours * Decimal(rate) + (GPU_COST if month == AUGUST else 4 * Decimal(RATE))
 
-    def overbook(self) -> None:
-        """Have a third run claim the GPUs that the first one holds, which a check of severity error finds."""
-        write_events(self.events, run("gpu-2", "i-gpu", "p5.48xlarge", 8, JULY, "10", "11"), "overbooked.jsonl")
+    def overbill(self) -> None:
+        """Deliver July with its first GPU hour billed twice, which a check of severity error finds."""
+        lines = [instance_hour(f"{JULY}-10T{hour}", "i-gpu", "p5.48xlarge", "55.04") for hour in (10, 10, 11)]
+        write_export(self.root, {JULY: lines}, execution="20260901T000000Z-overbilled")
 
     def copy(self, root: Path, *, events: bool = False) -> Company:
         """The same company in another folder, built as far; its events are shared unless `events`."""

@@ -13,7 +13,6 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.runs.tracker import read_runs
 from pipelines.ingest.serving.sources import read_serving
 from pipelines.models.catalog import load_catalog
-from pipelines.models.contract import load_contract
 from support.bills import write_events
 
 
@@ -43,13 +42,8 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
     )
     month = "timestamp '2026-07-01' as started_at, timestamp '2026-08-01' as ended_at"
     engine.view_sql("this_month", f"select '2026-07' as billing_period, {month}")
+    engine.view_sql("policy", "select 'folded' as team_spelling")
     for model in load_catalog().ordered:
         if model.name.startswith(("stg_tracker__", "stg_serving__")):
             engine.view_sql(model.name, model.text)
     return engine
-
-
-def failing_rows(engine: Engine, table: str, check: str) -> list[dict[str, Any]]:
-    """The rows that the `rows` check of a staging table finds."""
-    (found,) = (made for made in load_contract(f"staging/{table}").checks if made.name == check)
-    return engine.query(found.query.format(batch=table)).rows(named=True)
