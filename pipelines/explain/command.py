@@ -102,6 +102,26 @@ def invoice(
     )
 
 
+@app.command()
+def model(
+    model: Annotated[str, typer.Argument(help="A served model, as mart_inference_cost_daily names it.")],
+    month: Annotated[str | None, typer.Option("--month", help="Billing month, as 2026-07. Default: all.")] = None,
+    currency: Currency = None,
+    config: Config = None,
+    lines: Lines = 20,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """The cost of serving a model, by server and usage type, down to its bill lines."""
+
+    def ask(questions, marts):  # type: ignore[no-untyped-def]
+        from pipelines.explain.serving import for_model
+
+        return for_model(marts, model, month, currency)
+
+    _explain(config, ask, lines, as_json, as_csv)
+
+
 @app.command(hidden=True)
 def name(
     name: Annotated[str, typer.Argument(help="A metric, a column, a table or a term.")],

@@ -17,7 +17,8 @@ from pipelines.base.errors import CheckError
 from pipelines.base.paths import below
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.explain.query import BASES, RECONCILIATION, Level, Question
+from pipelines.explain.query import BASES, RECONCILIATION, SUMS, Level, Question
+from pipelines.explain.serving import HOURS, TOKENS, ServedModel, beyond_idle, view_stored, write_stored
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
@@ -28,9 +29,10 @@ LEDGER = "fct_ledger"
 INVOICED = "stg_aws__invoice_total"
 _KEY = "source_name, source_file, source_row, hour_no, piece_no"
 # A line that is shared or spans hours is split into pieces.
-_COUNTS = "count(distinct (source_name, delivery_id, source_file, source_row)) as line_count, count(*) as piece_count"
-# Null as soon as a part is unknown, like the marts.
-_SUMS = ", ".join(f"case when count({basis}) = count(*) then sum({basis}) end as {basis}" for basis in BASES)
+_COUNTS = """
+    count(distinct case when source_row is not null then (source_name, delivery_id, source_file, source_row) end)
+        as line_count, count(*) as piece_count
+"""
 
 
 @contextmanager
@@ -40,22 +42,30 @@ def behind(warehouse: Warehouse, publication: Publication, question: Question) -
     SourceError when a delivery of the publication is no longer stored.
     """
     builder = Builder(warehouse.as_published(publication))
+    is_served = isinstance(question, ServedModel)
+    reads = (HOURS, TOKENS) if is_served else ()
+    condition = question.line_condition if is_served else question.condition
     with TemporaryDirectory(prefix="trainledger-") as folder, DuckDBEngine() as engine:
-        with builder.open([LEDGER]) as tables:
+        with builder.open([LEDGER, *reads]) as tables:
             tables.write(f"select * from {LEDGER} where {question.condition}", Path(folder) / "ledger.parquet")
             placed = f"select distinct billing_period from {LEDGER} where {question.condition}"
             months = sorted(month for (month,) in tables.query(placed).rows())
+            if is_served:
+                write_stored(tables, question, LEDGER, Path(folder))
         deliveries = publication.inputs["deliveries"]
         wanted = [LINES, INVOICED] if question.mart == RECONCILIATION else [LINES]
         # Without any line the newest month still provides the columns.
         for month in months or [max(delivery["billing_period"] for delivery in deliveries)]:
-            with builder.open(wanted, month) as tables:
+            with builder.open([*wanted, *reads], month) as tables:
                 for name in wanted:
-                    select = f"select * from {name} where {question.condition}"
+                    select = f"select * from {name} where {condition}"
                     tables.write(select, below(Path(folder), f"{name}.{month}.parquet"))
-        engine.view(LEDGER, [Path(folder) / "ledger.parquet"])
+        engine.view("ledger_row" if is_served else LEDGER, [Path(folder) / "ledger.parquet"])
         for name in wanted:
-            engine.view(name, sorted(Path(folder).glob(f"{name}.*")))
+            files = sorted(Path(folder).glob(f"{name}.*"))
+            engine.view("line" if is_served else name, files)
+        if is_served:
+            view_stored(engine, LEDGER, LINES, Path(folder))
         used = [delivery for delivery in deliveries if delivery["billing_period"] in months]
         yield Explanation(question, publication, used, engine)
 
@@ -77,12 +87,12 @@ class Explanation:
 
     def total(self) -> dict[str, Any]:
         """How many lines and pieces there are, and their sum on each basis; null where a part of it is unknown."""
-        return self._engine.query(f"select {_COUNTS}, {_SUMS} from {LINES}").row(0, named=True)
+        return self._engine.query(f"select {_COUNTS}, {SUMS} from {LINES}").row(0, named=True)
 
     def level(self, level: Level) -> pl.DataFrame:
         """The lines summed by the level's columns, the largest first."""
         by = ", ".join(level.by)
-        summed = f"select {by}, {_COUNTS}, {_SUMS} from {LINES} group by {by}"
+        summed = f"select {by}, {_COUNTS}, {SUMS} from {LINES} group by {by}"
         return self._engine.query(f"select * from ({summed}) as summed order by {self._largest_first(by)}")
 
     def lines(self, limit: int | None = None) -> pl.DataFrame:
@@ -98,7 +108,7 @@ class Explanation:
     def rest(self, limit: int) -> dict[str, Any]:
         """The sums of all lines but the first `limit`."""
         others = f"select * from {LINES} order by {self._largest_first(_KEY)} offset {limit}"
-        return self._engine.query(f"select {_SUMS} from ({others}) as others").row(0, named=True)
+        return self._engine.query(f"select {SUMS} from ({others}) as others").row(0, named=True)
 
     def by_charge_type(self) -> pl.DataFrame:
         """Of an invoice: billed cost and cost in the ledger, by charge type."""
@@ -136,6 +146,11 @@ class Explanation:
 
     def _unlike_mart(self) -> Iterator[str]:
         mart, total = self.question.rows, self.total()
+        if isinstance(self.question, ServedModel):
+            for name, figure, parts in self.question.apart:
+                yield from _unlike(name, figure, parts, "its server-hours and Bedrock lines sum")
+            for name, bears, has in beyond_idle(self._engine):
+                yield from _unlike(name, bears, has, "all idle time that nothing held comes")
         for basis, column in self.question.sums.items():
             yield from _unlike(f"{self.question.mart}.{column}", known_sum(mart[column]), total[basis])
         if self.question.mart == RECONCILIATION:
@@ -147,7 +162,7 @@ class Explanation:
         for level in self.question.levels:
             if level.ledger:
                 by = ", ".join(level.by)
-                summed = self._engine.query(f"select {by}, {_SUMS} from {LEDGER} group by {by}")
+                summed = self._engine.query(f"select {by}, {SUMS} from {LEDGER} group by {by}")
                 lines = {tuple(row[: len(level.by)]): row[-len(BASES) :] for row in self.level(level).rows()}
                 for row in summed.rows():
                     key = tuple(row[: len(level.by)])
@@ -161,9 +176,11 @@ class Explanation:
         return f"abs({self.question.largest}) desc nulls last, {then}"
 
 
-def _unlike(name: str, figure: Decimal | None, lines: Decimal | None) -> Iterator[str]:
+def _unlike(
+    name: str, figure: Decimal | None, lines: Decimal | None, summed: str = "its bill lines sum"
+) -> Iterator[str]:
     if figure != lines:
-        yield f"{name} is {_exact(figure)}, its bill lines sum to {_exact(lines)}"
+        yield f"{name} is {_exact(figure)}, {summed} to {_exact(lines)}"
 
 
 def _exact(amount: Decimal | None) -> str:

@@ -21,6 +21,8 @@ PROVISIONAL = "detail_provisional_run"
 COMMITMENTS = "detail_commitment_utilization_daily"
 CENT = Decimal("0.01")
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
+# Null as soon as a part is unknown, like the marts.
+SUMS = ", ".join(f"case when count({basis}) = count(*) then sum({basis}) end as {basis}" for basis in BASES)
 _FILTERS = {
     "payer": "payer_account_id",
     "account": "account_id",
@@ -59,6 +61,8 @@ class Question:
     largest: str = "effective_cost_usd"
     # What its effective cost lacks; empty where it is whole.
     note: str = ""
+    # What its lines are compared with next to the mart.
+    compared: str = "the daily ledger"
 
 
 def for_run(engine: Engine, run_id: str) -> Question:
@@ -68,9 +72,9 @@ def for_run(engine: Engine, run_id: str) -> Question:
     if rows.is_empty():
         mart, column = PROVISIONAL, "evidence"
         rows = engine.query(f"select * from {mart} where is_probably_run and run_id = {quoted(run_id)}")
-        _refuse_to_add(rows["billing_currency"])
+        refuse_to_add(rows["billing_currency"])
     if rows.is_empty():
-        raise _unknown("run", run_id, _values(engine, RUN_COST, "run_id"), "the run ids")
+        raise unknown("run", run_id, values(engine, RUN_COST, "run_id"), "the run ids")
     return Question(
         title=f"Run {run_id}",
         mart=mart,
@@ -92,7 +96,7 @@ def for_day(engine: Engine, day: str, filters: Mapping[str, str | None]) -> Ques
 
 def for_month(engine: Engine, month: str, filters: Mapping[str, str | None]) -> Question:
     """The ledger of a billing month (YYYY-MM), as of a day. UsageError when it has no such row."""
-    holds = f"billing_month = date '{_month(month)}'"
+    holds = f"billing_month = date '{month_date(month)}'"
     question = _ledger_question(engine, "month", month, holds, "billing_month", filters)
     by = Level("By bucket", ("bucket",), ledger=True), Level("By day", ("usage_date",), ledger=True)
     return replace(question, levels=(question.levels[0], *by, question.levels[1]))
@@ -104,20 +108,20 @@ def _ledger_question(
     filters = {name: value for name, value in filters.items() if value is not None}
     where = [holds]
     for name, value in filters.items():
-        known = _values(engine, LEDGER_DAY, name, " and ".join(where))
+        known = values(engine, LEDGER_DAY, name, " and ".join(where))
         if not known:
             break
         if value not in known:
-            raise _unknown(f"{name} {'on' if kind == 'day' else 'in'} {when}", value, known, "known values")
+            raise unknown(f"{name} {'on' if kind == 'day' else 'in'} {when}", value, known, "known values")
         where.append(f"{name} = {quoted(value)}")
     condition = " and ".join(where)
     key = ("account_id", "bucket", "charge_category", "service", "accelerator_family")
     order = ", ".join(("abs(effective_cost_usd) desc", "payer_account_id", *key, "billing_month", "billing_currency"))
     rows = engine.query(f"select * from {LEDGER_DAY} where {condition} order by {order}, usage_date")
     if rows.is_empty():
-        known = [value[: len(when)] for value in _values(engine, LEDGER_DAY, column)]
-        raise _unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
-    _refuse_to_add(rows["billing_currency"])
+        known = [value[: len(when)] for value in values(engine, LEDGER_DAY, column)]
+        raise unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
+    refuse_to_add(rows["billing_currency"])
     return Question(
         note=_missing_fees(engine, holds, filters, rows),
         title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in filters.items())]),
@@ -160,14 +164,14 @@ def for_invoice(
     engine: Engine, invoice_id: str | None, month: str | None, payer: str | None, currency: str | None = None
 ) -> Question:
     """An invoice, or every one of a month (YYYY-MM). UsageError where there is none."""
-    where = [f"billing_month = date '{_month(month)}'"] if month else []
+    where = [f"billing_month = date '{month_date(month)}'"] if month else []
     # The same for the ledger.
     ledger_where = list(where)
     for name, value in (("payer_account_id", payer), ("invoice_id", invoice_id), ("currency", currency)):
         if value is not None:
-            known = _values(engine, RECONCILIATION, name, " and ".join(where) or "true")
+            known = values(engine, RECONCILIATION, name, " and ".join(where) or "true")
             if value not in known:
-                raise _unknown(name.removesuffix("_id").replace("_", " "), value, known, "known values")
+                raise unknown(name.removesuffix("_id").replace("_", " "), value, known, "known values")
             where.append(f"{name} = {quoted(value)}")
             ledger_where.append(f"{'billing_currency' if name == 'currency' else name} = {quoted(value)}")
     if not where:
@@ -175,9 +179,9 @@ def for_invoice(
     condition = " and ".join(where)
     rows = engine.query(f"select * from {RECONCILIATION} where {condition} order by 1, 2, 3, 4")
     if rows.is_empty():
-        months = [str(day)[:7] for day in _values(engine, RECONCILIATION, "billing_month")]
-        raise _unknown("billing month", str(month), months, "the months")
-    _refuse_to_add(rows["currency"])
+        months = [str(day)[:7] for day in values(engine, RECONCILIATION, "billing_month")]
+        raise unknown("billing month", str(month), months, "the months")
+    refuse_to_add(rows["currency"])
     title = "Every invoice" if invoice_id is None else f"Invoice {invoice_id or 'not yet closed'}"
     return Question(
         title=title + (f" of {month}" if month else "") + (f" of payer {payer}" if payer else ""),
@@ -191,7 +195,7 @@ def for_invoice(
     )
 
 
-def _refuse_to_add(currencies: pl.Series) -> None:
+def refuse_to_add(currencies: pl.Series) -> None:
     """UsageError where rows are of several currencies: no sum may mix them."""
     several = currencies.unique().sort().to_list()
     if len(several) > 1:
@@ -209,13 +213,15 @@ def near(word: str, known: Iterable[str]) -> str:
     return f"did you mean {found[0]}?" if len(found) == 1 else f"did you mean one of {', '.join(found)}?"
 
 
-def _unknown(kind: str, word: str, known: list[str], what: str) -> UsageError:
+def unknown(kind: str, word: str, known: list[str], what: str) -> UsageError:
+    """The error for a word that is not a known `kind`: similar names, else the first of the known ones (`what`)."""
     listed = ", ".join(sorted(known)[:5]) + (", …" if len(known) > 5 else "")
     hint = near(word, known) or (f"{what} are {listed}." if known else "none is in this publication.")
     return UsageError(f"{shown(word)} is not a known {kind}; {hint}")
 
 
-def _values(engine: Engine, table: str, column: str, where: str = "true") -> list[str]:
+def values(engine: Engine, table: str, column: str, where: str = "true") -> list[str]:
+    """The distinct values of a column as text, in its order."""
     rows: list[tuple[Any, ...]] = engine.query(f"select distinct {column} from {table} where {where} order by 1").rows()
     return [str(value) for (value,) in rows]
 
@@ -227,7 +233,8 @@ def _date(text: str) -> date:
         raise UsageError(f"{shown(text)} is not a date; expected YYYY-MM-DD.") from None
 
 
-def _month(text: str) -> date:
+def month_date(text: str) -> date:
+    """The first day of a month YYYY-MM; UsageError for other text."""
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
         raise UsageError(f"--month {shown(text)} is not a month; expected YYYY-MM.")
     return _date(f"{text}-01")

@@ -19,6 +19,7 @@ _HEADS = {
     "instance_type": "instance",
     "invoice_id": "invoice",
     "resource_id": "resource",
+    "served_by": "served by",
     "usage_date": "day",
 }
 
@@ -63,7 +64,8 @@ def _list(title: str, entries: Sequence[str]) -> Part:
 
 def _mart(explanation: Explanation, limit: int) -> Part:
     question = explanation.question
-    amounts = [name for name in (*BASES, "ledger_cost_usd", "difference_usd") if name in question.rows.columns]
+    known = (*BASES, "idle_cost_usd", "ledger_cost_usd", "difference_usd")
+    amounts = [name for name in known if name in question.rows.columns]
     unit = explanation.currency
     by, shared = _varying(question.rows, question.shown)
     head = (*map(_head, by), *(_unit(name, unit) for name in amounts))
@@ -130,14 +132,16 @@ def _charge_types(explanation: Explanation) -> Iterator[Part]:
 def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
     question, total, lines = explanation.question, explanation.total(), explanation.lines(limit)
     count, called = total["piece_count"], _called(total)
-    files = {key: at for at, key in enumerate(dict.fromkeys(map(_file, lines.rows(named=True))), start=1)}
+    of_lines = lines.filter(pl.col("source_row").is_not_null())
+    files = {key: at for at, key in enumerate(dict.fromkeys(map(_file, of_lines.rows(named=True))), start=1)}
     head = ("hour, UTC", "resource", *_units(explanation))
     rows, notes = [], []
     for line in lines.rows(named=True):
         used = str(line["resource_id"] or line["usage_type"] or "")
         rows.append((_when(line), used, *(cents(line[basis]) for basis in BASES)))
-        number = files[_file(line)]
-        notes.append(f"{line['charge_type']}; {line['share_rule']}; file {number} row {line['source_row']}")
+        is_line = line["source_row"] is not None
+        row = f"; file {files[_file(line)]} row {line['source_row']}" if is_line else ""
+        notes.append((f"{line['charge_type']}; " if is_line else "") + f"{line['share_rule']}{row}")
     shown = len(rows)
     if count > shown:
         label = Label(f"and {_counted(count - shown, called, 'more ')}")
@@ -155,7 +159,8 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
 
 
 def _legend(explanation: Explanation, files: dict[tuple[str, ...], int]) -> Iterator[Part]:
-    rules = [f"{kind}: {meaning}" for kind, meaning in explanation.distinct("charge_type", "cost_rule_meaning")]
+    kinds = explanation.distinct("charge_type", "cost_rule_meaning")
+    rules = [f"{kind}: {meaning}" for kind, meaning in kinds if kind is not None]
     yield _list("How each charge type counts as effective cost", rules)
     found = {bucket for (bucket,) in explanation.distinct("bucket")}
     yield _list("Buckets", [f"{bucket}: {meaning}" for bucket, meaning in BUCKETS.items() if bucket in found])
@@ -169,7 +174,9 @@ def agreed(explanation: Explanation) -> str:
     question = explanation.question
     bases = ", ".join(basis.removesuffix("_cost_usd") for basis in question.sums)
     lines = _all_of(explanation.total())
-    return f"The sums agree to the last digit at every level: {question.mart}, the daily ledger and {lines} ({bases})."
+    return (
+        f"The sums agree to the last digit at every level: {question.mart}, {question.compared} and {lines} ({bases})."
+    )
 
 
 def _units(explanation: Explanation) -> tuple[str, ...]:

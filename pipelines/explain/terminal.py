@@ -41,7 +41,7 @@ def show(parts: Iterable[Mapping[str, Any]], console: Console) -> None:
             console.paragraph(part["text"], indent="  " if part["is_detail"] else "")
             continue
         console.say("")
-        console.say(part["title"])
+        console.paragraph(part["title"])
         if part["kind"] == "list":
             for entry in part["entries"]:
                 console.paragraph(entry, indent="  ")
