@@ -25,7 +25,7 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """Every declared version, and those published before, which stay sealed. UsageError for one that was edited."""
     prices = prices_of(table["mart_price_book"])
     runs: dict[str, Run] = {}
-    for run in runs_of(table):
+    for run in runs_of(table) if table["declared_baseline"].height else ():
         usd, hours = price_on(prices, run, run["ended_at"].date()), run["costs"]["hours"]
         listed = tuple(None if usd is None or part is None else part * usd for part in hours)
         runs[run["run_id"]] = {**run, "costs": {**run["costs"], "on_demand": listed}}
@@ -121,6 +121,8 @@ def _faults(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str
             yield f"run {run_id} has not ended"
         elif run["ended_at"].date() > baseline["frozen_date"]:
             yield f"run {run_id} ended on {run['ended_at']:%Y-%m-%d}, after the baseline was frozen"
+        else:
+            yield from run["overbooked"]
     # Naming the expensive runs alone would raise the baseline.
     starts = [runs[run_id]["started_at"] for run_id in named if run_id in runs]
     for run_id, run in runs.items():

@@ -24,8 +24,9 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     return [
         key | {"cost_basis": basis} | row
         for key, baseline, candidate in pairs_of(runs_of(table))
+        for taken in (take(baseline, candidate, registered.get(key["workload_id"])),)
         for basis in BASES
-        for row in _rows(take(baseline, candidate, registered.get(key["workload_id"])), (*baseline, *candidate), basis)
+        for row in _rows(taken, (*baseline, *candidate), basis)
     ]
 
 

@@ -55,12 +55,10 @@ def build(**table: pl.DataFrame) -> pl.DataFrame:
         _checkpoints(run, durable),
         _target(run, table["stg_tracker__evaluation"]),
     ]
-    intervals = pl.concat(parts, how="diagonal").filter(pl.col("ended_ms") > pl.col("started_ms"))
-    order = ["run_id", "interval_kind", "interval_key"]
-    return (
-        intervals.sort(*order, "started_ms", "ended_ms")
-        .with_columns(part_no=pl.int_range(pl.len()).over(order) + 1)
-        .select(*order, "part_no", "attempt_no", "phase", "waste_cause", "started_ms", "ended_ms")
+    return pl.concat(parts, how="diagonal").select(
+        pl.col("run_id", "interval_kind", "interval_key"),
+        pl.col("part_no").fill_null(1),
+        pl.col("attempt_no", "phase", "waste_cause", "started_ms", "ended_ms"),
     )
 
 
@@ -71,7 +69,7 @@ def _interval(frame: pl.DataFrame, kind: str, key: pl.Expr, started: str, ended:
         key.cast(pl.String).alias("interval_key"),
         pl.col(started).cast(pl.Int64).alias("started_ms"),
         pl.col(ended).cast(pl.Int64).alias("ended_ms"),
-    )
+    ).filter(pl.col("ended_ms") > pl.col("started_ms"))
 
 
 def _epochs(attempt: pl.DataFrame, epoch: pl.DataFrame) -> pl.DataFrame:
@@ -86,7 +84,7 @@ def _epochs(attempt: pl.DataFrame, epoch: pl.DataFrame) -> pl.DataFrame:
         .with_columns(before_ms=pl.col("completed_ms").shift(1).over("run_id"))
     )
     work = attempt.select("run_id", "trains_ms", "kept_ms")
-    return _interval(
+    parts = _interval(
         completed.join(work, on="run_id").with_columns(
             started_ms=pl.max_horizontal("trains_ms", "before_ms", "epoch_started_ms"),
             ended_ms=pl.min_horizontal("kept_ms", "completed_ms"),
@@ -96,6 +94,9 @@ def _epochs(attempt: pl.DataFrame, epoch: pl.DataFrame) -> pl.DataFrame:
         "started_ms",
         "ended_ms",
     )
+    # The one kind of interval that several attempts have parts of.
+    key = ["run_id", "interval_key"]
+    return parts.sort(*key, "started_ms", "ended_ms").with_columns(part_no=pl.int_range(pl.len()).over(key) + 1)
 
 
 def _checkpoints(run: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:

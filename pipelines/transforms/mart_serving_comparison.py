@@ -58,6 +58,7 @@ def _today(side: Side) -> dict[str, Any]:
         "baseline_platform": side.platform,
         "baseline_family": side.family,
         "baseline_instance_type": side.instance_type,
+        "baseline_tier": side.tier,
         "price_date": side.dates[-1],
         "day_count": days,
         "tokens_per_month": whole / days * MONTH_DAYS or None,

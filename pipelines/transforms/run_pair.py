@@ -1,7 +1,7 @@
 """The runs of a baseline and a candidate machine that share a workload and a currency, with what makes them alike."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from itertools import groupby, product
 from typing import Any
 
@@ -11,6 +11,7 @@ from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
 from pipelines.transforms import run_unit
 from pipelines.transforms.run_unit import run_units
+from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -20,20 +21,33 @@ PAIR_KEY = (
 )  # fmt: skip
 # What makes runs alike, whatever workload they declare (design 5).
 FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision", "target")
-# Idle seconds before a machine joins its run that are not its boot, and the least share of the run's cost they are.
-_JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
+# What a run is described by, a stay and an evaluation.
+_DESCRIBED = (
+    *("model", "dataset", "seq_len", "global_batch_samples", "precision"),
+    *("target_metric", "target_direction", "target_value", "epoch_unit", "tokens_unit"),
+    *("epoch_tokens_seen_count", "epoch_completed_count", "dataset_tokens"),
+)
+_STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used", "accelerator_count")
+_VALUE = ("step", "metric", "split", "value")
 INPUTS = (
     *run_unit.INPUTS, "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource", "stg_tracker__evaluation",
-    "fct_ledger_piece",
+    "fct_ledger_piece", "fct_resource_share_hourly",
 )  # fmt: skip
-# Hours in which a machine of a run stood idle.
+# Hours in which a machine of a run stood idle, those that other runs claim too, and the values of evaluations.
 QUERIES = run_unit.QUERIES | {
+    "fct_resource_share_hourly": """
+        select run_id, min(resource_id) as resource_id, count(distinct hour_started_at) as hour_count
+        from fct_resource_share_hourly
+        where is_overbooked and run_id is not null
+        group by run_id""",
+    "stg_tracker__evaluation": """
+        select run_id, evaluated_at, step, evaluation_no, metric, split, value from stg_tracker__evaluation""",
     "fct_ledger_piece": """
         select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd
         from fct_ledger_piece
         where bucket = 'idle' and piece_kind = 'instance_hour'
             and resource_id in (select resource_id from stg_tracker__resource)
-        group by all"""
+        group by all""",
 }
 
 
@@ -61,38 +75,68 @@ def runs_of(table: Mapping[str, pl.DataFrame]) -> list[Run]:
     `table` has the frames of INPUTS by name.
     """
     found = run_units(table["fct_run_cost"], table["fct_interval_cost"], table["dim_run"])
-    described = {row["run_id"]: row for row in table["dim_run"].iter_rows(named=True)}
+    described = {row["run_id"]: row for row in table["dim_run"].select("run_id", *_DESCRIBED).iter_rows(named=True)}
     bases = dict(table["stg_tracker__run"].select("run_id", "base_checkpoint_id").iter_rows())
-    resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine"))
-    stays, on_machine = _by(resource, "run_id"), _by(resource, "resource_id")
-    evaluations = _by(table["stg_tracker__evaluation"].sort("evaluated_at", "step", nulls_last=True), "run_id")
-    idle = _by(table["fct_ledger_piece"], "resource_id")
+    resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
+    stay_rows = [*resource.iter_rows(named=True)]
+    stays, on_machine = _by(stay_rows, "run_id"), _by(stay_rows, "resource_id")
+    late = _joined_after(resource, table["dim_run"])
+    idle = _by(table["fct_ledger_piece"].join(late, on="resource_id", how="semi").iter_rows(named=True), "resource_id")
+    final, target_split, same = _evaluated(table["stg_tracker__evaluation"], table["dim_run"])
+    overbooked = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
     for run_id, run in found.items():
-        about, own = described[run_id], evaluations.get(run_id, [])
+        about = described[run_id]
         run |= {name: about[name] for name in FIELDS if name != "target"}
         run["target"] = _target(about)
         run["target_words"] = target_words(run["target"])
         run["machines"] = sorted({stay["resource_id"] for stay in stays.get(run_id, [])})
         run["base_checkpoint_id"] = bases.get(run_id)
-        run["target_split"] = _split(run["target"], own)
-        run["final"] = {(row["metric"], row["split"]): row["value"] for row in own}
-        run["evaluations"] = frozenset((row["step"], row["metric"], row["split"], row["value"]) for row in own)
+        run["target_split"] = target_split.get(run_id)
+        run["final"] = final.get(run_id, {})
+        # Runs of the same evaluations have the same numbers.
+        run["evaluations"] = same.get(run_id, ())
         run["tokens_per_dataset"] = _tokens_per_dataset(about)
-        run["warnings"] = [
-            *_purposes(run),
-            *_partly_used(run, stays.get(run_id, []), on_machine),
-            *_joined_late(run, stays.get(run_id, []), on_machine, idle),
-        ]
+        run["overbooked"] = list(overbookings(run_id, overbooked.get(run_id, [])))
+        run["warnings"] = [*run["overbooked"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
     _add_jobs(found, table["dim_run_ancestor"])
     return list(found.values())
 
 
-def _by(frame: pl.DataFrame, column: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows by a column, each group in the order of the frame."""
+def _by(rows: Iterable[dict[str, Any]], column: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows by a column, each group in their order."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in frame.iter_rows(named=True):
+    for row in rows:
         found.setdefault(row[column], []).append(row)
     return found
+
+
+def _joined_after(resource: pl.DataFrame, dim_run: pl.DataFrame) -> pl.DataFrame:
+    """The machines that joined a run late."""
+    stay = resource.join(dim_run.select("run_id", "started_at"), on="run_id")
+    return stay.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
+
+
+def _evaluated(
+    evaluation: pl.DataFrame, dim_run: pl.DataFrame
+) -> tuple[dict[str, dict[tuple[str, str], float | None]], dict[str, str], dict[str, tuple[int, ...]]]:
+    """By run: the last value by metric and split; the split of the first evaluation that met the target; and a number
+    for each step, metric, split and value, the same in all runs."""
+    values = evaluation.sort("evaluated_at", "step", "evaluation_no", nulls_last=True).select("run_id", *_VALUE)
+    final: dict[str, dict[tuple[str, str], float | None]] = {}
+    of_split = values.group_by("run_id", "metric", "split", maintain_order=True).agg(pl.col("value").last())
+    for run_id, metric, split, value in of_split.iter_rows():
+        final.setdefault(run_id, {})[metric, split] = value
+    target = dim_run.select("run_id", "target_metric", "target_value", is_most=pl.col("target_direction") == "max")
+    value, least = pl.col("value").fill_nan(None), pl.col("target_value")
+    met = (
+        values.join(target, left_on=["run_id", "metric"], right_on=["run_id", "target_metric"], maintain_order="left")
+        .filter(pl.when("is_most").then(value >= least).when(~pl.col("is_most")).then(value <= least))
+        .group_by("run_id")
+        .agg(pl.col("split").first())
+    )
+    numbers = values.select(_VALUE).unique().with_row_index("number")
+    same = values.join(numbers, on=_VALUE, nulls_equal=True).group_by("run_id").agg(pl.col("number").unique().sort())
+    return final, dict(met.iter_rows()), {run_id: tuple(own) for run_id, own in same.iter_rows()}
 
 
 def target_words(target: tuple[str, str, float] | None) -> str:
@@ -105,77 +149,12 @@ def _target(about: Mapping[str, Any]) -> tuple[str, str, float] | None:
     return None if None in target else target
 
 
-def _split(target: tuple[str, str, float] | None, evaluations: list[dict[str, Any]]) -> str | None:
-    """The split of the first evaluation that met the target; None where none did."""
-    for row in evaluations:
-        value = row["value"] if target and row["metric"] == target[0] else None
-        if value is not None and target and (value >= target[2] if target[1] == "max" else value <= target[2]):
-            return row["split"]
-    return None
-
-
 def _tokens_per_dataset(about: Mapping[str, Any]) -> float | None:
     """Tokens of a recorded epoch over those of the dataset: 1 where an epoch is the dataset."""
     needed = about["epoch_tokens_seen_count"], about["epoch_completed_count"], about["dataset_tokens"]
     if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not all(needed):
         return None
     return float(needed[0]) / float(needed[1]) / float(needed[2])
-
-
-def _purposes(run: Run) -> Iterator[str]:
-    """What weakens a comparison of the run's side, whatever its figures are."""
-    if run["purpose"] == "compile_only":
-        did = "trained" if run["epoch_completed_count"] or run["tokens_seen_count"] or run["evaluations"] else None
-        yield (
-            f"run {run['run_id']} is labeled compile_only but {did}: it counts as failed"
-            if did
-            else f"no run links what compile run {run['run_id']} made: it counts as failed"
-        )
-    if run["status"] == "unknown" and run["target_duration_ms"] is None:
-        yield f"run {run['run_id']} has no recorded end: it counts as failed"
-
-
-def _partly_used(
-    run: Run, stays: list[dict[str, Any]], on_machine: Mapping[str, list[dict[str, Any]]]
-) -> Iterator[str]:
-    for stay in stays:
-        used, whole = stay["accelerators_used"], stay["accelerator_count"]
-        if used and whole and used < whole and not _shared(run, stay["resource_id"], on_machine):
-            yield (
-                f"run {run['run_id']} used {used} of the {whole} accelerators of {stay['resource_id']} and no run used "
-                "the others: their cost is idle and not compared"
-            )
-            return
-
-
-def _joined_late(
-    run: Run,
-    stays: list[dict[str, Any]],
-    on_machine: Mapping[str, list[dict[str, Any]]],
-    idle: Mapping[str, list[dict[str, Any]]],
-) -> Iterator[str]:
-    begun = run["started_at"]
-    joins: dict[str, Any] = {}
-    for stay in stays:
-        joins[stay["resource_id"]] = min(stay["joined_at"], joins.get(stay["resource_id"], stay["joined_at"]))
-    for machine, at in joins.items():
-        if at - begun <= _JOIN_GRACE or _shared(run, machine, on_machine):
-            continue
-        hours = [hour for hour in idle.get(machine, ()) if begun - timedelta(hours=1) < hour["hour_started_at"] <= at]
-        usd = sum(float(hour["idle_usd"] or 0) for hour in hours)
-        if usd > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
-            yield (
-                f"{machine} joined run {run['run_id']} {(at - begun).total_seconds() / 60:.0f} minutes after its "
-                f"start, and ${usd:,.2f} of idle time before that are not compared"
-            )
-            return
-
-
-def _shared(run: Run, machine: str, on_machine: Mapping[str, list[dict[str, Any]]]) -> bool:
-    return any(
-        stay["run_id"] != run["run_id"] and stay["joined_at"] < run["ended_at"] and stay["left_at"] > run["started_at"]
-        for stay in on_machine[machine]
-    )
 
 
 def _add_jobs(found: dict[str, dict[str, Any]], dim_run_ancestor: pl.DataFrame) -> None:

@@ -22,6 +22,7 @@ _SAME = (
     "last_billing_month", "open_billing_month", "newest_usage_date",
 )  # fmt: skip
 _ABOUT = ("workload_id", "instance_type", "purpose", "started_at", "ended_at", "accelerator_count")
+_DESCRIBED = (*_ABOUT, "status", "compile_run_id", "tokens_seen_count", "epoch_completed_count", "epoch_unit")
 
 
 def run_units(
@@ -32,7 +33,7 @@ def run_units(
     A run bears its equal part of what was compiled for it (mart_run_cost has both views). What was compiled for no run,
     or by a run that also trained, is a run of its own that succeeded at nothing. The cost `hours` is of instance-hours.
     """
-    described = {row["run_id"]: row for row in dim_run.iter_rows(named=True)}
+    described = {row["run_id"]: row for row in dim_run.select("run_id", *_DESCRIBED).iter_rows(named=True)}
     targets = {row["run_id"]: row for row in fct_interval_cost.iter_rows(named=True)}
     linked = {row["compile_run_id"] for row in described.values() if row["purpose"] != "compile_only"}
     billed = fct_run_cost.filter("is_billed", pl.col("accelerator_family").is_in(["gpu", "trainium"]))

@@ -28,7 +28,7 @@ def serving_rows(table: Mapping[str, pl.DataFrame]) -> Iterator[dict[str, Any]]:
     compared = table["mart_serving_comparison"].sort("model", "billing_currency").to_dicts()
     for (model, currency), group in groupby(compared, key=lambda row: (row["model"], row["billing_currency"])):
         every = list(group)
-        ways = {(row["baseline_platform"], row["baseline_instance_type"]): row for row in every}
+        ways = {_way(row): row for row in every}
         # Of a model that is served in several ways, the one that costs most.
         usual = max(ways.values(), key=lambda row: row["baseline_cost_per_month_usd"] or 0)
         own = [row for row in every if _way(row) == _way(usual)]
@@ -47,7 +47,7 @@ def serving_rows(table: Mapping[str, pl.DataFrame]) -> Iterator[dict[str, Any]]:
 
 
 def _way(row: Row) -> tuple[Any, ...]:
-    return row["baseline_platform"], row["baseline_instance_type"]
+    return row["baseline_platform"], row["baseline_instance_type"], row["baseline_tier"]
 
 
 def _cheapest_of(own: Sequence[Row], family: str) -> float | None:
@@ -68,11 +68,11 @@ def _decided(own: Sequence[Row], stop: Finding | None, situations: Mapping[str, 
         best = min(may_win, key=_cost)
     recommendation = PILOT if is_open else stop.recommendation if stop else best["recommended_family"]
     cost = best["candidate_cost_per_month_usd"]
-    reason = f"{_named(best)}: {best['verdict_reason']}"
+    reason = f"{_named(best)}: {best['verdict_reason']}" if best["candidate_platform"] else best["verdict_reason"]
     row = {
         "recommendation": recommendation,
         "decided_by": stop.rule if stop else "missing inputs" if is_open else ARITHMETIC,
-        "recommendation_reason": f"{situations[stop.rule]}: {stop.explanation}" if stop else reason,
+        "recommendation_reason": situations[stop.rule] if stop else reason,
         "verdict": "not compared" if best["candidate_platform"] is None else best["verdict"],
         **{name: best[name] for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")},
         "monthly_at_stake_usd": today or 0.0,
@@ -92,7 +92,7 @@ def _cost(row: Row) -> float:
 
 def _named(row: Row) -> str:
     """The candidate in words."""
-    kind = row["candidate_instance_type"] or row["candidate_platform"] or "no candidate"
+    kind = row["candidate_instance_type"] or str(row["candidate_platform"])
     return kind if row["candidate_model"] in (None, row["model"]) else f"{row['candidate_model']} on {kind}"
 
 

@@ -1,7 +1,7 @@
 """The ways in which each model is served, as the bill and the metrics of its servers show them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -9,7 +9,12 @@ import polars as pl
 
 from pipelines.analysis.crossover import KINDS
 
-INPUTS = ("detail_serving_capacity_hourly", "detail_bedrock_usage_daily", "stg_serving__traffic")
+INPUTS = (
+    "detail_serving_capacity_hourly",
+    "detail_bedrock_usage_daily",
+    "mart_inference_cost_daily",
+    "stg_serving__traffic",
+)
 BASES = ("effective", "list")
 BEDROCK = "bedrock"
 # Traffic counts over so many days before the newest use.
@@ -27,24 +32,34 @@ QUERIES = {
             sum(output_tokens) as output_tokens, sum(up_seconds) as up_seconds,
             max(capacity_tokens_per_second) as capacity_tokens_per_second,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
-            sum(effective_cost_usd) as effective_cost_usd
+            case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_serving_capacity_hourly
-        where effective_cost_usd is not null
+        where billed_cost_usd is not null
         group by model, billing_currency, platform, accelerator_family, instance_type,
             cast(hour_started_at as date), hour_started_at
     """,
     # Batches and flexible requests wait, so no endpoint takes their place.
     "detail_bedrock_usage_daily": """
-        select model, billing_currency, region_id, usage_date, billed_by = 'capacity' as is_capacity,
+        select model, billing_currency, region_id, usage_date,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
             case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
-            sum(effective_cost_usd) as effective_cost_usd
+            case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_bedrock_usage_daily
-        where bucket = 'serving' and billed_by in ('tokens', 'capacity') and model is not null
-            and tier not in ('batch', 'flex')
-        group by model, billing_currency, region_id, usage_date, billed_by = 'capacity',
+        where bucket = 'serving' and billed_by = 'tokens' and model is not null and tier not in ('batch', 'flex')
+        group by model, billing_currency, region_id, usage_date,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end
+    """,
+    # Capacity of Bedrock, with the tokens of its calls where they are known.
+    "mart_inference_cost_daily": """
+        select model, billing_currency, tier, region_id, usage_date, count(output_tokens) = count(*) as is_measured,
+            sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens,
+            sum(cache_write_tokens) as cache_write_tokens, sum(output_tokens) as output_tokens,
+            case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
+            case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
+        from mart_inference_cost_daily
+        where platform = 'bedrock' and billed_by = 'capacity' and model is not null
+        group by model, billing_currency, tier, region_id, usage_date
     """,
     # Calls in the invocation log, for the busiest hour.
     "stg_serving__traffic": """
@@ -62,7 +77,7 @@ QUERIES = {
 class Side:
     """One way to serve a model. `days` has a row a day: tokens by kind, and costs by basis, null where unknown.
 
-    `is_capacity` where it is paid by the hour: servers, and provisioned units of Bedrock, whose tokens no bill shows.
+    `is_capacity` where it is paid by the hour: servers, and capacity of Bedrock (`tier`), whose tokens no bill shows.
     Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour, or of the busiest day where
     hours are not measured (`is_peak_measured`); `capacity` what a server serves while its latency target holds.
     """
@@ -81,6 +96,7 @@ class Side:
     capacity: float | None = None
     up_seconds: float = 0.0
     unmeasured_days: int = 0
+    tier: str | None = None
 
     @property
     def tokens(self) -> dict[str, float]:
@@ -104,11 +120,11 @@ class Side:
         return None if costs.null_count() else costs.cast(pl.Float64).to_list()
 
     def prices(self, basis: str) -> dict[str, float | None]:
-        """USD per million tokens of each kind, of tokens that the bill prices."""
+        """USD per million tokens of each kind, of tokens that the bill prices; a price of zero is unknown."""
         tokens = self.tokens
         spent = {kind: self.days[f"{kind}_{basis}_usd"] for kind in KINDS}
         return {
-            kind: float(spent[kind].sum()) * 1e6 / tokens[kind]
+            kind: float(spent[kind].sum()) * 1e6 / tokens[kind] or None
             if tokens[kind] and not spent[kind].null_count()
             else None
             for kind in KINDS
@@ -117,8 +133,15 @@ class Side:
 
 def sides_of(table: Mapping[str, pl.DataFrame]) -> list[Side]:
     """Every model's ways, in the newest WINDOW_DAYS of each; `table` has the frames of INPUTS."""
-    sides = [*_servers(table["detail_serving_capacity_hourly"]), *_managed(table)]
-    return sorted(sides, key=lambda side: (side.model, side.currency, side.platform, side.instance_type or ""))
+    busiest = dict(table["stg_serving__traffic"].group_by("model").agg(pl.col("tokens").max()).iter_rows())
+    sides = [
+        *_servers(table["detail_serving_capacity_hourly"]),
+        *_managed(table["detail_bedrock_usage_daily"], busiest),
+        *_reserved(table["mart_inference_cost_daily"], busiest),
+    ]
+    return sorted(
+        sides, key=lambda one: (one.model, one.currency, one.platform, one.instance_type or "", one.tier or "")
+    )
 
 
 def _recent(frame: pl.DataFrame) -> pl.DataFrame:
@@ -139,8 +162,7 @@ def _servers(hours: pl.DataFrame) -> Iterator[Side]:
         own = _recent(every).with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
         tokens = own.group_by("hour_started_at").agg(pl.sum_horizontal(pl.col(*_COUNTED).sum()).alias("tokens"))
         sums = [pl.col(*_COUNTED, "up_seconds").sum(), pl.col("is_measured").fill_null(True).all()]
-        unknown = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
-        days = own.group_by("usage_date").agg(*sums, *unknown).sort("usage_date")
+        days = own.group_by("usage_date").agg(*sums, *_whole_costs()).sort("usage_date")
         measured = _measured(days)
         most: Any = own["capacity_tokens_per_second"].max()
         output, whole = float(measured["output_tokens"].sum()), sum(float(measured[name].sum()) for name in _COUNTED)
@@ -161,12 +183,10 @@ def _servers(hours: pl.DataFrame) -> Iterator[Side]:
         )
 
 
-def _managed(table: Mapping[str, pl.DataFrame]) -> Iterator[Side]:
-    logged = table["stg_serving__traffic"]
-    for values, every in table["detail_bedrock_usage_daily"].group_by(
-        ["model", "billing_currency", "is_capacity"], maintain_order=True
-    ):
-        model, currency, is_capacity = str(values[0]), str(values[1]), bool(values[2])
+def _managed(billed: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
+    """Tokens of Bedrock; `busiest` has the tokens of each model's busiest hour, where a log shows them."""
+    known = billed.filter(pl.col("token_kind").is_in(KINDS))
+    for (model, currency), every in known.group_by(["model", "billing_currency"], maintain_order=True):
         own = _recent(every).with_columns(tokens=pl.col("million_tokens").cast(pl.Float64) * 1e6)
         of_kind = [pl.col("token_kind") == kind for kind in KINDS]
         tokens = [pl.col("tokens").filter(one).sum().alias(name) for one, name in zip(of_kind, _COUNTED, strict=True)]
@@ -177,29 +197,43 @@ def _managed(table: Mapping[str, pl.DataFrame]) -> Iterator[Side]:
             for basis in BASES
             for kind, one in zip(KINDS, of_kind, strict=True)
         ]
-        known = own if is_capacity else own.filter(pl.col("token_kind").is_in(KINDS))
-        if known.is_empty():
-            continue
-        costs = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
         is_known = (pl.col("tokens").null_count() == 0).alias("is_measured")
-        days = known.group_by("usage_date").agg(*tokens, *spent, *costs, is_known).sort("usage_date")
-        measured = _measured(days)
-        calls = logged.filter(model=model)["tokens"].cast(pl.Float64)
-        busiest: Any = measured.select(pl.sum_horizontal(_COUNTED).max()).item()
-        yield Side(
-            model,
-            currency,
-            BEDROCK,
-            BEDROCK,
-            None,
-            _most_of(own),
-            None,
-            measured,
-            peak=float(calls.max()) / 3600 if len(calls) else float(busiest) / 86400,  # type: ignore[arg-type]
-            is_peak_measured=bool(len(calls)),
-            is_capacity=is_capacity,
-            unmeasured_days=days.height - measured.height,
-        )
+        days = own.group_by("usage_date").agg(*tokens, *spent, *_whole_costs(), is_known).sort("usage_date")
+        yield _of_bedrock(str(model), str(currency), own, days, busiest)
+
+
+def _reserved(paid: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
+    """Capacity of Bedrock, with the tokens of its calls where they are known."""
+    for (model, currency, tier), every in paid.group_by(["model", "billing_currency", "tier"], maintain_order=True):
+        own = _recent(every).with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
+        sums = [pl.col(*_COUNTED).sum(), pl.col("is_measured").all()]
+        days = own.group_by("usage_date").agg(*sums, *_whole_costs()).sort("usage_date")
+        yield replace(_of_bedrock(str(model), str(currency), own, days, busiest), is_capacity=True, tier=str(tier))
+
+
+def _of_bedrock(model: str, currency: str, own: pl.DataFrame, days: pl.DataFrame, busiest: Mapping[str, Any]) -> Side:
+    measured = _measured(days)
+    most: Any = measured.select(pl.sum_horizontal(_COUNTED).max()).item()
+    hourly = busiest.get(model)
+    return Side(
+        model,
+        currency,
+        BEDROCK,
+        BEDROCK,
+        None,
+        _most_of(own),
+        None,
+        measured,
+        peak=float(most) / 86400 if hourly is None else float(hourly) / 3600,
+        is_peak_measured=hourly is not None,
+        is_capacity=False,
+        unmeasured_days=days.height - measured.height,
+    )
+
+
+def _whole_costs() -> list[pl.Expr]:
+    """A day's cost by basis, unknown where a part of it is."""
+    return [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
 
 
 def _most_of(frame: pl.DataFrame) -> str | None:

@@ -11,7 +11,8 @@ with called as (
 observed as (
     select account_id, region_id, min(started_at) as first_called_at, max(ended_at) as last_called_at
     from stg_serving__traffic
-    where server_id is null
+    -- A call of a month that is not on the bill has a wrong clock, or a log that is older.
+    where server_id is null and cast(date_trunc('month', started_at) as date) in (select billing_month from fct_charge)
     group by account_id, region_id
 )
 

@@ -1,5 +1,5 @@
 -- One row per billing month, payer and currency: whether the ledger equals the bill, and commitment fees without known
--- use.
+-- use or cost.
 with payer as (
     select
         billing_month, payer_account_id, currency,
@@ -8,6 +8,7 @@ with payer as (
         sum(ledger_cost_usd) as ledger_cost_usd,
         sum(difference_usd) as difference_usd,
         sum(commitment_timing_usd) filter (where status = 'reconciled') as timing_usd,
+        count(*) filter (where effective_cost_usd is null) > 0 as is_cost_unknown,
         max(newest_usage_at) as newest_usage_at,
         case
             when count(*) filter (where status = 'unreconciled') > 0 then 'unreconciled'
@@ -28,7 +29,7 @@ owed as (
     select *,
         -- Up to a cent is rounding.
         case when timing_usd > 0.01 then timing_usd when timing_usd is not null then 0 end as unallocated_fee_usd,
-        case when status = 'reconciled' and timing_usd > 0.01 then 'incomplete' else status end as stamp
+        case when status = 'reconciled' and (timing_usd > 0.01 or is_cost_unknown) then 'incomplete' else status end as stamp
     from payer
 )
 

@@ -35,8 +35,9 @@ claimed as (
     group by recorded.billing_period, recorded.resource_id, recorded.run_id
 ),
 
+-- Time that others claim too is on the bill.
 shared as (
-    select resource_id, run_id, sum(upper_units - lower_units) as shared_units
+    select resource_id, run_id, sum(greatest(upper_units - lower_units, case when is_overbooked then claimed_units end)) as shared_units
     from fct_resource_share_hourly
     where bucket = 'run'
     group by resource_id, run_id
@@ -52,9 +53,7 @@ rate_by_currency as (
     group by resource_id, instance_type, billing_currency
 ),
 
-rate as (
-    select * from rate_by_currency where currency_count = 1
-),
+rate as (select * from rate_by_currency where currency_count = 1),
 
 type_rate_by_currency as (
     select instance_type, billing_currency, sum(cost_usd) as cost_usd, sum(hours) as hours,
@@ -63,14 +62,15 @@ type_rate_by_currency as (
     group by instance_type, billing_currency
 ),
 
-type_rate as (
-    select * from type_rate_by_currency where currency_count = 1
-),
+type_rate as (select * from type_rate_by_currency where currency_count = 1),
 
 own_type as (
-    select resource_id, max(replace(instance_type, 'ml.', '')) as instance_type, max(accelerator_family) as accelerator_family
-    from stg_tracker__resource
-    group by resource_id
+    select stay.resource_id, max(replace(stay.instance_type, 'ml.', '')) as instance_type,
+        max(family_of(listed.accelerator_family, replace(stay.instance_type, 'ml.', ''))) as accelerator_family
+    from stg_tracker__stay_monthly as stay
+    left join ref_instance_type as listed on listed.instance_type = replace(stay.instance_type, 'ml.', '')
+    where stay.stay_kind = 'machine' and stay.run_id is not null
+    group by stay.resource_id
 ),
 
 over as (
@@ -105,16 +105,15 @@ unclaimed as (
     group by billing_period, resource_id, billing_currency
 ),
 
-gap as (
-    select * from beyond
-    union all
-    select * from unclaimed
+-- Of the month alone: a run of today leaves the rows of other months as they are.
+run as (
+    select run_id, max(team) as team, max(owner) as owner from stg_tracker__stay_monthly group by run_id
 )
 
 select gap.billing_period, gap.gap_kind, gap.resource_id, gap.run_id, gap.instance_type, gap.accelerator_family, gap.billing_currency,
     run.team, run.owner, gap.gap_hours, gap.cost_at_stake_usd,
     count(*) over kind as kind_gap_count, sum(cast(gap.gap_hours as decimal(38, 10))) over kind as kind_gap_hours,
     sum(gap.cost_at_stake_usd) over kind as kind_cost_at_stake_usd
-from gap
-left join dim_run as run on run.run_id = gap.run_id
+from (select * from beyond union all select * from unclaimed) as gap
+left join run on run.run_id = gap.run_id
 window kind as (partition by gap.billing_period, gap.gap_kind, gap.billing_currency)

@@ -28,6 +28,11 @@ outside as (
         ended_ms - billed_until_ms
     from met
     where ended_ms > billed_until_ms
+),
+
+-- Of the month alone, as in detail_claim_gap_monthly.
+run as (
+    select run_id, max(team) as team, max(owner) as owner from stg_tracker__stay_monthly group by run_id
 )
 
 select
@@ -35,5 +40,5 @@ select
     run.team, run.owner, cast(max(clock.offset_ms) as double) / 1000 as offset_seconds,
     cast(count(*) as bigint) as clamped_stay_count
 from outside as clock
-left join dim_run as run on run.run_id = clock.run_id
+left join run on run.run_id = clock.run_id
 group by clock.billing_period, clock.run_id, clock.attempt_no, clock.resource_id, clock.offset_direction, run.team, run.owner

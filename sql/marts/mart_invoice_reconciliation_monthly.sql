@@ -40,7 +40,7 @@ closing as (
 
 ledger as (
     select payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,
-        sum(billed_cost_usd) as ledger_cost_usd, sum(effective_cost_usd) as effective_cost_usd
+        sum(billed_cost_usd) as ledger_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd
     from fct_ledger
     group by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency
 )
@@ -64,7 +64,7 @@ select
     coalesce(invoice.invoice_issuer, ledger.invoice_issuer) as invoice_issuer,
     coalesce(invoice.line_count, 0) as line_count,
     invoice.newest_usage_at,
-    coalesce(ledger.effective_cost_usd, 0) as effective_cost_usd,
+    case when ledger.payer_account_id is null then 0 else ledger.effective_cost_usd end as effective_cost_usd,
     coalesce(invoice.upfront_fee_usd, 0) as upfront_fee_usd,
     coalesce(invoice.amortized_upfront_usd, 0) as amortized_upfront_usd,
     coalesce(invoice.commitment_timing_usd, 0) as commitment_timing_usd,

@@ -10,8 +10,7 @@ with claimed as (
 ),
 
 known_run as (
-    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms,
-        min(has_one_spelling) as has_one_spelling
+    select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms, min(has_one_spelling) as has_one_spelling
     from stg_tracker__stay_monthly
     where stay_kind = 'attempt'
     group by run_id
@@ -19,7 +18,7 @@ known_run as (
 
 claimable as (
     select
-        line.*, known_run.run_id as named_run_id,
+        line.*, coalesce(known_run.run_id, respelled_run.run_id) as named_run_id,
         -- What runs had attached or mounted is theirs by the time they had it.
         line.line_class = 'other' and claimed.claim_key is not null as is_attached,
         is_apportioned(line.line_class, line.market, line.resource_id, line.accelerator_family, claimed.claim_key,
@@ -30,11 +29,15 @@ claimable as (
             when line.line_class = 'other' and line.charge_category = 'Usage'
                 and line.usage_ended_at > line.usage_started_at then attached_id(line.resource_id, line.usage_type) end
     -- A tag alone is evidence only while the run it names was alive; another spelling names a run if it is the only one.
+    -- Two joins: one with both spellings in its condition compares every line with every run.
     left join known_run
-        on folded(known_run.run_id) = folded(line.tag_run_id)
-        and (known_run.run_id = line.tag_run_id or known_run.has_one_spelling)
+        on known_run.run_id = line.tag_run_id
         and unix_ms(line.usage_started_at) < known_run.ended_ms
         and unix_ms(line.usage_ended_at) > known_run.started_ms
+    left join (select folded(run_id) as run_key, * from known_run where has_one_spelling) as respelled_run
+        on respelled_run.run_key = folded(line.tag_run_id)
+        and unix_ms(line.usage_started_at) < respelled_run.ended_ms
+        and unix_ms(line.usage_ended_at) > respelled_run.started_ms
 ),
 
 bucketed as (
@@ -112,7 +115,6 @@ select
     line.storage_bucket_id, line.is_taggable, line.has_run_id_tag, line.has_owner_tag, line.has_team_tag,
     line.missing_hours, line.is_unpriced, line.is_cost_unknown, kind.bedrock_meter_id, line.iam_principal,
     line.stored_gib_months, line.line_count, line.instance_hours, line.metered_quantity, line.million_tokens,
-    line.accelerator_hours,
-    line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd
+    line.accelerator_hours, line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd
 from summed as line
 left join stg_aws__charge_kind as kind on kind.charge_kind_id = line.charge_kind_id

@@ -13,42 +13,66 @@ with stay as (
     group by run_id, attempt_no, resource_id, piece_kind <> 'attached', hour_started_at, started_ms, ended_ms, billing_currency
 ),
 
-priced as (
+-- Each cost of a stay in steps and as a double, converted once: intervals cut it millions of times.
+counted as (
     select
-        part.run_id, part.interval_kind, part.interval_key, stay.billing_currency,
-        sum(case when stay.is_machine then least(part.ended_ms, stay.ended_ms) - greatest(part.started_ms, stay.started_ms)
-            else 0 end) as node_ms,
-        sum(overlap_usd(stay.accelerator_hours, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms))
-            as accelerator_hours,
-        known_sum(overlap_usd(stay.list_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms))
-            as list_cost_usd,
-        known_sum(overlap_usd(stay.effective_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms))
-            as effective_cost_usd,
-        sum(overlap_usd(stay.billed_cost_usd, stay.started_ms, stay.ended_ms, part.started_ms, part.ended_ms))
-            as billed_cost_usd
+        run_id, attempt_no, is_machine, started_ms, ended_ms, billing_currency,
+        steps_of(accelerator_hours) as hour_steps, cast(accelerator_hours as double) as hours,
+        steps_of(list_cost_usd) as list_steps, cast(list_cost_usd as double) as list_usd,
+        steps_of(effective_cost_usd) as effective_steps, cast(effective_cost_usd as double) as effective_usd,
+        steps_of(billed_cost_usd) as billed_steps, cast(billed_cost_usd as double) as billed_usd
+    from stay
+),
+
+-- A cost flows evenly over its stay, so touching intervals sum to it.
+met as (
+    select
+        part.run_id, part.interval_kind, part.interval_key, stay.billing_currency, stay.is_machine,
+        greatest(part.started_ms, stay.started_ms) - stay.started_ms as lower,
+        least(part.ended_ms, stay.ended_ms) - stay.started_ms as upper, stay.ended_ms - stay.started_ms as whole,
+        hour_steps, hours, list_steps, list_usd, effective_steps, effective_usd, billed_steps, billed_usd
     from fct_run_interval as part
-    join stay
+    join counted as stay
         on stay.run_id = part.run_id
         and (part.attempt_no is null or stay.attempt_no = part.attempt_no)
         and stay.started_ms < part.ended_ms
         and stay.ended_ms > part.started_ms
-    group by part.run_id, part.interval_kind, part.interval_key, stay.billing_currency
 ),
 
-whole as (
+priced as (
     select
-        run_id, interval_kind, interval_key, attempt_no, phase, waste_cause,
-        min(started_ms) as started_ms, max(ended_ms) as ended_ms, sum(ended_ms - started_ms) as duration_ms
+        run_id, interval_kind, interval_key, billing_currency,
+        sum(case when is_machine then upper - lower else 0 end) as node_ms,
+        usd_of_steps(sum(piece_steps(hour_steps, hours, lower, upper, whole))) as accelerator_hours,
+        usd_of_steps(known_sum(piece_steps(list_steps, list_usd, lower, upper, whole))) as list_cost_usd,
+        usd_of_steps(known_sum(piece_steps(effective_steps, effective_usd, lower, upper, whole)))
+            as effective_cost_usd,
+        usd_of_steps(sum(piece_steps(billed_steps, billed_usd, lower, upper, whole))) as billed_cost_usd
+    from met
+    group by run_id, interval_kind, interval_key, billing_currency
+),
+
+-- Few intervals have more parts than one; the first part begins first.
+later as (
+    select run_id, interval_kind, interval_key, max(ended_ms) as ended_ms, sum(ended_ms - started_ms) as duration_ms
     from fct_run_interval
-    group by run_id, interval_kind, interval_key, attempt_no, phase, waste_cause
+    where part_no > 1
+    group by run_id, interval_kind, interval_key
 )
 
 select
-    whole.run_id, whole.interval_kind, whole.interval_key, whole.attempt_no, whole.phase, whole.waste_cause,
-    whole.started_ms, whole.ended_ms, whole.duration_ms, priced.billing_currency, priced.node_ms,
+    part.run_id, part.interval_kind, part.interval_key, part.attempt_no, part.phase, part.waste_cause,
+    part.started_ms, greatest(part.ended_ms, coalesce(later.ended_ms, part.ended_ms)) as ended_ms,
+    part.ended_ms - part.started_ms + coalesce(later.duration_ms, 0) as duration_ms,
+    priced.billing_currency, priced.node_ms,
     priced.accelerator_hours, priced.list_cost_usd, priced.effective_cost_usd, priced.billed_cost_usd
-from whole
+from fct_run_interval as part
+left join later
+    on later.run_id = part.run_id
+    and later.interval_kind = part.interval_kind
+    and later.interval_key = part.interval_key
 left join priced
-    on priced.run_id = whole.run_id
-    and priced.interval_kind = whole.interval_kind
-    and priced.interval_key = whole.interval_key
+    on priced.run_id = part.run_id
+    and priced.interval_kind = part.interval_kind
+    and priced.interval_key = part.interval_key
+where part.part_no = 1

@@ -1,87 +1,84 @@
 -- One row per resource, hour and user of it: each stay of a run or a server, and last the rest that none used.
 -- partition: billing_period
 -- Units are accelerator-milliseconds (milliseconds where there is no accelerator); cuts run from 0 to billed_units.
-with claim as (
-    select resource_id, run_id, attempt_no, server_id, bucket, evidence, started_ms, ended_ms, accelerators_used
-    from fct_resource_claim_monthly
-    where is_claim
+-- Runs or servers that together may claim more than the machine has, or than was billed of it.
+with crowd as (
+    select resource_id, hour_ms
+    from fct_resource_stay_hourly
+    where used_count > 0 and not is_job and accelerator_family not in ('none', 'unknown')
+    group by resource_id, hour_ms
+    having min(coalesce(run_id, server_id)) <> max(coalesce(run_id, server_id))
+        and (sum(used_count) > max(whole_count) or sum(claimed_units) > max(billed_units))
 ),
 
-stay as (
+moment as (
+    select resource_id, hour_ms, at_ms, lead(at_ms) over (partition by resource_id, hour_ms order by at_ms) as until_ms
+    from (
+        select resource_id, hour_ms, started_ms as at_ms from fct_resource_stay_hourly
+        union
+        select resource_id, hour_ms, ended_ms from fct_resource_stay_hourly
+    ) as edge
+    join crowd using (resource_id, hour_ms)
+),
+
+held as (
     select
-        hour.resource_id, hour.hour_ms, hour.billed_units, hour.capacity_count, hour.accelerator_family, hour.is_job,
-        claim.run_id, claim.attempt_no, claim.server_id, claim.bucket, claim.evidence,
-        greatest(claim.started_ms, hour.window_started_ms) as started_ms,
-        least(claim.ended_ms, hour.window_ended_ms) as ended_ms,
-        -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
-        coalesce(case when hour.accelerator_family <> 'unknown' then claim.accelerators_used end,
-            hour.capacity_count * greatest((hour.billed_ms + 3590000) // 3600000, 1)) as used_count
-    from fct_resource_hourly as hour
-    join claim
-        on claim.resource_id = hour.resource_id
-        and claim.started_ms < hour.window_ended_ms
-        and claim.ended_ms > hour.window_started_ms
+        stay.resource_id, stay.hour_ms, stay.share_no, stay.used_count, moment.until_ms - moment.at_ms as held_ms,
+        sum(stay.used_count) over together as all_count,
+        sum(stay.used_count) over (partition by stay.resource_id, stay.hour_ms, moment.at_ms order by stay.share_no)
+            as upto_count,
+        least(stay.whole_count, sum(stay.used_count) over together) as held_count
+    from fct_resource_stay_hourly as stay
+    join moment
+        on moment.resource_id = stay.resource_id and moment.hour_ms = stay.hour_ms
+        and moment.at_ms >= stay.started_ms and moment.until_ms <= stay.ended_ms
+    where stay.used_count > 0
+    window together as (partition by stay.resource_id, stay.hour_ms, moment.at_ms)
 ),
 
--- A run's own record beats a tag or a guess for the same time: a node keeps its tag when it is used again.
-recorded as (
-    select * from stay where not is_estimated(evidence)
+-- At each moment they share the machine by the accelerators they claim.
+fair as (
+    select resource_id, hour_ms, share_no,
+        sum(held_ms * held_count * upto_count // all_count - held_ms * held_count * (upto_count - used_count) // all_count)
+            as fair_units
+    from held
+    group by resource_id, hour_ms, share_no
 ),
 
-guessed as (
-    select * from stay where is_estimated(evidence)
+-- Clocks differ by seconds: an excess within a minute is no conflict.
+judged as (
+    select stay.*, fair.fair_units,
+        coalesce(sum(stay.claimed_units - fair.fair_units) over (partition by stay.resource_id, stay.hour_ms)
+            > 60000 * stay.capacity_count, false) as is_crowded
+    from fct_resource_stay_hourly as stay
+    left join fair
+        on fair.resource_id = stay.resource_id and fair.hour_ms = stay.hour_ms and fair.share_no = stay.share_no
 ),
 
-standing as (
-    select * from recorded
-
-    union all
-
-    select guessed.*
-    from guessed
-    anti join recorded as better
-        on better.resource_id = guessed.resource_id
-        and better.hour_ms = guessed.hour_ms
-        and better.started_ms < guessed.ended_ms
-        and better.ended_ms > guessed.started_ms
+entitled as (
+    select *, least(case when is_crowded then coalesce(fair_units, 0) else claimed_units end, billed_units) as own_units
+    from judged
 ),
 
-measured as (
-    select
-        *,
-        least((ended_ms - started_ms) * used_count, billed_units) as claimed_units,
-        sum(least((ended_ms - started_ms) * used_count, billed_units))
-            over (partition by resource_id, hour_ms) as all_claimed_units
-    from standing
-),
-
--- A run's stays lie side by side, so that one stay recorded as two touching ones is cut at the same places.
 cut as (
     select
-        *,
-        sum(claimed_units) over (partition by resource_id, hour_ms
-            order by coalesce(run_id, server_id), run_id is null, attempt_no, started_ms, ended_ms
-            rows between unbounded preceding and current row) as claimed_upto,
-        row_number() over (partition by resource_id, hour_ms
-            order by coalesce(run_id, server_id), run_id is null, attempt_no, started_ms, ended_ms) as share_no,
-        -- Clocks differ by seconds: an excess within a minute is fitted to the bill, and runs on a node without
-        -- accelerators, or with an unknown number of them, share it. More stays as negative idle, which is an error the checks name. A job is billed for its
-        -- runs' time and no other, so they share all of it.
-        is_job or (all_claimed_units > billed_units
-            and (all_claimed_units <= billed_units + 60000 * capacity_count or accelerator_family in ('none', 'unknown'))) as is_fitted,
-        not is_job and (ended_ms - started_ms) * used_count > billed_units + 1000 * used_count as is_clipped
-    from measured
+        *, sum(own_units) over (partition by resource_id, hour_ms) as all_units,
+        sum(own_units) over (partition by resource_id, hour_ms order by share_no) as upto_units
+    from entitled
 ),
 
+-- Claims beyond the billed time are scaled down to it. A job is billed for its runs' time and no other, so they share all of it.
 used as (
     select
-        resource_id, hour_ms, share_no, run_id, attempt_no, server_id, bucket, evidence, started_ms, ended_ms,
-        (is_fitted and not is_job) or is_clipped as is_fitted,
-        case when is_fitted then (claimed_upto - claimed_units) * billed_units // all_claimed_units
-            else claimed_upto - claimed_units end as lower_units,
+        resource_id, hour_ms, share_no, run_id, attempt_no, server_id, bucket, evidence, started_ms, ended_ms, claimed_units,
+        not is_job and (all_units > billed_units or claimed_units > billed_units + 1000 * used_count) as is_fitted,
+        is_crowded or (fair_units is not null and all_units > billed_units + 60000 * capacity_count) as is_overbooked,
+        case when is_job or all_units > billed_units then (upto_units - own_units) * billed_units // all_units
+            else upto_units - own_units end as lower_units,
         -- The last one takes all that is left: its product would be the largest.
-        case when is_fitted and claimed_upto = all_claimed_units then billed_units
-            when is_fitted then claimed_upto * billed_units // all_claimed_units else claimed_upto end as upper_units
+        case when not is_job and all_units <= billed_units then upto_units
+            when upto_units = all_units then billed_units
+            else upto_units * billed_units // all_units end as upper_units
     from cut
 ),
 
@@ -93,14 +90,15 @@ rest as (
     from fct_resource_hourly as hour
     left join (select resource_id, hour_ms, max(upper_units) as taken from used group by resource_id, hour_ms) as used
         on used.resource_id = hour.resource_id and used.hour_ms = hour.hour_ms
-    left join (select distinct resource_id from claim) as known on known.resource_id = hour.resource_id
+    left join (select distinct resource_id from fct_resource_claim_monthly where is_claim) as known
+        on known.resource_id = hour.resource_id
 )
 
 select
-    hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, cast(used.share_no as bigint) as share_no,
+    hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, used.share_no,
     used.bucket, used.run_id, used.attempt_no, used.server_id, used.evidence, used.started_ms, used.ended_ms,
-    cast(used.lower_units as bigint) as lower_units, cast(used.upper_units as bigint) as upper_units, hour.billed_units,
-    used.is_fitted, cast(null as varchar) as tag_run_id
+    used.claimed_units, cast(used.lower_units as bigint) as lower_units, cast(used.upper_units as bigint) as upper_units,
+    hour.billed_units, used.is_fitted, used.is_overbooked, cast(null as varchar) as tag_run_id
 from used
 join fct_resource_hourly as hour on hour.resource_id = used.resource_id and hour.hour_ms = used.hour_ms
 
@@ -111,8 +109,8 @@ select
     hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, 1000000 as share_no,
     case when rest.is_known then 'idle' else 'unattributed' end as bucket,
     null as run_id, null as attempt_no, null as server_id, null as evidence, rest.window_started_ms, rest.window_ended_ms,
-    cast(rest.taken_units as bigint) as lower_units, rest.billed_units as upper_units, rest.billed_units, false as is_fitted,
-    case when not rest.is_known then hour.tag_run_id end
+    null as claimed_units, cast(rest.taken_units as bigint) as lower_units, rest.billed_units as upper_units,
+    rest.billed_units, false as is_fitted, false as is_overbooked, case when not rest.is_known then hour.tag_run_id end
 from rest
 join fct_resource_hourly as hour on hour.resource_id = rest.resource_id and hour.hour_ms = rest.hour_ms
 where rest.taken_units <> rest.billed_units

@@ -26,7 +26,7 @@ spent as (
             as hour_started_at,
         max(instance_type) as instance_type, max(nullif(accelerator_family, 'none')) as accelerator_family,
         max(evidence) as evidence, count(*) > count(list_cost_usd) as is_unpriced,
-        sum(list_cost_usd) as list_cost_usd, sum(effective_cost_usd) as effective_cost_usd,
+        sum(list_cost_usd) as list_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     where server_id is not null
@@ -61,7 +61,7 @@ select
     max(resource_id) as resource_id, max(instance_type) as instance_type,
     max(accelerator_family) as accelerator_family, max(evidence) as evidence,
     case when not bool_or(is_unpriced) then sum(list_cost_usd) end as list_cost_usd,
-    sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd,
-    sum(case when bucket = 'idle' then effective_cost_usd else 0 end) as idle_cost_usd
+    known_sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd,
+    known_sum(case when bucket = 'idle' then effective_cost_usd else 0 end) as idle_cost_usd
 from own
 group by server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id

@@ -2,18 +2,13 @@
 -- partition: billing_period
 -- An exact grammar whose words are the lists ref_bedrock_*: region, model, component, suffix. A component that the
 -- lists lack is never taken for one that ends alike: CacheReadInputTokenCount is no InputTokenCount.
-with cur_line as (
-    select *, bedrock_product(line_item_product_code, bill_billing_entity, product_product_name) as bedrock_product
-    from aws_cur_line_item
-),
-
-billed as (
+with billed as (
     select billing_period, line_item_product_code as service, bedrock_product as product_name,
-        coalesce(line_item_usage_type, '') as usage_type, coalesce(pricing_unit, '') as billed_unit,
+        coalesce(line_item_usage_type, '') as usage_type, coalesce(bedrock_unit, '') as billed_unit,
         split_part(coalesce(line_item_line_item_description, ''), '|', 3) as description_unit,
-        bedrock_meter_id(bedrock_product, line_item_product_code, line_item_usage_type, pricing_unit,
+        bedrock_meter_id(bedrock_product, line_item_product_code, line_item_usage_type, bedrock_unit,
             line_item_line_item_description) as bedrock_meter_id
-    from cur_line
+    from stg_aws__cur_combination
     where bedrock_product is not null
 
     union

@@ -1,6 +1,6 @@
 -- One row per combination of what lines of a delivered report bill: what it is by our rules.
 -- partition: billing_period
--- A line finds its own by all of the columns (stg_aws__line_item). Only this SQL knows the line-item types (facts 2).
+-- A line finds its own by all of the columns (cur_is_of_kind). Only this SQL knows the line-item types (facts 2).
 with line as (
     select
         *, billing_month_of(bill_billing_period_start_date, billing_period) as billing_month,
@@ -112,5 +112,5 @@ select
     cast(dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity,
         bill_invoicing_entity, billing_currency, charge_category, line_item_line_item_type, is_known_charge_type,
         effective_rule, line_item_product_code, region_id, accelerator_family, market, kept_description,
-        commitment_eligibility, bedrock_meter_id) as varchar) as charge_kind_id
+        commitment_eligibility, bedrock_meter_id) as varchar) as charge_kind_id, is_known_by_product
 from kind

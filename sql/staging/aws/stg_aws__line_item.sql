@@ -3,15 +3,7 @@
 -- stored: no
 -- What a line of a cost and usage report bills stands with its kind; here is what only the line knows: who used when
 -- how much, and what it cost. A line of a FOCUS export is classified in stg_aws__focus_line_item.
-with line as (
-    select
-        *, cur_is_free(line_item_product_code, line_item_unblended_cost, pricing_public_on_demand_cost) as is_free,
-        cur_is_of_training_plan(line_item_product_code, line_item_resource_id) as is_of_training_plan,
-        bedrock_product(line_item_product_code, bill_billing_entity, product_product_name) as bedrock_product
-    from aws_cur_line_item
-),
-
-classified as (
+with classified as (
     select
         line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete,
         kind.is_unused_scaled, kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category,
@@ -19,35 +11,26 @@ classified as (
         kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
         kind.capacity_reservation_id as line_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_id
-    from line
-    -- All columns that a kind has: nothing less is the same kind.
+    from aws_cur_line_item as line
+    join stg_aws__cur_line_kind as kind on cur_is_of_kind(line, kind) and not kind.is_known_by_product
+
+    union all
+
+    -- Few kinds need the product's name, and the column that holds it is slow to read: it is read for these kinds only.
+    select
+        line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete,
+        kind.is_unused_scaled, kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category,
+        kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.million_tokens_per_unit, kind.instance_type,
+        kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
+        kind.capacity_reservation_id as line_capacity_reservation_id, kind.commitment_reservation_id,
+        kind.commitment_eligibility, kind.charge_kind_id
+    from aws_cur_line_item as line
     join stg_aws__cur_line_kind as kind
-        on kind.billing_period = line.billing_period
-        and kind.bill_billing_period_start_date is not distinct from line.bill_billing_period_start_date
-        and kind.bill_payer_account_id is not distinct from line.bill_payer_account_id
-        and kind.bill_invoice_id is not distinct from line.bill_invoice_id
-        and kind.bill_billing_entity is not distinct from line.bill_billing_entity
-        and kind.bill_invoicing_entity is not distinct from line.bill_invoicing_entity
-        and kind.billing_currency is not distinct from line.line_item_currency_code
-        and kind.line_item_line_item_type is not distinct from line.line_item_line_item_type
-        and kind.line_item_line_item_description is not distinct from line.line_item_line_item_description
-        and kind.line_item_product_code is not distinct from line.line_item_product_code
-        and kind.line_item_usage_type is not distinct from line.line_item_usage_type
-        and kind.line_item_operation is not distinct from line.line_item_operation
-        and kind.pricing_term is not distinct from line.pricing_term
-        and kind.product_instance_type is not distinct from line.product_instance_type
-        and kind.product_region_code is not distinct from line.product_region_code
-        and kind.reservation_reservation_a_r_n is not distinct from line.reservation_reservation_a_r_n
-        and kind.capacity_reservation_capacity_reservation_arn
-            is not distinct from line.capacity_reservation_capacity_reservation_arn
-        and kind.capacity_reservation_capacity_reservation_status
-            is not distinct from line.capacity_reservation_capacity_reservation_status
-        and kind.capacity_reservation_capacity_reservation_type
-            is not distinct from line.capacity_reservation_capacity_reservation_type
-        and kind.is_free = line.is_free
-        and kind.is_of_training_plan = line.is_of_training_plan
-        and kind.bedrock_product is not distinct from line.bedrock_product
-        and kind.bedrock_unit is not distinct from case when line.bedrock_product is not null then line.pricing_unit end
+        on cur_is_of_kind(line, kind) and kind.is_known_by_product
+        and kind.bedrock_product is not distinct from
+            bedrock_product(line.line_item_product_code, line.bill_billing_entity, line.product_product_name)
+        and kind.bedrock_unit is not distinct from bedrock_unit(line.line_item_product_code, line.bill_billing_entity,
+            line.product_product_name, line.pricing_unit)
 ),
 
 amortized as (

@@ -106,13 +106,15 @@ select
     unix_ms(greatest(stay.started_at, month.started_at)) as started_ms,
     unix_ms(least(stay.ended_at, month.ended_at)) as ended_ms,
     stay.is_any_machine, stay.instance_type, stay.account_id, stay.region_id, stay.accelerators_used,
-    stay.capacity_reservation_id,
-    stay.evidence, stay.server_id, stay.bucket,
+    stay.capacity_reservation_id, stay.evidence, stay.server_id, stay.bucket,
     -- A tag in another spelling names the run if no other run has one.
     min(stay.run_id) over (partition by folded(stay.run_id)) = max(stay.run_id) over (partition by folded(stay.run_id))
-        as has_one_spelling
+        as has_one_spelling,
+    team_name(run.team, policy.team_spelling) as team, run.owner
 from stay
 cross join this_month as month
+cross join policy
+left join tracker_run as run on run.run_id = stay.run_id
 where stay.ended_at > month.started_at
     and case when stay.stay_kind = 'earlier' then stay.started_at <= month.started_at
         else stay.started_at < month.ended_at end
