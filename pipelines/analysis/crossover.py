@@ -153,8 +153,9 @@ def _cheaper(found: Found) -> tuple[str, int | None]:
         if one.low is None or one.high is None:
             return one.missing or "no interval", None
         concluded.add(one.conclusion)
-        is_exact = one.low == one.high
-        words.append(f"{percent(one.low)}{' on every day' if is_exact else f' to {percent(one.high)}'} ({basis})")
+        low, high = percent(one.low), percent(one.high)
+        span = f"{low} on every day" if one.low == one.high else low if low == high else f"{low} to {high}"
+        words.append(f"{span} ({basis})")
     reason = f"the saving (95% interval) is {', '.join(words)}"
     if len(concluded) > 1:
         return f"{reason}: the two bases disagree", None

@@ -246,7 +246,7 @@ def _variance(residuals: Floats, clusters: Sequence[int]) -> tuple[Floats, int]:
     is G/(G - 1)·Σe²; a machine with most of the runs draws R to itself, and would else look as if it varied little.
     """
     names = sorted(set(clusters))
-    member = np.array([[cluster == name for name in names] for cluster in clusters], float)
+    member = np.equal.outer(clusters, names).astype(float)
     count = len(names)
     if count < FEWEST_CLUSTERS:
         return np.full(residuals.shape[:-1], np.nan), count - 1

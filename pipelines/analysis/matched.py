@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import fsum
 from typing import Any
 
@@ -64,7 +65,7 @@ class Side:
         """Jobs that did none."""
         return [job for job in self.jobs if not job.units]
 
-    @property
+    @cached_property
     def clusters(self) -> tuple[list[int], bool]:
         """A number for each job, the same for those that share a machine; whether all ran on one fleet.
 

@@ -94,7 +94,8 @@ def error_of(error: Exception, where: str, permission: str, fixes: Mapping[str, 
 
 def code_of(error: BaseException | None) -> str:
     """AWS's name for an error; empty where no answer came."""
-    return getattr(error, "response", {}).get("Error", {}).get("Code", "")
+    # Of a connection that broke, the answer is None.
+    return (getattr(error, "response", None) or {}).get("Error", {}).get("Code", "")
 
 
 def sentence_of(error: Exception) -> str:

@@ -108,11 +108,13 @@ class Console:
 
     def _blocks(self, columns: Sequence[str], cells: list[list[str]]) -> None:
         """One block per row, one line per column; a long value goes on below itself."""
-        width = max(map(len, columns), default=0)
+        # Spaces that align a column are not needed here.
+        names = [name.strip() for name in columns]
+        width = max(map(len, names), default=0)
         for number, row in enumerate(cells, start=1):
             self.say(f"── row {number} of {len(cells)}")
-            for name, text in zip(columns, row, strict=True):
-                first, *others = folded(text, max(self.width - width - 2, 20), "") or [""]
+            for name, text in zip(names, row, strict=True):
+                first, *others = folded(text.strip(), max(self.width - width - 2, 20), "") or [""]
                 self.say(f"{name.ljust(width)}  {first}".rstrip())
                 for line in others:
                     self.say(f"{' ' * width}  {line.strip()}")

@@ -66,7 +66,7 @@ def write_bench_bill(
     export, events = out / "bucket/cur2/bench", out / "events"
     delivery = _delivery(month, month_end(month) + timedelta(days=5, hours=3))
     count = -(-lines // LINES_PER_FILE)
-    run_count, used_by = 0, [PAYER, *(_account(place) for place in range(1, accounts + 1))]
+    run_count, used_by = 0, _used_by(accounts)
     for number in range(count):
         share = lines // count + (number < lines % count)
         content, timelines = bench_file(used_by, number, count, share, month, seed, shape)
@@ -77,6 +77,10 @@ def write_bench_bill(
     _write_manifest(export, delivery, count)
     _write(out / "trainledger.toml", _CONFIG.encode())
     return BenchData(out / "trainledger.toml", export, events, month, lines, run_count)
+
+
+def _used_by(accounts: int) -> list[Account]:
+    return [PAYER, *(_account(number) for number in range(1, accounts + 1))]
 
 
 def _account(number: int) -> Account:
@@ -90,17 +94,35 @@ def restate(out: Path) -> int:
     """
     export = out / "bucket/cur2/bench"
     manifests = sorted(export.glob("metadata/*/*-Manifest.json"))
-    manifest = manifests[len(manifests) // 2]
-    month = manifest.parent.name.removeprefix("BILLING_PERIOD=")
-    files = [export / uri.split("/bench/", 1)[1] for uri in json.loads(manifest.read_text())["dataFiles"]]
-    delivered_at = datetime.strptime(files[0].parent.name.split("-")[0], "%Y%m%dT%H%M%SZ")
-    delivery = _delivery(month, delivered_at + timedelta(days=1))
+    files, delivery = _next_delivery(export, manifests[len(manifests) // 2])
     changed, corrected = _corrected(pq.ParquetFile(files[0]).read())
     _write_parquet(changed, export / delivery.file(1))
     for number, file in enumerate(files[1:], start=2):
         shutil.copyfile(file, export / delivery.file(number))
     _write_manifest(export, delivery, len(files))
     return corrected
+
+
+def add_day(out: Path, lines: int) -> None:
+    """Deliver the newest month of the bill below `out` once more, with this many further lines and their runs."""
+    export = out / "bucket/cur2/bench"
+    files, delivery = _next_delivery(export, max(export.glob("metadata/*/*-Manifest.json")))
+    count = len(files) + 1
+    content, timelines = bench_file(_used_by(ACCOUNTS), count - 1, count, lines, delivery.month, seed=1, shape=COMPANY)
+    _write_parquet(content, export / delivery.file(count))
+    for number, file in enumerate(files, start=1):
+        shutil.copyfile(file, export / delivery.file(number))
+    for path, data in event_files(timelines).items():
+        _write(out / "events" / path, data)
+    _write_manifest(export, delivery, count)
+
+
+def _next_delivery(export: Path, manifest: Path) -> tuple[list[Path], Delivery]:
+    """The files of a delivery, and the delivery of its month a day later."""
+    month = manifest.parent.name.removeprefix("BILLING_PERIOD=")
+    files = [export / uri.split("/bench/", 1)[1] for uri in json.loads(manifest.read_text())["dataFiles"]]
+    delivered_at = datetime.strptime(files[0].parent.name.split("-")[0], "%Y%m%dT%H%M%SZ")
+    return files, _delivery(month, delivered_at + timedelta(days=1))
 
 
 def _corrected(content: pa.Table) -> tuple[pa.Table, int]:

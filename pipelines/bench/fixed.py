@@ -13,12 +13,15 @@ from pathlib import Path
 from pipelines.base.console import Console
 from pipelines.bench.bill import FEWEST_LINES
 from pipelines.bench.measure import median, task, timed
-from pipelines.bench.report import Run
+from pipelines.bench.report import Run, where
 
 # About half a second on an idle machine of 2026; every figure is also a multiple of it.
 LOOP = "total = 0\nfor number in range(9_000_000):\n    total += number"
 LOOP_SECONDS = 0.5
 MONTHS = (1, 6, 36)
+# What a day adds to the newest month, and how much more it may cost after many months than after one.
+DAY_LINES, DAY_RATIO = 2_000_000, 1.3
+_DAY = f"a day of {DAY_LINES:,} lines more"
 ROUNDS = 3
 _IMPORTS = "import duckdb, polars, pyarrow.parquet, deltalake, pydantic_settings, typer"
 
@@ -85,6 +88,8 @@ def _growth(folder: Path, months: int, console: Console) -> dict[str, Run]:
     found = {"full build": timed(build), "unchanged build": timed(build)}
     task("restate", place)
     found["one month restated"] = timed(build)
+    task("add-day", place, DAY_LINES)
+    found[_DAY] = timed(build)
     shutil.rmtree(place)
     return found
 
@@ -110,7 +115,9 @@ def report(fixed: Fixed) -> str:
     """All that was measured, as Markdown."""
     unit = fixed.loop.cpu
     lines = [
-        "## Fixed cost",
+        "# Fixed cost",
+        "",
+        f"{where(ROUNDS)}.",
         "",
         f"Processor seconds, and multiples of a fixed Python loop, which took {unit:.2f} s here and about "
         f"{LOOP_SECONDS} s on an idle machine. The floor is what importing the libraries alone takes.",
@@ -147,4 +154,11 @@ def report(fixed: Fixed) -> str:
         cells = [f"{found[kind].cpu:.1f} ({found[kind].cpu / unit:.0f})" for kind in kinds]
         peak = max(run.peak_mib for run in found.values())
         lines.append(f"| {count} | {' | '.join(cells)} | {peak:,.0f} |")
+    ratio = fixed.months[max(fixed.months)][_DAY].cpu / fixed.months[min(fixed.months)][_DAY].cpu
+    met = "met" if ratio <= DAY_RATIO else "**not met**"
+    lines += [
+        "",
+        f"A day after {max(fixed.months)} months costs {ratio:.2f} × what it costs after {min(fixed.months)}; at most "
+        f"{DAY_RATIO}: {met}.",
+    ]
     return "\n".join(lines)

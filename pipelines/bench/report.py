@@ -14,10 +14,10 @@ CSV_KINDS = ("bare csv read", "csv ingest")
 
 BOUNDS = """What bounds it: the lines are read three times: for what they are and add up to
 (`stg_aws__cur_combination`), for the ledger (`fct_charge`) and for the hours that commitments cover
-(`detail_commitment_use_hourly`); no line is kept twice. Of the ledger's pass a fifth is finding each line's kind by
-twenty-one columns, a tenth its tags, a quarter its costs and its bucket, a quarter grouping, the rest sorting and
-writing what is left. The hours find the kind of each line once more. Then come looking at the files as they come in
-(every amount, every id that stands twice) and the training runs, whose every hour is cut among them: three lines in
+(`detail_commitment_use_hourly`); no line is kept twice. Of the ledger's pass three tenths are reading its columns and
+giving them their types, a sixth is grouping, and a tenth each are the kind of a line, its costs, its bucket and sorting
+and writing what is left. The hours find the kind of each line once more. Then come looking at the files as they come
+in (every amount, every id that stands twice) and the training runs, whose every hour is cut among them: three lines in
 a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds, at any size.
 A restated month costs what a first build of it does, less the training runs; months that did not change are
 recognized by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed and written;

@@ -1,6 +1,6 @@
 """The requested rows of the comparison, and as text: the sentences of the mart, figures rounded."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -28,6 +28,8 @@ _MEASURED = {
 }
 _MANY = 8
 Row = Mapping[str, Any]
+Lines = Sequence[tuple[str, ...]]
+"""The label and the figure of either side, a line each."""
 
 
 def show(
@@ -39,20 +41,28 @@ def show(
         pair = list(group)
         wanted = basis or pair[0]["registered_cost_basis"] or "effective"
         chosen = next(row for row in pair if row["cost_basis"] == wanted)
-        if number:
-            console.say("")
-        console.say(chosen["workload_id"])
-        console.table(_sides(chosen))
-        for sentence in _words(chosen):
-            console.paragraph(sentence)
+        types = chosen["baseline_instance_type"], chosen["candidate_instance_type"]
+        show_block(number, chosen["workload_id"], types, _sides(chosen), _words(chosen), console)
         if len(pair) > 1:
             console.table(_bases(pair))
         for sentence in _recommendation(recommendations[chosen["workload_id"], chosen["billing_currency"]], pair):
             console.paragraph(sentence)
 
 
-def _sides(row: Row) -> pl.DataFrame:
-    """One line per figure, GPU next to Trainium."""
+def show_block(
+    number: int, title: str, sides: Sequence[str], lines: Lines, sentences: Iterable[str], console: Console
+) -> None:
+    """Block `number` of several: its title, a line per figure of both `sides`, then sentences."""
+    if number:
+        console.say("")
+    console.say(title)
+    console.table(pl.DataFrame([*lines], schema=dict.fromkeys(["", *sides], pl.String), orient="row"))
+    for sentence in sentences:
+        console.paragraph(sentence)
+
+
+def _sides(row: Row) -> Lines:
+    """A line per figure, GPU next to Trainium."""
     money_of = f"{MEASURES[row['unit_measure']]}, {row['cost_basis']}"
     lines = [
         ("runs compared", *(_count(row[f"{side}_run_count"]) for side in SIDES)),
@@ -65,8 +75,7 @@ def _sides(row: Row) -> pl.DataFrame:
             lines.append((label, *(_plain(row[f"{side}_{name}"]) for side in SIDES)))
     if row["quality_metric"]:
         lines.append((f"final {row['quality_metric']}", *(_plain(row[f"{side}_final_quality"]) for side in SIDES)))
-    names = ["", row["baseline_instance_type"], row["candidate_instance_type"]]
-    return pl.DataFrame(lines, schema=dict.fromkeys(names, pl.String), orient="row")
+    return lines
 
 
 def _words(row: Row) -> Iterator[str]:

@@ -276,14 +276,14 @@ class Decisions(Frozen):
         for number, offer in enumerate(self.offers, start=1):
             if families.get(offer.instance_type.removeprefix("ml.")) not in ("gpu", "trainium"):
                 raise UsageError(
-                    f"{path}, [[decisions.offers]] number {number}: key 'instance_type': {offer.instance_type} is no "
-                    "GPU or Trainium instance; write one such as trn1.32xlarge."
+                    f"{path}, [[decisions.offers]] number {number}: key 'instance_type': {offer.instance_type} is not "
+                    "a GPU or Trainium instance; write one such as trn1.32xlarge."
                 )
         for number, way in enumerate(self.serving, start=1):
             if way.instance_type and not families.get(way.instance_type.removeprefix("ml.")):
                 raise UsageError(
                     f"{path}, [[decisions.serving]] number {number}: key 'instance_type': {way.instance_type} has no "
-                    "accelerator that is known; write one such as inf2.xlarge, or add it to [[machines]]."
+                    "known accelerator; write one such as inf2.xlarge, or add it to [[machines]]."
                 )
         if twice := overlapping(self.budgets):
             fix = "end the first with last_month, or remove one"

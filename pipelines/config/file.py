@@ -30,6 +30,11 @@ def find_config(config: Path | None = None) -> Path:
     )
 
 
+def has_variable(*names: str) -> bool:
+    """Whether the environment has a variable of one of these names."""
+    return not os.environ.keys().isdisjoint(names)
+
+
 def read_config(config: Path | None = None) -> tuple[Path, dict[str, Any]]:
     """The configuration file (see `find_config`) and its content; UsageError where it is not TOML."""
     path = find_config(config).resolve()

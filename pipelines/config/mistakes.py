@@ -1,5 +1,6 @@
 """Mistakes in the configuration and in registrations, each as one sentence."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -8,12 +9,19 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from pipelines.base.errors import UsageError
+from pipelines.config.spark import setting_names
 
 # Lists of tables in the configuration whose entries have names.
 SOURCES = ("billing", "runs", "serving", "reservations", "commitments", "invoices", "capacity_offers")
 # Keys that were renamed: old -> new.
-RENAMED_KEYS = {"leans": "maturity", "told_on": "reported_on", "spike_run_ids": "pilot_run_ids"}
+RENAMED_KEYS = {
+    "leans": "maturity",
+    "told_on": "reported_on",
+    "spike_run_ids": "pilot_run_ids",
+    "spark_master": "spark.master",
+}
 # Secrets: a configuration is copied, mailed and committed.
+_SECRET_OF_SPARK = re.compile(r"(secret(\.key)?|password|token)$", re.IGNORECASE)
 _SECRETS = (("notify", "slack", "webhook_url"), ("notify", "mail", "password"), ("privacy", "key"))
 # What people write for our keys.
 _SYNONYMS = {
@@ -42,6 +50,8 @@ _PATTERN_FIXES = {
     "name": "use letters, digits, '.', '_' and '-', a letter or digit first",
     **dict.fromkeys(("location", "registrations"), "write a folder or s3://bucket/prefix"),
     "memory_limit": "write a size such as 2GB",
+    "memory": "write a size such as 4g",
+    "master": "write local[4], spark://host:7077, yarn, k8s://…, sc://host:15002 or session",
     **dict.fromkeys(("month", "first_month", "last_month"), "write a month such as 2026-07"),
     "instance_type": "write a type of EC2 such as p5.48xlarge",
     "empty_months": "write months such as 2026-07",
@@ -148,3 +158,9 @@ def refuse_secrets(path: Path, content: dict[str, Any]) -> None:
         if part is not None:
             fix = f"take it out of the file and set the environment variable {'TRAINLEDGER_' + '__'.join(keys).upper()}"
             raise UsageError(f"{path}: key {'.'.join(keys)!r} is a secret; {fix}.")
+    secrets = [name for name in setting_names(content.get("warehouse")) if _SECRET_OF_SPARK.search(name)]
+    if secrets:
+        raise UsageError(
+            f"{path}: [warehouse.spark] holds the secret {secrets[0]}; take it out: Spark finds the credentials of its "
+            "machines by itself, and TRAINLEDGER_WAREHOUSE__SPARK__CONF and __MASTER take the others."
+        )

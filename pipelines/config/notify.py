@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from pipelines.base.resources import known_reports
-from pipelines.config.fields import Frozen
+from pipelines.config.fields import Frozen, Text
 
 Topic = Literal["report", "check", "anomaly", "budget", "failure"]
 # Words between dots, as on both sides of an address's one @.
@@ -88,14 +88,19 @@ Password = Annotated[
 
 
 class SlackChannel(Frozen):
-    """A Slack channel, by its incoming webhook: $TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL."""
+    """A Slack channel, by its incoming webhook: $TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL.
 
+    `reader`: the reader of the access policy whose teams the channel may see; without one it sees all.
+    """
+
+    reader: Text | None = None
     webhook_url: WebhookUrl | None = None
 
 
 class MailChannel(Frozen):
-    """Mail by SMTP; the password is $TRAINLEDGER_NOTIFY__MAIL__PASSWORD."""
+    """Mail by SMTP; the password is $TRAINLEDGER_NOTIFY__MAIL__PASSWORD. `reader` as of a Slack channel."""
 
+    reader: Text | None = None
     host: Host
     port: int = Field(default=587, ge=1, le=65535)
     # "starttls" on port 587, "tls" from the first byte on port 465.

@@ -16,6 +16,8 @@ from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
 from pipelines.base.resources import accelerator_families
 from pipelines.config import sources
+from pipelines.config.access import Access
+from pipelines.config.access import Teams as ReaderTeams
 from pipelines.config.decisions import Decisions
 from pipelines.config.fields import Frozen, Text, repeated
 from pipelines.config.file import read_config
@@ -24,6 +26,7 @@ from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
 from pipelines.config.notify import Notify
 from pipelines.config.policy import Policy, Privacy
 from pipelines.config.prices import ListPrice
+from pipelines.config.spark import Spark
 from pipelines.config.teams import Teams
 from pipelines.config.terms import Terms
 
@@ -60,7 +63,7 @@ class Warehouse(sources.S3Options):
     engine: Literal["duckdb", "spark"] = "duckdb"
     memory_limit: str = Field(default="2GB", pattern=r"^[0-9]+(\.[0-9]+)? ?[KMGTkmgt]i?[Bb]$")
     threads: int | None = Field(default=None, ge=1, le=1024)
-    spark_master: str = "local[2]"
+    spark: Spark = Spark()
     # Unset: builds remove nothing.
     retention: Retention | None = None
     # The public marts pass this gate in addition to their compiled checks.
@@ -114,6 +117,8 @@ class Settings(BaseSettings):
     schedule: Schedule = Schedule()
     notify: Notify = Notify()
     privacy: Privacy = Privacy()
+    # Unset: whoever reaches the dashboard sees every team.
+    access: Access | None = None
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -147,6 +152,14 @@ class Settings(BaseSettings):
         """Accepted billing tag keys for each of run_id, owner and team."""
         return {**STANDARD_TAGS, **self.tags}
 
+    def teams_of(self, reader: str | None) -> ReaderTeams:
+        """The teams that a reader of the access policy may see; all of them (None) where no reader is named."""
+        if reader is None:
+            return None
+        if self.access is None:
+            raise UsageError(f"The reader {reader!r} has no policy; add [access] with policy to the configuration.")
+        return self.access.teams_of(reader)
+
 
 def load_settings(config: Path | None = None) -> Settings:
     """Settings from `config` (see `read_config`); a mistake names the file and the key."""
@@ -165,6 +178,11 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
         raise UsageError(first_mistake(error, str(path), content, SOURCES, os.environ, Settings)) from None
     base = path.parent
     warehouse = _anchored(settings.warehouse, base)
+    if warehouse.engine == "spark":
+        try:
+            warehouse = warehouse.model_copy(update={"spark": warehouse.spark.anchored(base)})
+        except ValueError as error:
+            raise UsageError(f"{path}: key 'warehouse.spark.jars': {error}.") from None
     if found := _UNADDRESSABLE.search(warehouse.location):
         raise UsageError(
             f"{path}: key 'warehouse.location': {warehouse.location} contains {found[0]!r}, which the address of a "
@@ -176,7 +194,8 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
     proof = _anchored(settings.proof, base, "registrations")
     decisions = settings.decisions.spelled(settings.policy.team_name).read(path, settings.accelerator_families)
     teams = settings.teams.read(path)
-    found = {"warehouse": warehouse, "proof": proof, "decisions": decisions, "teams": teams}
+    access = settings.access and _anchored(settings.access, base, "policy")
+    found = {"warehouse": warehouse, "proof": proof, "decisions": decisions, "teams": teams, "access": access}
     return settings.model_copy(update={**found, **anchored})
 
 

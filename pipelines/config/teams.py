@@ -128,6 +128,8 @@ def _answer(file: Path) -> _Answer:
         units: dict[str, dict[str, Any]] = {unit["Id"]: unit for unit in content["OrganizationalUnits"]}
         accounts = {account["Id"]: account["ParentId"] for account in content["Accounts"]}
         parents = {key: unit["ParentId"] for key, unit in units.items()}
+        if not all(isinstance(one, str) for one in (*parents.values(), *accounts, *accounts.values())):
+            raise TypeError("an Id or ParentId is not text")
         return _Answer({key: (key, _path(units, key)) for key in units}, parents, accounts)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}; check its permissions.") from None

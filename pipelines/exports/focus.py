@@ -50,7 +50,7 @@ _BILLING_PERIOD = """
 def export_focus(settings: Settings, month: str | None, out: Path, console: Console, version: str = "1.2") -> None:
     """Write the published months, or one of them as YYYY-MM, below `out`, and print what they come to."""
     if version not in VERSIONS:
-        raise UsageError(f"--version {version} is not written; give one of {', '.join(VERSIONS)}.")
+        raise UsageError(f"--version {version} is not supported; choose one of {', '.join(VERSIONS)}.")
     root = out / f"focus-{version}"
     _refuse_file(root)
     # Whatever engine builds the tables: one pass over a month needs no cluster.

@@ -38,8 +38,8 @@ def migrate(
 def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
     """Migrate the configuration at `path` and its warehouse.
 
-    Raises UsageError where the file cannot be rewritten safely, CheckError where a total changed; the publication from
-    before stays readable with `--as-of` in both cases.
+    Raises UsageError where the file cannot be rewritten safely or a newer version built the warehouse, CheckError where
+    a total changed; the publication from before stays readable with `--as-of` in all cases.
     """
     from pipelines.config.rename import renamed_config
     from pipelines.config.settings import settings_from
@@ -50,7 +50,7 @@ def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
         console.say(f"{path.name}: {sentence}.")
     settings = settings_from(path, renamed.content)
     warehouse = Warehouse(settings)
-    before = warehouse.lake.current()
+    before = warehouse.lake.predecessor()
     if dry_run:
         _announce(warehouse, before, console)
         return
@@ -74,9 +74,8 @@ def _announce(warehouse: Warehouse, before: Publication | None, console: Console
         return
     public = {model.key for model in load_catalog().public}
     gone = [key for key in before.tables if key.partition("/")[0] in SCHEMAS and key not in public]
-    version = before.code_revision.partition("+")[0]
     console.say(
-        f"Publication {before.number} is of version {version}. Every table would be built again and published "
+        f"Publication {before.number} is of version {before.version}. Every table would be built again and published "
         f"as number {before.number + 1}; {len(gone)} public tables have other names then "
         f"(CHANGELOG.md lists them). Publication {before.number} stays readable with --as-of."
     )

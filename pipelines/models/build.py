@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from pipelines.engine import Engine, open_engine
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, INPUT_TABLES, PUBLISHED, SCHEMAS, Catalog, Model, load_catalog
+from pipelines.models.checks import Check
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.marts import view_published
 from pipelines.models.revision import BUILD_CODE
@@ -35,7 +36,7 @@ from pipelines.models.session import (
     delivery_select,
     month_select,
 )  # fmt: skip
-from pipelines.models.validate import CheckResult, Gate, validate
+from pipelines.models.validate import CheckResult, Gate, Validated, validate
 from pipelines.models.warehouse import Warehouse
 from pipelines.models.warnings import advice, example
 from pipelines.models.written import totals_of, written_select
@@ -110,10 +111,10 @@ class Builder:
         made: list[tuple[Built, Slice]] = []
         try:
             for period in months:
-                built, staged = self._build(model, period)
-                if staged:
-                    made.append((built, Slice(period, (staged,), built.fingerprint)))
-                    if sum(part.staged[0].stat().st_size for _, part in made) > _BATCH_BYTES:
+                built, part = self._build(model, period)
+                if part:
+                    made.append((built, part))
+                    if sum(part.size for _, part in made) > _BATCH_BYTES:
                         self._commit(model, made)
                         made = []
                 yield built
@@ -143,8 +144,8 @@ class Builder:
             raise
         return engine
 
-    def _build(self, model: Model, period: str | None) -> tuple[Built, Path | None]:
-        """What a table came to, and its rows where they are to be committed."""
+    def _build(self, model: Model, period: str | None) -> tuple[Built, Slice | None]:
+        """What a table came to, and its files where they are to be committed."""
         contract = load_contract(model.key)
         fingerprint = self._fingerprint(model, contract, period)
         keys = [model.key, *([_private(model)] if self._is_kept_apart(model) else [])]
@@ -155,36 +156,48 @@ class Builder:
         built = self._make(model, contract, period, fingerprint, staged)
         if built.failures:
             raise FailedChecks(built)
-        if model.layer in SCHEMAS:
+        if self.warehouse.is_on_store and model.layer not in SCHEMAS:
+            objects = self.warehouse.staged_objects(model.key, period)
+            return built, Slice(period, tuple(objects), fingerprint, contract.arrow_schema)
+        # Public tables are read on one machine.
+        part = Slice(period, tuple(self.warehouse.staged_here(model.key, period)), fingerprint)
+        for file, apart in zip(part.staged, self._apart(model, part), strict=True) if model.layer in SCHEMAS else ():
+            assert isinstance(file, Path)
             if self._is_kept_apart(model):
-                shutil.copyfile(staged, self.warehouse.staged(_private(model), period))
-            self._pseudonyms_of(model).file(staged, contract.key)
-        return built, staged
+                shutil.copyfile(file, apart)
+            self._pseudonyms_of(model).file(file, contract.key)
+        return built, part
 
     def _make(self, model: Model, contract: Contract, period: str | None, fingerprint: str, staged: Path) -> Built:
         """Write a table's rows to `staged`, check them and add them up."""
-        from pyarrow.parquet import read_metadata
-
         self._stage(model, contract, period, staged)
         pseudonyms = self._pseudonyms_of(model)
-        checks = [pseudonyms.check(result) for result in self._checked(model, contract, period, [staged])]
-        totals = totals_of(self._checker, model.name, [column.name for column in contract.columns])
-        row_count = read_metadata(staged).num_rows
-        return Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
+        place = self.warehouse
+        here = partial(place.staged_here, model.key, period)
+        made = (
+            [place.store.uri(o.key) for o in place.staged_objects(model.key, period)] if place.is_on_store else here()
+        )
+        checks = [pseudonyms.check(result) for result in self._checked(model, contract, period, made, here)]
+        totals = totals_of(self._engine, model.name, [column.name for column in contract.columns])
+        (counted,) = self._engine.rows(f'select count(*) as row_count from "{model.name}"')
+        return Built(model.key, period, fingerprint, counted["row_count"], totals, checks, was_current=False)
 
     def _commit(self, model: Model, made: Sequence[tuple[Built, Slice]]) -> None:
         if made:
             # Recorded before the commit: a kill in between repeats the step, one after it loses nothing.
             self._records.write([built for built, _ in made])
             if self._is_kept_apart(model):
-                kept = [
-                    replace(part, staged=(self.warehouse.staged(_private(model), part.period),)) for _, part in made
-                ]
+                kept = [replace(part, staged=tuple(self._apart(model, part))) for _, part in made]
                 self.lake.commit_slices(_private(model), kept)
             self.lake.commit_slices(model.key, [part for _, part in made])
 
+    def _apart(self, model: Model, part: Slice) -> list[Path]:
+        """The files of a public table with their ids, of which there is one for each that is published."""
+        first = self.warehouse.staged(_private(model), part.period)
+        return [first.with_suffix(f".{number}.parquet") for number in range(len(part.staged))]
+
     def _stage(self, model: Model, contract: Contract, period: str | None, staged: Path) -> None:
-        """Make a table's rows, in the types and the order of its contract, as one Parquet file."""
+        """Make a table's rows, in the types and the order of its contract, as one Parquet file or a folder of them."""
         engine = self._engine
         if not engine.follows:
             # Its views are created again for every table: what they read may have been replaced since.
@@ -194,16 +207,14 @@ class Builder:
         seen: set[str] = set()
         for name in model.inputs:
             self._view(engine, name, period, seen)
-        source = model.text
-        made = staged.with_suffix(".made.parquet")
-        if model.kind != "sql":
-            frame = self._listed(model, contract) if model.kind == "reference" else model.transform(engine.query)
-            frame.write_parquet(made)
-            engine.view("made", [made])
-            source = "select * from made"
         columns = [(column.name, column.type) for column in contract.columns]
-        engine.write(written_select(columns, contract.key, source), staged)
-        made.unlink(missing_ok=True)
+        out = self.warehouse.staged_uri(model.key, period) if self.warehouse.is_on_store else staged
+        if model.kind == "sql":
+            return engine.write(written_select(columns, contract.key, model.text), out)
+        frame = self._listed(model, contract) if model.kind == "reference" else model.transform(engine.query)
+        with self.warehouse.lent(frame) as made:
+            engine.view("made", [made])
+            engine.write(written_select(columns, contract.key, "select * from made"), out)
 
     def _listed(self, model: Model, contract: Contract) -> pl.DataFrame:
         """A reviewed list; configured machines and prices replace the rows of their key."""
@@ -221,16 +232,36 @@ class Builder:
     def check(self, name: str) -> list[CheckResult]:
         """How the checks of a committed table come out now, over all its months."""
         model = self.catalog[name]
-        return self._checked(model, load_contract(model.key), None, self._files(name, None))
+        files = self._files(name, None)
+        here = partial(self.lake.files, self._address(name, None)[0])
+        return self._checked(model, load_contract(model.key), None, files, here)
 
     def _checked(
-        self, model: Model, contract: Contract, period: str | None, files: Sequence[Path]
+        self,
+        model: Model,
+        contract: Contract,
+        period: str | None,
+        files: Sequence[Path | str],
+        here: Callable[[], Sequence[Path]],
     ) -> list[CheckResult]:
+        """How the checks of a table's files come out; `here` brings those of a mart, which are few, to this machine."""
+        self._view_checked(self._engine, model, contract, period, files)
+        gate = self._gate if model.layer == "marts" else None
+        if gate and self._checker is not self._engine:
+            # What other tables hold is compared by the engine alone: they may be as long as the bill.
+            others = contract.reads if self.warehouse.is_on_store else ()
+            seen = replace(contract, reads=tuple({*contract.reads} - {*others}))
+            self._view_checked(self._checker, model, seen, period, here())
+            gate = partial(_without, others, gate)
+        return validate(self._engine, model.name, contract, gate=gate)
+
+    def _view_checked(
+        self, engine: Engine, model: Model, contract: Contract, period: str | None, files: Sequence[Path | str]
+    ) -> None:
         seen = {model.name}
         for name in contract.reads:
-            self._view(self._checker, name, period, seen)
-        self._checker.view(model.name, files)
-        return validate(self._checker, model.name, contract, gate=self._gate if model.layer == "marts" else None)
+            self._view(engine, name, period, seen)
+        engine.view(model.name, files)
 
     @cached_property
     def _engine(self) -> Engine:
@@ -239,7 +270,7 @@ class Builder:
 
     @cached_property
     def _checker(self) -> DuckDBEngine:
-        """The session that checks them, the same one where it can be."""
+        """The session of the gate, the same one where it can be."""
         if isinstance(self._engine, DuckDBEngine):
             return self._engine
         place = self.warehouse.settings.warehouse
@@ -260,7 +291,7 @@ class Builder:
         if name in BILLS:
             self.warehouse.bill.view(engine, name, period)
         elif name in PUBLISHED:
-            view_published(engine, self.lake, name, PUBLISHED[name])
+            view_published(engine, self.lake, name, PUBLISHED[name], is_on_store=self.warehouse.is_on_store)
         elif select := self._select(name, period):
             for wanted in self.catalog[name].inputs if name in self.catalog else ():
                 self._view(engine, wanted, period, seen)
@@ -278,13 +309,14 @@ class Builder:
             return configured_select(name, self.warehouse.settings)
         return self.catalog[name].text if name in self.catalog and not self.catalog[name].stored else None
 
-    def _files(self, name: str, period: str | None) -> list[Path]:
+    def _files(self, name: str, period: str | None) -> Sequence[Path | str]:
         """Committed files of a table: of the month for a model made by month, else all of it."""
         key, month = self._address(name, period)
-        files = self.lake.files(key, month)
+        find = self.lake.addresses if self.warehouse.is_on_store else self.lake.files
+        files = find(key, month)
         if not files and name in self.catalog:
             # A publication names no tables that are kept apart.
-            files = self.lake.files(self.catalog[name].key, month)
+            files = find(self.catalog[name].key, month)
         if not files:
             raise CheckError(f"{key} has not been built yet; run `trainledger build`, or `migrate` after an upgrade.")
         return files
@@ -343,6 +375,11 @@ class Builder:
                 parts = self.lake.contents(*self._address(name, period))
             seal.update(f"\n{name}: {' '.join(parts)}".encode())
         return seal.hexdigest()[:16]
+
+
+def _without(others: Collection[str], gate: Gate, table: str, checks: Sequence[Check]) -> Mapping[str, Validated]:
+    """What a gate counts for checks that read none of the `others`."""
+    return gate(table, [check for check in checks if not any(name in check.query for name in others)])
 
 
 def _private(model: Model) -> str:

@@ -152,7 +152,7 @@ class Catalog:
         except CycleError as error:
             # Its path goes from an input to what is made from it.
             ring = " -> ".join(reversed(error.args[1]))
-            raise UsageError(f"These tables read each other in a ring: {ring}.") from None
+            raise UsageError(f"These tables read each other in a ring: {ring}; remove one reference.") from None
 
     def behind(self, name: str) -> set[str]:
         """Every table that a table rests on, directly or not."""

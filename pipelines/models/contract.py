@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,10 +33,12 @@ from pipelines.models.checks import Check, Kind, Severity
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 # The owner of a table that names no other.
 OWNER = "ml-finops"
 
+_NUMBERS = re.compile(r"\d+")
 _TYPE = r"^(VARCHAR|BIGINT|DOUBLE|BOOLEAN|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,\d{1,2}\))$"
 # The values of checks, by the type of their column; those of other types are numbers.
 _VALUES = {"VARCHAR": (str,), "BOOLEAN": (bool,), "DATE": (date,), "TIMESTAMP": (datetime,), "BIGINT": (int,)}
@@ -56,6 +59,17 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Access:
+    """What a reader of chosen teams sees of a public table: its rows under a condition, without some columns.
+
+    In the condition `{teams}` stands for the list of the teams, `{runs}` for the SELECT of their runs.
+    """
+
+    rows: str
+    withheld: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Contract:
     """What the table `layer/name` promises. `key` is empty for a table whose rows have no name."""
 
@@ -68,6 +82,8 @@ class Contract:
     checks: tuple[Check, ...]
     reads: tuple[str, ...]
     """Other tables that `rows` checks name; `validate` needs their files."""
+    access: Access | None = None
+    """None: only a reader of all teams sees the table."""
 
     def frame(self, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
         """Rows by column as a frame of the table's types; a column that a row lacks is null.
@@ -91,6 +107,21 @@ class Contract:
                 made[column.name] = pl.Series(values, dtype=types.get(column.type, pl.Float64), strict=False)
         return pl.DataFrame(made).with_columns(pl.col(pl.Float64).round_sig_figs(12))
 
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as Parquet files hold them."""
+        import pyarrow as pa
+
+        types = {
+            "VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(),
+            "DATE": pa.date32(), "TIMESTAMP": pa.timestamp("us"),
+        }  # fmt: skip
+        decimals = (_NUMBERS.findall(column.type) for column in self.columns)
+        return pa.schema(
+            (column.name, pa.decimal128(*map(int, digits)) if digits else types[column.type])
+            for column, digits in zip(self.columns, decimals, strict=True)
+        )
+
     @cached_property
     def digest(self) -> str:
         """A hash of all that decides what is built and whether it passes; wording does not count."""
@@ -99,12 +130,16 @@ class Contract:
         return hashlib.sha256(repr((self.table, self.key, columns, checks)).encode()).hexdigest()
 
 
-def _select(query: str) -> str:
+def _fields(text: str) -> set[str]:
+    """The names in braces of a text; none where its braces do not pair."""
     try:
-        fields = {field for _, field, _, _ in string.Formatter().parse(query) if field is not None}
+        return {field for _, field, _, _ in string.Formatter().parse(text) if field is not None}
     except ValueError:
-        fields = set()
-    if fields != {"batch"}:
+        return set()
+
+
+def _select(query: str) -> str:
+    if _fields(query) != {"batch"}:
         raise ValueError(
             "it does not read {batch}, the table under check, or has other braces; "
             "select its failing rows from {batch} and double any other brace"
@@ -189,6 +224,19 @@ class _Section(_Strict):
             yield Check(name, name.replace("_", " "), "rows", severity, query=rows.fails, shows=rows.shows or "")
 
 
+def _names_teams(condition: str) -> str:
+    if _fields(condition) not in ({"teams"}, {"runs"}):
+        raise ValueError("it does not choose rows by {teams} or by {runs}; add one of them")
+    return condition
+
+
+class _Access(_Strict):
+    """The condition of the rows that a reader of chosen teams sees, and the columns that are null then."""
+
+    rows: Annotated[str, AfterValidator(_names_teams)]
+    withheld: list[str] = []
+
+
 class _File(_Strict):
     """A contract as it is written."""
 
@@ -197,6 +245,7 @@ class _File(_Strict):
     owner: str = OWNER
     key: list[str]
     columns: Annotated[dict[str, dict[str, Any] | None], BeforeValidator(_each_once), Field(min_length=1)]
+    access: _Access | None = None
     error: _Section | None = None
     warn: _Section | None = None
 
@@ -271,6 +320,9 @@ def _contract(table: str, folder: Path) -> Contract:
     for name in written.key:
         if name not in types:
             raise UsageError(f"{path}: key names {name}, which is not among the columns; fix the name.")
+    access = written.access and Access(written.access.rows, (*written.access.withheld,))
+    if access and (unknown := sorted({*access.withheld} - {*types})):
+        raise UsageError(f"{path}: access.withheld names {unknown[0]}, which is not among the columns; fix the name.")
     derived = [Check("columns_as_typed", "columns and types match the contract", "columns", "error")]
     if written.key:
         derived.append(
@@ -294,6 +346,7 @@ def _contract(table: str, folder: Path) -> Contract:
         columns=tuple(columns.values()),
         checks=checks,
         reads=_reads(path, table, checks),
+        access=access,
     )
 
 

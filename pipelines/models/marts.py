@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.base.disk import is_full
 from pipelines.base.errors import CheckError, TrainledgerError
+from pipelines.base.sql import identifier, quoted
+from pipelines.config.policy import Policy
 from pipelines.models.catalog import MOVED, PUBLISHED_KEYS, SCHEMAS
-from pipelines.models.contract import load_contract
+from pipelines.models.contract import Access, contract_paths, load_contract
 
 if TYPE_CHECKING:
+    from pipelines.config.access import Teams
     from pipelines.engine import Engine
     from pipelines.engine.duckdb import DuckDBEngine
     from pipelines.models.warehouse import Warehouse
@@ -24,51 +27,80 @@ if TYPE_CHECKING:
 DATABASE = "marts.duckdb"
 
 
-def open_marts(warehouse: Warehouse, published: Publication) -> DuckDBEngine:
-    """An engine with the published marts and their drill-downs, as `mart_x` and as `mart.mart_x`, and nothing else."""
+# The schema of all rows, dropped once the rows of a reader's teams are copied.
+_WHOLE = "whole"
+
+
+def open_marts(warehouse: Warehouse, published: Publication, teams: Teams = None) -> DuckDBEngine:
+    """An engine with the published marts and their drill-downs, as `mart_x` and as `mart.mart_x`, and nothing else.
+
+    With `teams` it has only what a reader of these teams sees (`access` of the contracts), and no SELECT reaches more.
+    """
     from pipelines.engine.duckdb import DuckDBEngine
 
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
-    for name, files in mart_files(warehouse, published.tables).items():
-        engine.view(name, files)
+    public = readable(published.tables, teams)
+    for name, files in mart_files(warehouse, {key: published.tables[key] for key in public.values()}).items():
+        engine.view(name if teams is None else f"{_WHOLE}.{name.rpartition('.')[2]}", files)
+    if teams is not None:
+        spelled = Policy.recorded(published.inputs["policy"]).team_name
+        for name, key in public.items():
+            engine.keep(name, _seen(engine, key, [spelled(team) for team in teams]))
+        engine.forget(_WHOLE)
     engine.close_off()
     return engine
 
 
+def readable(tables: Iterable[str], teams: Teams = None) -> dict[str, str]:
+    """The public ones of tables `layer/name`, by their `schema.name`; for a reader of `teams` those with its rows."""
+    split = ((key, *key.split("/")) for key in tables)
+    public = {f"{SCHEMAS[layer]}.{name}": key for key, layer, name in split if layer in SCHEMAS}
+    if teams is None:
+        return public
+    known = contract_paths()
+    return {name: key for name, key in public.items() if key in known and load_contract(key).access}
+
+
+def _seen(engine: DuckDBEngine, key: str, teams: Sequence[str]) -> str:
+    """The SELECT of the rows and columns of a table that a reader of `teams` sees; other columns are null."""
+    access = load_contract(key).access or Access("false")
+    # A list needs an element, and nothing is in a list of null.
+    named = f"({', '.join(map(quoted, teams)) or 'null'})"
+    runs = f"(select run_id from {_WHOLE}.mart_run_cost where team in {named})"
+    table = f"{_WHOLE}.{key.rpartition('/')[2]}"
+    columns = ", ".join(
+        f"cast(null as {kind}) as {identifier(name)}" if name in access.withheld else identifier(name)
+        for name, kind in engine.types(table).items()
+    )
+    return f"select {columns} from {table} where {access.rows.format(teams=named, runs=runs)}"
+
+
 def mart_files(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Path]]:
     """The files of every public table of a publication, by its `schema.name`, whatever version built it."""
-    return {name: warehouse.lake.named_files(key, tables[key]["files"]) for name, key in _public(tables).items()}
+    return {name: warehouse.lake.named_files(key, tables[key]["files"]) for name, key in readable(tables).items()}
 
 
-def _public(tables: Iterable[str]) -> dict[str, str]:
-    """The public ones of tables `layer/name`, by their `schema.name`."""
-    split = ((key, *key.split("/")) for key in tables)
-    return {f"{SCHEMAS[layer]}.{name}": key for key, layer, name in split if layer in SCHEMAS}
-
-
-def view_published(engine: Engine, lake: Lake, name: str, key: str) -> None:
+def view_published(engine: Engine, lake: Lake, name: str, key: str, *, is_on_store: bool = False) -> None:
     """Create a view of the published rows of the table `key`, with the columns of its present contract.
 
     A column the publication did not have yet is null; before the first publication there is no row. If its files
     are damaged, the newest earlier publication with complete files is used.
     """
-    from pyarrow import parquet
-
     publication = lake.current()
     if publication and lake.damaged(publication, PUBLISHED_KEYS):
         earlier = reversed(lake.publications())
         publication = next((one for one in earlier if not lake.damaged(one, PUBLISHED_KEYS)), None)
     tables = publication.tables if publication else {}
     address = key if key in tables else MOVED.get(key, key)
-    files = lake.named_files(address, tables[address]["files"]) if address in tables else []
-    had = set(parquet.read_schema(files[0]).names) if files else set()
+    names = tables[address]["files"] if address in tables else []
+    if names:
+        engine.view(f"{name}_files", (lake.named_addresses if is_on_store else lake.named_files)(address, names))
+    had = engine.types(f"{name}_files") if names else {}
     columns = ", ".join(
         f"cast({column.name if column.name in had else 'null'} as {column.type}) as {column.name}"
         for column in load_contract(key).columns
     )
-    if files:
-        engine.view(f"{name}_files", files)
-    engine.view_sql(name, f"select {columns} from {name}_files" if files else f"select {columns} where 1 = 0")
+    engine.view_sql(name, f"select {columns} from {name}_files" if names else f"select {columns} where 1 = 0")
 
 
 def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
@@ -79,7 +111,7 @@ def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
 
 def refuse_altered(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """CheckError for the first file of a public table that changed since it was committed."""
-    for key in _public(tables).values():
+    for key in readable(tables).values():
         for file in warehouse.lake.altered(key, tables[key]["files"]):
             raise CheckError(
                 f"{file} changed after publishing; remove it and run `trainledger build`, which makes it again."
@@ -100,7 +132,7 @@ def write_copy(warehouse: Warehouse, publication: Publication, before: Publicati
         fresh.parent.mkdir(parents=True, exist_ok=True)
         if before and is_copied(warehouse, before):
             shutil.copyfile(place, fresh)
-            had = {name: before.tables[key]["files"] for name, key in _public(before.tables).items()}
+            had = {name: before.tables[key]["files"] for name, key in readable(before.tables).items()}
         write_database(fresh, mart_files(warehouse, publication.tables), had)
         if warehouse.settings.warehouse.location.startswith("s3://"):
             warehouse.store.upload(fresh, DATABASE)

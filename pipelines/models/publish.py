@@ -59,7 +59,11 @@ class Plan:
 
 
 def plan(warehouse: Warehouse) -> Plan:
-    """List every source once and compare with the newest publication."""
+    """List every source once and compare with the newest publication.
+
+    UsageError where a newer version of trainledger made that one.
+    """
+    publication = warehouse.lake.predecessor()
     deliveries = [
         {
             "source": delivery.source,
@@ -77,22 +81,21 @@ def plan(warehouse: Warehouse) -> Plan:
     inputs: dict[str, object] = {
         "code_revision": code_revision(),
         "deliveries": deliveries,
-        "runs": RECORDS["training runs"].fingerprints(settings),
-        "reservations": RECORDS["reservations"].fingerprints(settings),
-        "registrations": RECORDS["registrations"].fingerprint(settings.proof),
+        "runs": RECORDS["training runs"].fingerprints(warehouse),
+        "reservations": RECORDS["reservations"].fingerprints(warehouse),
+        "registrations": RECORDS["registrations"].fingerprint(warehouse, settings.proof),
         "decisions": settings.decisions.record(),
         "teams": settings.teams.record(),
         "terms": settings.terms.model_dump(mode="json"),
-        "commitments": RECORDS["commitments"].fingerprints(settings),
-        "invoices": RECORDS["invoices"].fingerprints(settings),
+        "commitments": RECORDS["commitments"].fingerprints(warehouse),
+        "invoices": RECORDS["invoices"].fingerprints(warehouse),
         "policy": settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(settings.tag_keys.items())},
-        **({"serving": RECORDS["serving"].fingerprints(settings)} if settings.serving else {}),
-        **({"capacity_offers": RECORDS["capacity offers"].fingerprints(settings)} if settings.capacity_offers else {}),
+        **({"serving": RECORDS["serving"].fingerprints(warehouse)} if settings.serving else {}),
+        **({"capacity_offers": RECORDS["capacity offers"].fingerprints(warehouse)} if settings.capacity_offers else {}),
         **{name: [one.model_dump(mode="json") for one in listed] for name, listed in configured.items() if listed},
         **({"privacy": warehouse.pseudonyms.record()} if warehouse.pseudonyms else {}),
     }
-    publication = warehouse.lake.current()
     months = tuple(sorted({str(delivery["billing_period"]) for delivery in deliveries}))
     damaged = tuple(warehouse.lake.damaged(publication)) if publication else ()
     return Plan(inputs, months, _changed(inputs, months, publication), publication, damaged)
@@ -159,7 +162,11 @@ def publish(builder: Builder, planned: Plan) -> Publication:
 
 
 def prune(warehouse: Warehouse, retention: Retention, now: datetime, *, dry_run: bool = False) -> Pruned:
-    """Remove the publications that `retention` does not keep, and what only they showed; the caller holds the lock."""
+    """Remove the publications that `retention` does not keep, and what only they showed; the caller holds the lock.
+
+    UsageError where a newer version of trainledger made the newest one: it may need files this one does not know.
+    """
+    warehouse.lake.predecessor()
     stored = {model.key for model in load_catalog().ordered if model.stored}
     private = {f"private/{key.partition('/')[2]}" for key in stored if warehouse.pseudonyms}
     known = {*stored, *private, *WRITTEN_RAW}

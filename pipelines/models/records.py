@@ -46,14 +46,17 @@ class Records:
     tables: tuple[str, ...]
     module: str
     sources: Callable[[Settings], Sequence[Any]]
-    fingerprint: Callable[[Any], str]
+    fingerprint: Callable[[Warehouse, Any], str]
     read: Callable[[Warehouse], Read]
 
     def __call__(self, warehouse: Warehouse) -> dict[str, int]:
         """Read and commit the tables unless their sources and the code are unchanged; rows by table."""
         lake, sources = warehouse.lake, self.sources(warehouse.settings)
         kinds = [source.kind for source in sources] if self.module == RUN_CODE else []
-        seals = [*map(self.fingerprint, sources), code_digest(*run_code(kinds) if kinds else (self.module,))]
+        seals = [
+            *(self.fingerprint(warehouse, one) for one in sources),
+            code_digest(*run_code(kinds) if kinds else (self.module,)),
+        ]
         # Reservations are checked against the list of instance types.
         seals.append(repr(sorted(warehouse.settings.accelerator_families.items())))
         fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
@@ -71,9 +74,9 @@ class Records:
             for table, key in zip(self.tables, keys, strict=True)
         }
 
-    def fingerprints(self, settings: Settings) -> dict[str, str]:
+    def fingerprints(self, warehouse: Warehouse) -> dict[str, str]:
         """The fingerprint of each source by its name."""
-        return {source.name: self.fingerprint(source) for source in self.sources(settings)}
+        return {source.name: self.fingerprint(warehouse, source) for source in self.sources(warehouse.settings)}
 
     def warnings(self, warehouse: Warehouse) -> list[str]:
         """The warnings of reading the tables as they are; empty where they are lost or damaged."""
@@ -100,7 +103,7 @@ def _runs(warehouse: Warehouse) -> Read:
 
 
 def _serving(warehouse: Warehouse) -> Read:
-    found = read_serving(warehouse.settings.serving)
+    found = read_serving(warehouse.settings.serving, warehouse.answered)
     return found.tables, found.warnings
 
 
@@ -123,18 +126,23 @@ def _inventory(
         found = read(warehouse.settings)
         return {table: found.table}, found.warnings
 
-    return Records((table,), module.__name__, sources, module.ANSWERS.fingerprint, frames)
+    def fingerprint(warehouse: Warehouse, source: Any) -> str:
+        return module.ANSWERS.fingerprint(source)
+
+    return Records((table,), module.__name__, sources, fingerprint, frames)
 
 
 RUN_CODE = "pipelines.ingest.runs.tracker"
 # Sources other than the bill, by the name of the step.
 RECORDS: Mapping[str, Records] = {
-    "training runs": Records(RAW_TABLES, RUN_CODE, lambda settings: settings.runs, runs_fingerprint, _runs),
+    "training runs": Records(
+        RAW_TABLES, RUN_CODE, lambda settings: settings.runs, lambda _, source: runs_fingerprint(source), _runs
+    ),
     "serving": Records(
         SERVING_TABLES,
         "pipelines.ingest.serving.sources",
         lambda settings: settings.serving,
-        serving_fingerprint,
+        lambda warehouse, source: serving_fingerprint(source, warehouse.answered),
         _serving,
     ),
     "reservations": _inventory(
@@ -165,7 +173,7 @@ RECORDS: Mapping[str, Records] = {
         PROOF_TABLES,
         "pipelines.ingest.inventory.registrations",
         lambda settings: (settings.proof,),
-        registrations_fingerprint,
+        lambda _, source: registrations_fingerprint(source),
         _registrations,
     ),
 }

@@ -81,7 +81,10 @@ def refuse_conflicts(builder: Builder, planned: Plan) -> None:
     }
     for month in sorted(new):
         delivered = bill.ingest(month)
-        shared = shared_accounts(delivered).to_dicts() if len(delivered) > 1 else []
+        if len(delivered) < 2:
+            continue
+        with builder.open([]) as engine:
+            shared = shared_accounts(delivered, engine, bill).to_dicts()
         if shared:
             raise SourceError(builder.pseudonyms.text(_message(builder, month, shared)))
 

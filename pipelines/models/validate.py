@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.base.errors import CheckError, EngineError
-from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.engine import Engine
 from pipelines.models.checks import Check, Severity, column_counts, failing_rows, is_query, query_counts
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class CheckResult:
 
 
 def validate(
-    engine: DuckDBEngine, table: str, contract: Contract, sample: int = 5, gate: Gate | None = None
+    engine: Engine, table: str, contract: Contract, sample: int = 5, gate: Gate | None = None
 ) -> list[CheckResult]:
     """One result for each check of the contract, in its order.
 
@@ -92,7 +92,7 @@ def validate(
     return results
 
 
-def _counts(engine: DuckDBEngine, table: str, checks: Sequence[Check]) -> dict[str, int]:
+def _counts(engine: Engine, table: str, checks: Sequence[Check]) -> dict[str, int]:
     """By the name of each check, the rows that fail it."""
     queries = [check for check in checks if is_query(check)]
     (row,) = engine.rows(column_counts([check for check in checks if not is_query(check)], table))
@@ -107,7 +107,7 @@ def _counts(engine: DuckDBEngine, table: str, checks: Sequence[Check]) -> dict[s
     )
 
 
-def _count(engine: DuckDBEngine, table: str, contract: Contract, check: Check) -> int:
+def _count(engine: Engine, table: str, contract: Contract, check: Check) -> int:
     """The rows that fail one check, which may be the one that cannot be computed."""
     try:
         return next(iter(_counts(engine, table, [check]).values()))
@@ -130,7 +130,7 @@ def _agreed(table: str, counts: Mapping[str, int], validated: Mapping[str, Valid
     return {name: expectation for name, (expectation, _) in validated.items()}
 
 
-def _totals(engine: DuckDBEngine, table: str, check: Check, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _totals(engine: Engine, table: str, check: Check, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """By currency, the sum of the first amount that the failing rows of a `rows` check show."""
     names = list(rows[0]) if rows and check.kind == "rows" else []
     amount = next((name for name in names if name.endswith("_usd")), None)
@@ -144,7 +144,7 @@ def _totals(engine: DuckDBEngine, table: str, check: Check, rows: Sequence[Mappi
     return {row["currency"]: f"{row['total']:f}" for row in summed}
 
 
-def _differing_columns(engine: DuckDBEngine, table: str, contract: Contract) -> list[dict[str, Any]]:
+def _differing_columns(engine: Engine, table: str, contract: Contract) -> list[dict[str, Any]]:
     """Columns whose name or type differs between the table and the contract."""
     found = engine.types(table)
     wanted = {column.name: column.type for column in contract.columns}

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from datetime import UTC
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from shutil import disk_usage
 from tempfile import gettempdir
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.base.code import code_digest
 from pipelines.base.disk import is_full, shown_bytes
 from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.base.paths import below
+from pipelines.engine import open_engine
 from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.pseudonyms import Pseudonyms
 from pipelines.warehouse.publication import Publication, moment_of
-from pipelines.warehouse.storage import Store
+from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import open_store
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pipelines.config.settings import Settings
     from pipelines.ingest.billing.raw import RawBill
 
@@ -50,6 +54,8 @@ class Warehouse:
                 f"{self.work} cannot be made ({error.strerror}); choose another location under [warehouse]."
             ) from None
         self.lake = Lake(self.store, self.work / "cache")
+        # Answers of APIs by source: a build queries each source once.
+        self.answered: dict[str, Any] = {}
 
     def as_published(self, publication: Publication) -> Warehouse:
         """The warehouse as a publication shows it: its versions of the tables, the deliveries and the
@@ -67,7 +73,7 @@ class Warehouse:
             "teams": Teams.recorded(inputs.get("teams", [])),
         }
         seen.settings = self.settings.model_copy(update=recorded)
-        seen.bill = PublishedBill(self.work / "raw", seen.settings, inputs["deliveries"])
+        seen.bill = PublishedBill(self.work / "raw", seen.settings, inputs["deliveries"], **self._raw_place)
         return seen
 
     @cached_property
@@ -76,7 +82,14 @@ class Warehouse:
         # Commands that only read a publication do not need it.
         from pipelines.ingest.billing.raw import RawBill
 
-        return RawBill(self.work / "raw", self.settings)
+        return RawBill(self.work / "raw", self.settings, **self._raw_place)
+
+    @property
+    def _raw_place(self) -> dict[str, Any]:
+        """Arguments of `RawBill`: the bucket of the raw store, and what opens a cluster's engine; each may be None."""
+        is_remote = self.settings.warehouse.location.startswith("s3://")
+        cluster = partial(open_engine, self.settings.warehouse) if self.is_on_store else None
+        return {"store": self.store if is_remote else None, "cluster": cluster}
 
     @cached_property
     def pseudonyms(self) -> Pseudonyms:
@@ -93,6 +106,43 @@ class Warehouse:
     def spill(self) -> Path:
         """Where the engine spills what memory cannot hold."""
         return self.staging / "spill"
+
+    @property
+    def is_on_store(self) -> bool:
+        """Whether the engine reads and writes the bucket itself: nothing of a bill's size passes this machine."""
+        return self.settings.warehouse.engine == "spark" and self.settings.warehouse.location.startswith("s3://")
+
+    def staged_uri(self, key: str, period: str | None) -> str:
+        """Where an engine that works on the store leaves a table's new files until its checks have passed."""
+        return self.store.uri(_staged_key(key, period))
+
+    def staged_objects(self, key: str, period: str | None) -> list[Object]:
+        """A table's new files as an engine that works on the store left them."""
+        return self.store.list(f"{_staged_key(key, period)}/part-")
+
+    def staged_here(self, key: str, period: str | None) -> list[Path]:
+        """A table's new files on this machine, brought here where the engine left them in the store."""
+        staged = self.staged(key, period)
+        if self.is_on_store:
+            shutil.rmtree(staged, ignore_errors=True)
+            for number, item in enumerate(self.staged_objects(key, period)):
+                self.store.download(item.key, staged / f"part-{number:05d}.parquet")
+        return sorted(staged.glob("part-*.parquet")) if staged.is_dir() else [staged]
+
+    @contextmanager
+    def lent(self, frame: pl.DataFrame) -> Iterator[Path | str]:
+        """A small frame as a Parquet file that the engine can read."""
+        name = f"made-{secrets.token_hex(8)}.parquet"
+        path = self.staged(name, None)
+        frame.write_parquet(path, compression="lz4")
+        try:
+            if self.is_on_store:
+                self.store.upload(path, f"staging/{name}")
+            yield self.store.uri(f"staging/{name}") if self.is_on_store else path
+        finally:
+            path.unlink()
+            if self.is_on_store:
+                self.store.delete(f"staging/{name}")
 
     def staged(self, key: str, period: str | None) -> Path:
         """The path of a table's new file until its checks have passed."""
@@ -125,12 +175,18 @@ class Warehouse:
         With pseudonyms, what holds ids as delivered is then closed to other users of the machine.
         """
         shutil.rmtree(self.staging, ignore_errors=True)
+        for item in self.store.list("staging/") if self.is_on_store else ():
+            self.store.delete(item.key)
         for name in PRIVATE if self.pseudonyms else ():
             folder = self.work / name
             folder.mkdir(parents=True, exist_ok=True)
             # A folder of somebody else stays as it is, and `doctor` warns.
             with suppress(PermissionError):
                 folder.chmod(0o700)
+
+
+def _staged_key(key: str, period: str | None) -> str:
+    return f"staging/{key}.{period or 'whole'}.parquet"
 
 
 def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:

@@ -5,6 +5,7 @@ A sentence states what failed, rows and dollars, an example, what to do and the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -19,6 +20,7 @@ LONGEST = 240
 WARNINGS = 5
 # The column of a sample row that is a sentence already; "doubt" in publications of older versions.
 _SENTENCES = ("warning", "doubt")
+_DECIMAL = re.compile(r"-?\d+\.\d{3,}")
 # Columns of an example.
 _SHOWN = 10
 
@@ -28,7 +30,8 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
 
     Those of the most dollars come first, then those of the most rows. Their number is the number of warnings (or
     errors) everywhere. Each has `table` (its name), `check`, `title`, `periods`, `unexpected_count`, `totals` in
-    dollars by currency, `sample`, and `example`, its first row in words.
+    dollars by currency, `sample`, `rows`, the sample in words and rounded by label, and `example`, its first row,
+    and `advice`.
     """
     merged: dict[tuple[str, str], dict[str, Any]] = {}
     for check in checks:
@@ -53,6 +56,8 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
             row["totals"][currency] = row["totals"].get(currency, Decimal(0)) + Decimal(amount)
     for row in merged.values():
         row["example"] = example(row["table"], row["sample"])
+        row["rows"] = [{_label(name): _text(name, value, of) for name, value in of.items()} for of in row["sample"]]
+        row["advice"] = advice(row["table"], row["check"]).strip()
     return sorted(merged.values(), key=_rank)
 
 
@@ -82,7 +87,7 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
             # The amounts name it.
             known.pop("billing_currency", None)
         order = sorted(known, key=lambda name: (name not in key, not name.endswith("_usd")))
-        return ", ".join(_cell(name, known[name], row) for name in order[:_SHOWN])
+        return ", ".join(f"{_label(name)} {_text(name, known[name], row)[:LONGEST]}" for name in order[:_SHOWN])
     return ""
 
 
@@ -95,7 +100,9 @@ def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) 
     table, count = check["table"], check["unexpected_count"]
     where = _where(check)
     shown = example(table, check["sample"])
-    total = " and ".join(_money(amount, currency) for currency, amount in check.get("totals", {}).items())
+    total = " and ".join(
+        _money(amount, currency) for currency, amount in check.get("totals", {}).items() if float(amount)
+    )
     found = f"{check['title']}: {count} {'row' if count == 1 else 'rows'} of {where}"
     found += f"{f', {total} in all' if total and count > 1 else ''}{f', for example {shown}' if shown else ''}"
     return f"{found.rstrip('.')}.{advice(table, check.get('check', ''), owners)}"
@@ -138,14 +145,21 @@ def _contract(table: str) -> Contract | None:
     return load_contract(catalog[name].key) if name in catalog else None
 
 
-def _cell(name: str, value: Any, row: Mapping[str, Any]) -> str:
+def _label(name: str) -> str:
+    return name.removesuffix("_id").removesuffix("_usd").replace("_", " ")
+
+
+def _text(name: str, value: Any, row: Mapping[str, Any]) -> str:
+    if value is None:
+        return "unknown"
     if name.endswith("_usd"):
-        value = _money(value, row.get("billing_currency") or "USD")
-    elif name.endswith("_hours"):
-        # A decimal is text in a sample.
-        value = f"{float(value):,.2f}"
-    label = name.removesuffix("_id").removesuffix("_usd").replace("_", " ")
-    return f"{label} {str(value)[:LONGEST]}"
+        return _money(value, row.get("billing_currency") or "USD")
+    if name.endswith("_tokens"):
+        return f"{Decimal(str(value)).normalize():,f}"
+    # A decimal is text in a sample.
+    if name.endswith("_hours") or isinstance(value, float) or _DECIMAL.fullmatch(str(value)):
+        return f"{float(value):,.2f}"
+    return str(value)
 
 
 def _money(amount: Any, currency: str) -> str:

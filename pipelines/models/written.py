@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipelines.engine.duckdb import DuckDBEngine
+    from pipelines.engine import Engine
 
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 CURRENCIES = ("billing_currency", "currency")
@@ -15,7 +15,7 @@ CURRENCIES = ("billing_currency", "currency")
 Totals = dict[str, dict[str, Decimal]]
 
 
-def totals_of(engine: DuckDBEngine, table: str, columns: Collection[str]) -> Totals:
+def totals_of(engine: Engine, table: str, columns: Collection[str]) -> Totals:
     """The sum of each cost basis of a table in each currency; none without a currency."""
     currency = next((name for name in CURRENCIES if name in columns), None)
     bases = [name for name in BASES if name in columns]

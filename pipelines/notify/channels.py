@@ -90,7 +90,7 @@ def _hand_over(channel: MailChannel, message: EmailMessage) -> None:
     try:
         trust = ssl.create_default_context(cafile=channel.ca_file)
     except (OSError, ValueError):
-        raise UsageError(f"{channel.ca_file} is no certificate file; check ca_file under [notify.mail].") from None
+        raise UsageError(f"{channel.ca_file} is not a certificate file; check ca_file under [notify.mail].") from None
     more = {"context": trust} if channel.security == "tls" else {}
     with kind(channel.host, channel.port, timeout=_TIMEOUT, **more) as server:  # type: ignore[arg-type]
         if channel.security == "starttls":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from pipelines.config.access import Teams
 from pipelines.config.notify import Notify, Topic
 from pipelines.engine import Engine
 from pipelines.models.warnings import sentence
@@ -46,8 +47,16 @@ _SUBJECTS: dict[Topic, tuple[str, str]] = {
 }
 
 
-def news_of(published: Publication, marts: Engine, notify: Notify) -> list[News]:
-    """The news of a publication about the topics of `about`, in the order they are sent."""
+# Topics about one team; closed months, checks and builds are about the whole company.
+_OF_TEAMS: tuple[Topic, ...] = ("anomaly", "budget")
+
+
+def news_of(published: Publication, marts: Engine, notify: Notify, teams: Teams = None) -> list[News]:
+    """The news of a publication about the topics of `about`, in the order they are sent.
+
+    A reader of `teams` receives the topics about one team; `marts` then has only the rows of these teams.
+    """
+    about = [topic for topic in notify.about if teams is None or topic in _OF_TEAMS]
     months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})[-_MONTHS:]
     topics = {
         "report": ("detail_billing_month", lambda: _reports(marts, months, notify.reports)),
@@ -57,7 +66,7 @@ def news_of(published: Publication, marts: Engine, notify: Notify) -> list[News]
     }
     # An older version published without some of the marts.
     has = {"", *(key.rpartition("/")[2] for key in published.tables)}
-    return [one for topic, (mart, find) in topics.items() if topic in notify.about and mart in has for one in find()]
+    return [one for topic, (mart, find) in topics.items() if topic in about and mart in has for one in find()]
 
 
 def notices_of(news: Iterable[News]) -> list[Notice]:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
+from pipelines.config.access import Teams
 from pipelines.config.settings import Settings
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
@@ -48,10 +49,12 @@ def send_news(
             "No notification channel is configured; add [notify.slack] or [notify.mail] (docs/notifications.md)."
         )
     sender = _Sender(settings, dry_run)
-    news = [*sender.news(), *(sender.pseudonymized(one) for one in failures if "failure" in settings.notify.about)]
+    failed_builds = [sender.pseudonymized(one) for one in failures if "failure" in settings.notify.about]
     count, is_elsewhere, failed = 0, False, []
     for channel in settings.notify.channels:
         try:
+            teams = settings.teams_of(getattr(settings.notify, channel).reader)
+            news = [*sender.news(teams), *(failed_builds if teams is None else ())]
             states = [(one, sender.records[channel].state(one)) for one in news]
             is_elsewhere |= any(state == "claimed" for _, state in states)
             for notice in notices_of(one for one, state in states if state == "open"):
@@ -75,11 +78,12 @@ class _Sender:
         self._published = published_of(self._warehouse) if self._warehouse.lake.current() else None
         self.records = {name: Record(self._warehouse.store, name) for name in settings.notify.channels}
 
-    def news(self) -> list[News]:
+    def news(self, teams: Teams) -> list[News]:
+        """The news that a reader of `teams` may see."""
         if self._published is None:
             return []
-        with open_marts(self._warehouse, self._published) as marts:
-            return news_of(self._published, marts, self._notify)
+        with open_marts(self._warehouse, self._published, teams) as marts:
+            return news_of(self._published, marts, self._notify, teams)
 
     def pseudonymized(self, news: News) -> News:
         """The news with pseudonyms: the error of a build may quote its source; marts have pseudonyms already."""

@@ -23,7 +23,8 @@ def report_page(engine: Engine, published: Publication, kind: str = "training_co
             raise
         raise UsageError(
             f"Publication {published.number} was made by revision {published.code_revision}, and this is "
-            f"{code_revision()}, whose report does not match its marts ({error}); use that version for it."
+            f"{code_revision()}, whose reports need other marts ({error}); make the report with trainledger "
+            f"{published.version}."
         ) from None
 
 

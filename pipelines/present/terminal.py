@@ -7,6 +7,7 @@ import polars as pl
 
 from pipelines.base.console import Console
 
+_BREAK = "\0"
 _HEADINGS, _TEXTS, _DRAWN = ("h1", "h2", "h3"), ("p", "figcaption", "li", "dt", "dd"), ("svg", "style", "head")
 
 
@@ -31,9 +32,12 @@ def _show(element: Element, console: Console) -> None:
 def _text(element: Element) -> str:
     for part in element.iter():
         # Lines and labels stand apart; a figure is part of its sentence.
-        if part.tag == "br" or (part.tag == "span" and part.get("class") != "figure"):
+        if part.tag == "br":
+            part.text = _BREAK
+        elif part.tag == "span" and part.get("class") != "figure":
             part.text = f" {part.text or ''}"
-    return " ".join("".join(element.itertext()).split())
+    lines = [" ".join(line.split()) for line in "".join(element.itertext()).split(_BREAK)]
+    return "; ".join(line for line in lines if line)
 
 
 def _frame(table: Element) -> pl.DataFrame:

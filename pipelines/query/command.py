@@ -32,10 +32,13 @@ def query(
     exact: Annotated[bool, typer.Option("--exact", help="Show amounts with every digit instead of cents.")] = False,
     as_json: Json = False,
     as_csv: Csv = False,
+    reader: Annotated[
+        str | None, typer.Option("--reader", help="Show only what this reader of the access policy may see.")
+    ] = None,
 ) -> None:
     """Run a SQL query on the published marts, or list them."""
     form = form_of(as_json, as_csv)
-    run_query(settings_of(config), sql, form, Console(), as_of, detail=detail, exact=exact)
+    run_query(settings_of(config), sql, form, Console(), as_of, detail=detail, exact=exact, reader=reader)
 
 
 def run_query(
@@ -47,20 +50,23 @@ def run_query(
     *,
     detail: bool = False,
     exact: bool = False,
+    reader: str | None = None,
 ) -> None:
     """Print the rows of a SELECT over the published marts, the current ones or those of a date.
 
-    Without one, the marts themselves, the most useful first; with `detail` the drill-downs too.
+    Without one, the marts themselves, the most useful first; with `detail` the drill-downs too. Of all this only what
+    `reader` may see, if one is named.
     """
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.query.marts import listed, show_list
 
+    teams = settings.teams_of(reader)
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
-    with open_marts(warehouse, published) as engine:
+    with open_marts(warehouse, published, teams) as engine:
         try:
-            frame = listed(engine, published, detail=detail) if sql is None else engine.query(sql)
+            frame = listed(engine, published, teams, detail=detail) if sql is None else engine.query(sql)
         except EngineError as error:
             select = f'`trainledger query "from {sql}"` shows a table, ' if sql and sql.isidentifier() else ""
             fix = f"{select}`trainledger query` without a query lists the marts."

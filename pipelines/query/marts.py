@@ -6,9 +6,11 @@ import polars as pl
 
 from pipelines.base import resources
 from pipelines.base.console import Console
+from pipelines.config.access import Teams
 from pipelines.engine import Engine
 from pipelines.models.catalog import SCHEMAS, load_catalog
 from pipelines.models.contract import load_contract
+from pipelines.models.marts import readable
 from pipelines.warehouse.publication import Publication
 
 # By subject: what a reader finds in each mart. 41 characters fit next to the longest name on 80 columns.
@@ -18,12 +20,15 @@ with (resources.DASHBOARDS / "marts.csv").open(encoding="utf-8", newline="") as 
         MARTS.setdefault(row["subject"], {})[row["mart"]] = row["shows"]
 
 
-def listed(engine: Engine, published: Publication, *, detail: bool = False) -> pl.DataFrame:
-    """The public tables of a publication: subject, name, rows, what one row is and what it shows."""
+def listed(engine: Engine, published: Publication, teams: Teams = None, *, detail: bool = False) -> pl.DataFrame:
+    """The public tables of a publication, of a reader of `teams` those it may see.
+
+    Their subject, name, rows, what one row is and what it shows.
+    """
     known = {name: (subject, meaning) for subject, marts in MARTS.items() for name, meaning in marts.items()}
     present = {model.key for model in load_catalog().public}
     found = {}
-    for key in sorted(published.tables):
+    for key in sorted(readable(published.tables, teams).values()):
         layer, _, name = key.partition("/")
         if layer == "marts" or (detail and layer == "detail"):
             grain = load_contract(key).grain if key in present else "not in this version"

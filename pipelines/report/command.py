@@ -38,11 +38,20 @@ def report(
     bundle: Annotated[
         bool, typer.Option("--bundle", help="Include the bill lines in the pack, so that it can be verified offline.")
     ] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", help="Sign the pack by this SSH key, into PACK.sig (ssh-keygen).")
+    ] = None,
 ) -> None:
     """Write a report as one HTML page, a PDF or an evidence pack, or print it."""
     if bundle and not pack:
         raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
+    if sign and not pack:
+        raise UsageError("--sign requires --pack; name the file of the evidence pack with --pack.")
     settings, console = settings_of(config), Console()
+    if sign:
+        from pipelines.evidence.signature import refuse_no_key
+
+        refuse_no_key(sign)
     html = (pdf or Path("report" if kind == "training_cost" else kind)).with_suffix(".html")
     page = out or (None if terminal else html)
     write_report(settings, page, console, as_of, kind, month, pdf, terminal)
@@ -50,6 +59,10 @@ def report(
         from pipelines.evidence.pack import write_pack
 
         write_pack(settings, pack, console, as_of=as_of, bundle=bundle, month=month)
+        if sign:
+            from pipelines.evidence.signature import sign as sign_pack
+
+            console.say(f"Signature written to {sign_pack(pack, sign)}.")
 
 
 def write_report(

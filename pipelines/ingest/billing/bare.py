@@ -16,8 +16,9 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import BillingSource
 from pipelines.ingest.billing.columns import snake
+from pipelines.ingest.billing.delivery import Map
 from pipelines.ingest.billing.focus_version import declared_version
-from pipelines.ingest.billing.manifest import Manifest, ManifestPath, exports_in, read_cached
+from pipelines.ingest.billing.manifest import Manifest, ManifestPath, exports_in, in_threads, read_cached
 from pipelines.warehouse.storage import Object, Store
 
 # What a bill's file is called, by its end.
@@ -54,7 +55,9 @@ class BareFile:
     data_set: str = ""
 
 
-def read_bare(source: BillingSource, listing: Sequence[Object], store: Store, cache: Path) -> list[Manifest]:
+def read_bare(
+    source: BillingSource, listing: Sequence[Object], store: Store, cache: Path, run: Map = in_threads
+) -> list[Manifest]:
     """The files that match `source.files`, as if each billing month had a manifest of them.
 
     A file belongs to the month its folder names, else to the first billing month of its lines; each new file is read
@@ -73,7 +76,7 @@ def read_bare(source: BillingSource, listing: Sequence[Object], store: Store, ca
             f"{store.location} holds no file that matches files = {', '.join(map(repr, source.files))} "
             f'({len(listing):,} files listed); write a pattern such as "*.parquet".'
         )
-    found = bare_files(items, store, cache)
+    found = bare_files(items, store, cache, run)
     if fault := next((file.fault for file in found.values() if file.fault), None):
         raise SourceError(f"{fault} Leave it out of `files`, or move it out of the bill's folder.")
     months: dict[str, list[Object]] = {}
@@ -95,9 +98,9 @@ def _declared(listing: Sequence[Object], store: Store, cache: Path) -> str:
     return versions.pop() if len(versions) == 1 else ""
 
 
-def bare_files(items: Sequence[Object], store: Store, cache: Path) -> dict[str, BareFile]:
-    """What each file is, by key; read where it changed since the folder `cache` was written."""
-    looks = read_cached(items, lambda item: json.dumps(asdict(_look(item, store))), cache)
+def bare_files(items: Sequence[Object], store: Store, cache: Path, run: Map = in_threads) -> dict[str, BareFile]:
+    """What each file is, by key; read, by `run`, where it changed since the folder `cache` was written."""
+    looks = read_cached(items, lambda item: json.dumps(asdict(_look(item, store))), cache, run)
     return {key: BareFile(**parse_json(text)) for key, text in looks.items()}
 
 
@@ -160,8 +163,9 @@ def _columns_and_starts(path: Path, where: str, size: int) -> tuple[list[str], l
                 lines = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip")
                 with unpacked(path, allowed) as stream:
                     found = csv.read_csv(stream, parse_options=lines, convert_options=options).column(0)
-    except pa.ArrowException as error:
-        raise SourceError(f"{where} is not a bill's csv or Parquet file ({error}).") from None
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise SourceError(f"{where} is not a bill's csv or Parquet file ({reason}); have it delivered again.") from None
     days = compute.unique(found.cast(pa.string())).to_pylist() if found is not None else []  # pyright: ignore
     return columns, days
 

@@ -4,7 +4,7 @@ The code this module imports decides what the raw store holds, so a delivery is 
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -66,12 +66,12 @@ def with_repeats(
         replace(file, warnings=(*file.warnings, *(f"{file.key}: {each}" for each in repeated.get(file.key, ()))))
         for file in stored
     )
-    _refuse_copies(found, files, uri)
+    refuse_copies(found, lambda file: sha256_of(files[file.key]), uri)
     return found
 
 
-def _refuse_copies(files: Sequence[RawFile], paths: Mapping[str, Path], uri: Callable[[str], str]) -> None:
-    """A file delivered again under another name, or packed again, would count double."""
+def refuse_copies(files: Sequence[RawFile], digest: Callable[[RawFile], str], uri: Callable[[str], str]) -> None:
+    """SourceError for a file delivered again under another name, or packed again: it would count double."""
     alike: dict[tuple, list[RawFile]] = {}
     for file in files:
         if file.line_count:
@@ -81,8 +81,13 @@ def _refuse_copies(files: Sequence[RawFile], paths: Mapping[str, Path], uri: Cal
         first: dict[str, RawFile] = {}
         # Only these are read again: files with other lines hardly ever have all of this equal.
         for file in group if len(group) > 1 else ():
-            with paths[file.key].open("rb") as stream:
-                other = first.setdefault(hashlib.file_digest(stream, "sha256").hexdigest(), file)
+            other = first.setdefault(digest(file), file)
             if other is not file:
                 fix = "their lines would count double, so have the month delivered again"
                 raise SourceError(f"{uri(file.key)} has the same content as {uri(other.key)}; {fix}.")
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file's bytes, as hex digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

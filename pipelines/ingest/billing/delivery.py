@@ -2,10 +2,11 @@
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -22,6 +23,8 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _LAYOUT = ("columns", "tag_keys")
 
 Kind = Literal["cur", "cur2", "focus"]
+Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""What a function makes of each item, in their order: here, or on the executors of a cluster."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,15 @@ class RawDelivery:
     folder: Path
     files: tuple[RawFile, ...]
     converter: str = ""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all its files are on this machine."""
+        return all(path.is_file() and path.stat().st_size == file.size for path, file in self._stored)
+
+    @property
+    def _stored(self) -> list[tuple[Path, RawFile]]:
+        return [(self.path(file), file) for file in self.files]
 
     def path(self, file: RawFile) -> Path:
         return below(self.folder, file.name)
@@ -128,8 +140,11 @@ def save(raw: RawDelivery, folder: Path) -> None:
     (folder / RECORD).write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
 
 
-def load(folder: Path) -> RawDelivery | None:
-    """The delivery stored in `folder`; None where it is missing, incomplete or of another folder."""
+def load(folder: Path, *, is_whole: bool = True) -> RawDelivery | None:
+    """The delivery stored in `folder`; None where it is missing, incomplete or of another folder.
+
+    Without `is_whole` its record is enough: the files may be elsewhere.
+    """
     try:
         record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
         # An older version wrote a layout with every file.
@@ -137,13 +152,13 @@ def load(folder: Path) -> RawDelivery | None:
         raw = _RAW.validate_python(record | {"folder": folder, "files": files})
         # Its fingerprint becomes part of SQL.
         is_ours = _FINGERPRINT.fullmatch(raw.delivery.fingerprint) and raw.delivery.folder(folder.parents[2]) == folder
-        is_whole = is_ours and all(raw.path(file).stat().st_size == file.size for file in raw.files)
+        is_known = is_ours and (not is_whole or raw.is_here)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except (ValueError, LookupError, TypeError, SourceError):
         # Damaged, or not written by this version.
         return None
-    return raw if is_whole else None
+    return raw if is_known else None
 
 
 _RAW = TypeAdapter(RawDelivery)

@@ -3,24 +3,33 @@
 Only the files a current manifest names are read. Parquet is kept as delivered; a csv is converted once.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock, Semaphore
+from typing import TYPE_CHECKING
 
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import BillingSource
 from pipelines.ingest.billing.bare import bare_files, read_bare
 from pipelines.ingest.billing.columns import ColumnList, RawFile
-from pipelines.ingest.billing.delivery import Delivery, Kind, RawDelivery, column_list, load, save
-from pipelines.ingest.billing.manifest import Manifest, find_manifests, read_manifests
+from pipelines.ingest.billing.delivery import Delivery, Kind, Map, RawDelivery, column_list, load, save
+from pipelines.ingest.billing.manifest import Manifest, find_manifests, in_threads, read_manifests
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import Stores
+
+if TYPE_CHECKING:
+    from pipelines.engine import Engine
 
 Progress = Callable[[int, int, str], None]
 
@@ -34,23 +43,32 @@ _CONVERTED_AT_ONCE = 2
 _OF_MANIFEST = 8
 
 
-def list_deliveries(source: BillingSource, raw_root: Path, stores: Stores | None = None) -> list[Delivery]:
+def list_deliveries(
+    source: BillingSource,
+    raw_root: Path,
+    stores: Stores | None = None,
+    run: Map = in_threads,
+    *,
+    is_whole: bool = True,
+) -> list[Delivery]:
     """The current delivery of every billing month of an export, oldest month first.
 
-    Costs one listing, plus one read for each manifest that changed since the last call with this `raw_root`.
+    Costs one listing, plus one read for each manifest that changed since the last call with this `raw_root`. Files of
+    a bill that have to be looked into are read by `run`; without `is_whole` records are known without their files.
     Raises SourceError when the export cannot be listed or a manifest is invalid.
     """
     store = (stores or Stores()).open(source.location, **source.reach)
     listing = store.list()
     if source.files:
-        bare = read_bare(source, listing, store, raw_root / source.name)
+        bare = read_bare(source, listing, store, raw_root / source.name, run)
         manifests = [manifest for manifest in bare if source.reads(manifest.path.period)]
     else:
         paths = [path for path in find_manifests(listing, store, source.export) if source.reads(path.period)]
         manifests = read_manifests(paths, listing, store, raw_root / source.name)
     found = {item.key: item for item in listing}
-    manifests = _with_columns(manifests, found, store, raw_root / source.name / "columns")
-    deliveries = [_as_stored(_delivery(source, manifest, found, store), raw_root, store) for manifest in manifests]
+    manifests = _with_columns(manifests, found, store, raw_root / source.name / "columns", run)
+    delivered = [_delivery(source, manifest, found, store) for manifest in manifests]
+    deliveries = [_as_stored(delivery, raw_root, store, run, is_whole) for delivery in delivered]
     return sorted(deliveries, key=lambda delivery: delivery.billing_period)
 
 
@@ -67,16 +85,12 @@ def ingest(
     `progress(done, total, label)` is called with delivered bytes, from any thread. Memory does not grow with the
     number of lines. Raises SourceError, naming file, row, column and the fix, for a file that is not a bill.
     """
-    folder = delivery.folder(raw_root)
-    stored, converter = load(folder), converter_of(delivery.listed)
-    if stored and (stored.converter == converter or delivery.missing):
+    folder, converter = delivery.folder(raw_root), converter_of(delivery.listed)
+    stored = load(folder)
+    if stored and is_current(stored, delivery):
         return stored
     store = (stores or Stores()).open(source.location, **source.reach)
-    if delivery.missing:
-        raise SourceError(
-            f"{store.uri(delivery.manifest_key)} names {store.uri(delivery.missing[0])}, which is not there; "
-            "wait for the delivery to finish or have it delivered again."
-        )
+    _refuse_missing(delivery, store)
     _sweep(folder.parent)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -89,6 +103,19 @@ def ingest(
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return raw
+
+
+def is_current(stored: RawDelivery, delivery: Delivery) -> bool:
+    """Whether a stored delivery need not be converted again, or no longer can be."""
+    return stored.converter == converter_of(delivery.listed) or bool(delivery.missing)
+
+
+def _refuse_missing(delivery: Delivery, store: Store) -> None:
+    if delivery.missing:
+        raise SourceError(
+            f"{store.uri(delivery.manifest_key)} names {store.uri(delivery.missing[0])}, which is not there; "
+            "wait for the delivery to finish or have it delivered again."
+        )
 
 
 def converter_of(listed: ColumnList) -> str:
@@ -107,14 +134,16 @@ def detect_kind(columns: Sequence[str]) -> Kind | None:
     return "cur" if any("/" in name or name.startswith("resource_tags_") for name in names) else None
 
 
-def _with_columns(manifests: Sequence[Manifest], found: dict[str, Object], store: Store, cache: Path) -> list[Manifest]:
+def _with_columns(
+    manifests: Sequence[Manifest], found: dict[str, Object], store: Store, cache: Path, run: Map
+) -> list[Manifest]:
     """The manifests; one that lists no columns has those of its first file, which is read once for that."""
     first = {
         manifest.path: item
         for manifest in manifests
         if not manifest.columns and (item := next((found[key] for key in manifest.files if key in found), None))
     }
-    looks = bare_files([*first.values()], store, cache) if first else {}
+    looks = bare_files([*first.values()], store, cache, run) if first else {}
 
     def columns(manifest: Manifest) -> tuple[str, ...]:
         return tuple(looks[first[manifest.path].key].columns) if manifest.path in first else manifest.columns
@@ -147,7 +176,7 @@ def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object
     )
 
 
-def _as_stored(delivery: Delivery, raw_root: Path, store: Store) -> Delivery:
+def _as_stored(delivery: Delivery, raw_root: Path, store: Store, run: Map, is_whole: bool) -> Delivery:
     """The delivery by the fingerprint it is stored under, by one of its own where a file was replaced since.
 
     A copy may bring a manifest before the files it names. A file that has gone since is as it was.
@@ -155,13 +184,14 @@ def _as_stored(delivery: Delivery, raw_root: Path, store: Store) -> Delivery:
     now = {item.key: item for item in delivery.objects}
     folder = delivery.folder(raw_root)
     of_manifest = delivery.fingerprint[:_OF_MANIFEST]
-    stored = [load(found) for found in folder.parent.glob("*/") if found.name.startswith(of_manifest)]
+    folders = [found for found in folder.parent.glob("*/") if found.name.startswith(of_manifest)]
+    stored = [load(found, is_whole=is_whole) for found in folders]
     # So few digits of two manifests may be equal by chance.
     alike = [raw for raw in stored if raw and raw.delivery.delivery_id == delivery.delivery_id]
     for known in alike:
         seals = {file.key: file.sha256 for file in known.files}
         items = known.delivery.objects
-        if all(_is_unchanged(item, now.get(item.key), seals.get(item.key, ""), store) for item in items):
+        if all(_is_unchanged(item, now.get(item.key), seals.get(item.key, ""), store, run) for item in items):
             return replace(delivery, fingerprint=known.delivery.fingerprint)
     if not alike:
         return delivery
@@ -170,23 +200,26 @@ def _as_stored(delivery: Delivery, raw_root: Path, store: Store) -> Delivery:
     return replace(delivery, fingerprint=delivery.fingerprint[:_OF_MANIFEST] + own[_OF_MANIFEST:])
 
 
-def _is_unchanged(stored: Object, now: Object | None, sha256: str, store: Store) -> bool:
+def _is_unchanged(stored: Object, now: Object | None, sha256: str, store: Store, run: Map) -> bool:
     """Whether a file is as it was stored; its content is read only where its tag changed and its size did not."""
     if now is None or now.etag == stored.etag:
         return True
     # Older versions recorded no digest.
     if now.size != stored.size or not sha256:
         return now.size == stored.size
-    with store.open(now.key) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest() == sha256  # pyright: ignore[reportArgumentType]
+    return run(partial(_digest, store), [now.key]) == [sha256]
+
+
+def _digest(store: Store, key: str) -> str:
+    with store.open(key) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
 
 
 def _store_files(
     delivery: Delivery, store: Store, folder: Path, ratio: float, before: RawDelivery | None, progress: Progress | None
 ) -> tuple[RawFile, ...]:
     # The libraries that read csv and Parquet are imported for new deliveries only.
-    from pipelines.ingest.billing.convert import convert_file, with_repeats
-    from pipelines.ingest.billing.unpack import Allowance
+    from pipelines.ingest.billing.convert import with_repeats
 
     # Parquet that is kept as it came need not be fetched twice.
     sizes = {item.key: item.size for item in delivery.objects if item.key.endswith(".parquet")}
@@ -203,27 +236,98 @@ def _store_files(
             if progress:
                 progress(min(done, total), total, label)
 
-    def store_file(number: int, item: Object):
-        out = folder / f"part-{delivery.fingerprint[:16]}-{number:05d}.parquet"
-        delivered = out.with_suffix(".delivered")
-        _fetch(item, store, delivered, kept.get(item.key))
-        allowed = Allowance(store.uri(item.key), item.size, ratio)
-        listed = delivery.listed
-        with delivered.open("rb") as stream:
-            seal = hashlib.file_digest(stream, "sha256").hexdigest()
-        file = convert_file(
-            delivered, out, key=item.key, allowed=allowed, listed=listed, converting=converting, on_bytes=on_bytes
+    def store_file(number: int, item: Object) -> RawFile:
+        before = kept.get(item.key)
+        return _store_file(
+            delivery, number, store, folder, ratio, kept=before, converting=converting, on_bytes=on_bytes
         )
-        return replace(file, sha256=seal)
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
-        waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects, 1)]
+        waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects)]
         try:
             stored = [future.result() for future in waiting]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     return with_repeats(stored, folder, delivery.listed, store.uri)
+
+
+def _store_file(
+    delivery: Delivery,
+    number: int,
+    store: Store,
+    folder: Path,
+    ratio: float,
+    *,
+    kept: Path | None = None,
+    converting: AbstractContextManager | None = None,
+    on_bytes: Callable[[int], None] = lambda count: None,
+) -> RawFile:
+    """Fetch file `number` of a delivery (from 0) and convert it into `folder`; returns its record."""
+    from pipelines.ingest.billing.convert import convert_file, sha256_of
+    from pipelines.ingest.billing.unpack import Allowance
+
+    item = delivery.objects[number]
+    out = folder / f"part-{delivery.fingerprint[:16]}-{number + 1:05d}.parquet"
+    delivered = out.with_suffix(".delivered")
+    _fetch(item, store, delivered, kept)
+    seal = sha256_of(delivered)
+    file = convert_file(
+        delivered,
+        out,
+        key=item.key,
+        allowed=Allowance(store.uri(item.key), item.size, ratio),
+        listed=delivery.listed,
+        converting=converting or nullcontext(),
+        on_bytes=on_bytes,
+    )
+    return replace(file, sha256=seal)
+
+
+def ingest_in_store(
+    delivery: Delivery, source: BillingSource, raw_root: Path, target: Store, engine: Engine
+) -> RawDelivery:
+    """Store a delivery in the raw store of the bucket `target`, by the executors of an engine.
+
+    Each executor fetches and converts whole files as `ingest` does; the engine compares lines of several files.
+    """
+    from pipelines.ingest.billing.convert import refuse_copies
+    from pipelines.ingest.billing.repeats_across import with_repeats_across
+
+    store = Stores().open(source.location, **source.reach)
+    _refuse_missing(delivery, store)
+    folder = delivery.folder(raw_root)
+    prefix = f"raw/{folder.relative_to(raw_root).as_posix()}"
+    move = partial(_store_away, delivery, store, target, prefix, source.unpack_ratio)
+    made = engine.map(move, range(len(delivery.objects)))
+    files = tuple(file for file, _, _ in made)
+    contents = {file.key: content for file, content, _ in made}
+    refuse_copies(files, lambda file: contents[file.key], store.uri)
+    raw = RawDelivery(delivery, folder, files, converter_of(delivery.listed))
+    with_ids = [file.name for file, _, has_ids in made if has_ids]
+    raw = with_repeats_across(raw, engine, lambda name: target.uri(f"{prefix}/{name}"), with_ids)
+    for item in target.list(f"{prefix}/ids/"):
+        target.delete(item.key)
+    return raw
+
+
+def _store_away(
+    delivery: Delivery, store: Store, target: Store, prefix: str, ratio: float, number: int
+) -> tuple[RawFile, str, bool]:
+    """Store a delivered file in the bucket; its record, the sha256 as stored, and whether its lines have ids."""
+    from pipelines.ingest.billing.convert import sha256_of, with_repeats
+    from pipelines.ingest.billing.repeats_across import write_ids_of
+
+    with TemporaryDirectory(prefix="trainledger-") as scratch:
+        folder = Path(scratch)
+        file = _store_file(delivery, number, store, folder, ratio)
+        ids = folder / "ids" / file.name
+        if has_ids := write_ids_of(folder / file.name, ids):
+            target.upload(ids, f"{prefix}/ids/{file.name}")
+        (file,) = with_repeats([file], folder, delivery.listed, store.uri)
+        content = sha256_of(folder / file.name)
+        target.upload(folder / file.name, f"{prefix}/{file.name}")
+    return file, content, has_ids
 
 
 def _fetch(item: Object, store: Store, delivered: Path, kept: Path | None) -> None:

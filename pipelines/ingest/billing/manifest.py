@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.base.paths import unsafe
-from pipelines.ingest.billing.delivery import Kind
+from pipelines.ingest.billing.delivery import Kind, Map
 from pipelines.ingest.billing.focus_version import declared_version
 from pipelines.warehouse.storage import Object, Store
 
@@ -130,17 +130,24 @@ def read_manifests(
     return manifests
 
 
-def read_cached(items: Sequence[Object], read: Callable[[Object], str], cache: Path) -> dict[str, str]:
-    """What `read` returns for each object, by key; called where it changed since the folder `cache` was written."""
+def in_threads(read: Callable[[Object], str], items: Sequence[Object]) -> list[str]:
+    """What `read` returns for each object, in their order; several are read at once."""
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        return list(pool.map(read, items))
+
+
+def read_cached(
+    items: Sequence[Object], read: Callable[[Object], str], cache: Path, run: Map = in_threads
+) -> dict[str, str]:
+    """What `read` returns for each object, by key; called where it changed since the folder `cache` was written.
+
+    `run` calls it for several objects, here or on executors.
+    """
     file = cache / CACHE
     known = _known(file)
-
-    def current(item: Object) -> tuple[str, str]:
-        kept = known.get(item.key)
-        return kept if kept and kept[0] == item.etag else (item.etag, read(item))
-
-    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        fresh = dict(zip([item.key for item in items], pool.map(current, items), strict=True))
+    changed = [item for item in items if known.get(item.key, ("",))[0] != item.etag]
+    texts = dict(zip([item.key for item in changed], run(read, changed), strict=True)) if changed else {}
+    fresh = {item.key: (item.etag, texts[item.key]) if item.key in texts else known[item.key] for item in items}
     if fresh != known:
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_name(f".{CACHE}.partial")

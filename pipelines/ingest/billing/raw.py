@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -14,25 +15,38 @@ from pipelines.base.errors import SourceError
 from pipelines.base.paths import below
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.ingest.billing.conflicts import refuse_copies
-from pipelines.ingest.billing.delivery import Delivery, RawDelivery, delivery_folder, load
-from pipelines.ingest.billing.exports import Progress, ingest, list_deliveries
+from pipelines.ingest.billing.delivery import RECORD, Delivery, RawDelivery, delivery_folder, load, save
+from pipelines.ingest.billing.exports import Progress, ingest, ingest_in_store, is_current, list_deliveries
+from pipelines.ingest.billing.manifest import CACHE, in_threads
 from pipelines.ingest.billing.select import RawSelect, raw_select
 from pipelines.warehouse.stores import Stores
 
 # Listing waits on the network, and a listing of years takes some memory.
 _LISTED_AT_ONCE = 4
+# The files that describe deliveries, which a fresh machine copies from the bucket first.
+_RECORDS = (RECORD, CACHE)
 
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings
     from pipelines.config.sources import BillingSource
     from pipelines.engine import Engine
+    from pipelines.warehouse.storage import Object, Store
+
+    Cluster = Callable[[], Engine]
 
 
 class RawBill:
-    """Deliveries by month. Each source is listed once in the life of this object."""
+    """Deliveries by month. Each source is listed once in the life of this object.
 
-    def __init__(self, raw_root: Path, settings: Settings):
+    With a warehouse in a bucket, `store`, the raw store is its folder `raw/`, so that a fresh machine reads no source
+    file of an unchanged month; `raw_root` is then a cache of records and of the files being read. `cluster` opens an
+    engine whose executors fetch and read the files; no file then comes to this machine.
+    """
+
+    def __init__(self, raw_root: Path, settings: Settings, store: Store | None = None, cluster: Cluster | None = None):
         self._raw_root = raw_root
+        self._store, self._cluster = store, cluster
+        self._kept: dict[Path, Object] = {}
         self._settings = settings
         self._sources = {source.name: source for source in settings.billing}
         self._stores = Stores()
@@ -45,18 +59,19 @@ class RawBill:
 
         A month whose manifest is gone, as buckets forget old months, stays as it was last delivered here.
         """
+        self._fetch_records()
         with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
-            return [delivery for found in pool.map(self._delivered, self._sources.values()) for delivery in found]
+            found = [delivery for found in pool.map(self._delivered, self._sources.values()) for delivery in found]
+        for cache in self._raw_root.rglob(CACHE):
+            self._keep_record(cache)
+        return found
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
         """Bring what the sources deliver for a month into the raw store; what is there already stays."""
         if period not in self._stored:
             deliveries = [delivery for delivery in self.deliveries if delivery.billing_period == period]
             refuse_copies(deliveries, self._sources)
-            self._stored[period] = [
-                ingest(delivery, self._sources[delivery.source], self._raw_root, progress, self._stores)
-                for delivery in deliveries
-            ]
+            self._stored[period] = [self._ingested(delivery, progress) for delivery in deliveries]
         return self._stored[period]
 
     def fingerprint(self, table: str, period: str | None) -> str:
@@ -73,9 +88,16 @@ class RawBill:
     def view(self, engine: Engine, table: str, period: str | None) -> None:
         """Name the month's lines of a raw table, under its normalized columns, in an engine."""
         select = self._select(table, period)
-        for view, files in select.views.items():
-            engine.scan_files(view, files)
+        delivered = self.ingest(period or "")
+        self.scan(engine, select, [raw for raw in delivered if raw.delivery.listed.table == table])
         engine.view_sql(table, select.sql)
+
+    def scan(self, engine: Engine, select: RawSelect, delivered: Sequence[RawDelivery]) -> None:
+        """Name the files of deliveries, as `select` reads them, in an engine."""
+        for raw in delivered if self._cluster is None else ():
+            self.bring(raw)
+        for view, files in select.views.items():
+            engine.scan_files(view, [self._uri(file) for file in files] if self._cluster else files)
 
     def forget_superseded(self) -> None:
         """Remove stored deliveries that a newer one of the same month has replaced."""
@@ -84,22 +106,81 @@ class RawBill:
             for folder in current.parent.glob("*/"):
                 if folder != current and current.is_dir():
                     shutil.rmtree(folder, ignore_errors=True)
+                    if store := self._store:
+                        for item in store.list(f"{self._key(folder)}/"):
+                            store.delete(item.key)
 
     def _delivered(self, source: BillingSource) -> list[Delivery]:
         """The deliveries of one source, oldest month first, with those that only the raw store still has."""
-        found = {listed.billing_period: listed for listed in list_deliveries(source, self._raw_root, self._stores)}
+        is_whole = self._store is None
+        listing = list_deliveries(source, self._raw_root, self._stores, self._run, is_whole=is_whole)
+        found = {listed.billing_period: listed for listed in listing}
         # A month that this source is no longer read for belongs to another.
         months = [month for month in (self._raw_root / source.name).glob("*/") if month.name not in found]
         for folder in (each for month in months if source.reads(month.name) for each in month.glob("*/")):
             if folder.name.startswith("."):
                 continue
-            if (raw := load(folder)) is None:
+            if (raw := load(folder, is_whole=is_whole)) is None:
                 fix = "restore it from a copy, or delete it to go on without that month"
                 raise SourceError(f"{folder} is damaged and its export delivers {folder.parent.name} no more; {fix}.")
             # Its files may be gone from the source, so it stays as it is.
             gone = tuple(item.key for item in raw.delivery.objects)
             found[folder.parent.name] = replace(raw.delivery, missing=gone, is_gone=True)
         return [delivery for _, delivery in sorted(found.items())]
+
+    def _ingested(self, delivery: Delivery, progress: Progress | None) -> RawDelivery:
+        source = self._sources[delivery.source]
+        if self._store is None:
+            return ingest(delivery, source, self._raw_root, progress, self._stores)
+        folder = delivery.folder(self._raw_root)
+        known = load(folder, is_whole=False) if folder / RECORD in self._kept else None
+        if known and is_current(known, delivery):
+            return known
+        if not self._cluster:
+            raw = ingest(delivery, source, self._raw_root, progress, self._stores)
+            for file in raw.files:
+                self._store.upload(raw.path(file), self._key(raw.path(file)))
+        else:
+            with self._cluster() as engine:
+                raw = ingest_in_store(delivery, source, self._raw_root, self._store, engine)
+            raw.folder.mkdir(parents=True, exist_ok=True)
+            save(raw, raw.folder)
+        self._keep_record(raw.folder / RECORD)
+        return raw
+
+    def _run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """The results of a function that reads the bill, for each item in order: in threads here, or on executors."""
+        if self._cluster is None:
+            return in_threads(function, items)
+        with self._cluster() as engine:
+            return engine.map(function, items)
+
+    def bring(self, raw: RawDelivery) -> None:
+        """Download the files of a delivery from the bucket, unless all are on this machine."""
+        if self._store and not raw.is_here:
+            for file in raw.files:
+                self._store.download(self._key(raw.path(file)), raw.path(file))
+
+    def _fetch_records(self) -> None:
+        """Download the records of the bucket that differ from those of this machine."""
+        for item in self._store.list("raw/") if self._store else ():
+            path = below(self._raw_root, item.key.removeprefix("raw/"))
+            if self._store and path.name in _RECORDS:
+                self._kept[path] = item
+                if not _is_same(path, item):
+                    self._store.download(item.key, path)
+
+    def _keep_record(self, path: Path) -> None:
+        """Upload a record to the bucket, unless it has the same."""
+        if self._store and not _is_same(path, self._kept.get(path)):
+            self._store.upload(path, self._key(path))
+
+    def _key(self, path: Path) -> str:
+        return f"raw/{path.relative_to(self._raw_root).as_posix()}"
+
+    def _uri(self, path: Path) -> str:
+        assert self._store
+        return self._store.uri(self._key(path))
 
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
@@ -116,8 +197,15 @@ class PublishedBill(RawBill):
     """The deliveries a publication names (`inputs["deliveries"]`), read from the raw store without a look at the
     sources; a source is read again only for what the raw store has lost."""
 
-    def __init__(self, raw_root: Path, settings: Settings, named: Sequence[Mapping[str, Any]]):
-        super().__init__(raw_root, settings)
+    def __init__(
+        self,
+        raw_root: Path,
+        settings: Settings,
+        named: Sequence[Mapping[str, Any]],
+        store: Store | None = None,
+        cluster: Cluster | None = None,
+    ):
+        super().__init__(raw_root, settings, store, cluster)
         self._named = named
 
     @cached_property
@@ -129,6 +217,8 @@ class PublishedBill(RawBill):
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
         """The published deliveries of a month. SourceError when one was replaced and is kept nowhere."""
+        if not self._stored:
+            self._fetch_records()
         if period not in self._stored:
             named = [delivery for delivery in self._named if delivery["billing_period"] == period]
             self._stored[period] = [self._find(delivery, progress) for delivery in named]
@@ -136,19 +226,25 @@ class PublishedBill(RawBill):
 
     def _find(self, named: Mapping[str, Any], progress: Progress | None) -> RawDelivery:
         name, month = named["source"], named["billing_period"]
-        if stored := load(below(self._raw_root, delivery_folder(name, month, named["fingerprint"]))):
+        folder = below(self._raw_root, delivery_folder(name, month, named["fingerprint"]))
+        if stored := load(folder, is_whole=self._store is None):
             return stored
         lost = f"The bill lines of delivery {named['delivery_id']} ({name}, {month}) are not in the raw store"
         source = self._sources.get(name)
         if source is None:
             raise SourceError(f"{lost} and no [[billing]] source is called {name}; configure it again.")
         # Opened now: the dashboard may run for days.
-        stores = Stores()
-        listed = list_deliveries(source, self._raw_root, stores)
+        self._stores = Stores()
+        listed = list_deliveries(source, self._raw_root, self._stores, self._run)
         current = [delivery for delivery in listed if delivery.billing_period == month]
         if not current:
             raise SourceError(f"{lost} and {source.location} delivers the month no more; have it delivered again.")
         if current[0].fingerprint != named["fingerprint"]:
             newer = current[0].delivery_id
             raise SourceError(f"{lost}, and {newer} has replaced it; run `trainledger build` and try again.")
-        return ingest(current[0], source, self._raw_root, progress, stores)
+        return self._ingested(current[0], progress)
+
+
+def _is_same(path: Path, item: Object | None) -> bool:
+    """Whether a small file equals an object by its MD5. Where ETags are other digests, it never does."""
+    return item is not None and path.is_file() and hashlib.md5(path.read_bytes()).hexdigest() == item.etag

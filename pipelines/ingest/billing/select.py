@@ -37,7 +37,7 @@ def raw_select(
     warnings: dict[str, None] = {}
     for raw in deliveries:
         warnings.update(dict.fromkeys(raw.warnings))
-        for number, group in enumerate(_alike(raw.files), 1):
+        for number, group in enumerate(alike(raw.files), 1):
             first = group[0]
             tried = {name: lookups(first.tag_keys, tags.get(name, ()), FALLBACKS[name]) for name in TAG_NAMES}
             for file in group:
@@ -49,7 +49,7 @@ def raw_select(
     return RawSelect("\nunion all\n".join(parts) or _nothing(listed), views, tuple(warnings))
 
 
-def _alike(files: Sequence[RawFile]) -> list[list[RawFile]]:
+def alike(files: Sequence[RawFile]) -> list[list[RawFile]]:
     """Files with the same columns and tags can be read as one."""
     groups: dict[tuple, list[RawFile]] = {}
     for file in files:

@@ -46,7 +46,7 @@ def read(source: RunSource) -> RunRecords:
             continue
         tags = {key: value for job in nodes for key, value in (job.get("tags") or {}).items()}
         declared = tags.get(DECLARED)
-        rows.declared |= {declared} if declared else set()
+        rows.declared |= {declared} if declared and isinstance(declared, str) else set()
         run_id = declared or job_id
         where = f"[[runs]] {source.name}: Batch job {job_id}"
         rows.add(

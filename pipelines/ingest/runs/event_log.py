@@ -31,7 +31,7 @@ _KEEPS_NOTHING = ("heartbeat",)
 # What follows the run in the warning of one.
 ASIDE = " is set aside"
 _AHEAD_BYTES = 64 << 20
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 16 << 20
 
 
 class EventLog:

@@ -32,7 +32,7 @@ def read(source: RunSource) -> RunRecords:
     for job_id, job in sorted(jobs.items()):
         metadata = job.get("metadata") or {}
         declared = metadata.get(DECLARED)
-        rows.declared |= {declared} if declared else set()
+        rows.declared |= {declared} if declared and isinstance(declared, str) else set()
         if job.get("start_time"):
             run_id = declared or job_id
             where = f"[[runs]] {source.name}: Ray job {job_id}"

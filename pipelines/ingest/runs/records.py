@@ -91,7 +91,7 @@ def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnin
 
 def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) -> Any:
     value = row.get(name)
-    if value is None or dtype not in (pl.Int64, pl.Float64):
+    if value is None or (dtype not in (pl.Int64, pl.Float64) and not isinstance(value, Mapping | list)):
         return value
     if isinstance(value, float) and dtype == pl.Float64:
         # A run that diverges measures NaN.
@@ -160,6 +160,8 @@ class RunRows:
     def add(self, run_id: str | None, where: str, read: Callable[[], Tables]) -> None:
         """Add the rows of a run, with `run_id` and attempt 1 where a row has none; SourceError if malformed."""
         with reading(where):
+            if isinstance(run_id, Mapping | list):
+                raise ParseError("has an id that is not text")
             for table, rows in read().items():
                 shared = {"run_id": run_id} if table == "run" else {"run_id": run_id, "attempt_no": 1}
                 self.tables.setdefault(table, []).extend(shared | dict(row) for row in rows)

@@ -40,7 +40,7 @@ def read(source: RunSource) -> RunRecords:
     rows = RunRows(source)
     for job, tags in _live(source) if source.location.startswith(_SCHEME) else _recorded(source):
         declared = tags.get(DECLARED) or tags.get("run_id")
-        rows.declared |= {declared} if declared else set()
+        rows.declared |= {declared} if declared and isinstance(declared, str) else set()
         name = job.get("TrainingJobName")
         where = f"[[runs]] {source.name}: training job {name}"
         rows.add(declared or name, where, lambda job=job, tags=tags: _run(job, tags, rows.warnings))

@@ -41,6 +41,8 @@ _LINE = {
     "output": pl.Struct({"outputTokenCount": pl.Int64}),
 }
 _KEYS = ("started_at", "account_id", "region_id", "model", "resource_id", "caller")
+# The columns of a line that _KEYS are derived from.
+_READ_KEYS = ("started_at", "account_id", "region_id", "modelId", "modelArn", "caller")
 _COUNTS = ("request_count", "error_count", *_TOKENS)
 _NO_CALL = "lines that are no invocation are skipped; check what else is delivered there."
 # The session of an assumed role is a person or a process.
@@ -58,9 +60,18 @@ def read(source: ServingSource, seen: Seen) -> ServingRecords:
     """
     store = open_store(str(source.location), **source.reach)
     counted: Counter[str] = Counter()
-    empty = pl.DataFrame(schema={name: SCHEMAS[TRAFFIC][name] for name in (*_KEYS, *_COUNTS)})
-    sums = pl.concat([empty, *_summed(source, store, seen, counted)]).group_by(_KEYS).agg(pl.all().sum())
-    warnings = [f"{store.location}: {count:,} {what}" for what, count in sorted(counted.items())]
+    warnings: list[str] = []
+    empty = pl.DataFrame(schema={**dict.fromkeys(_READ_KEYS, pl.String), **SCHEMAS[TRAFFIC]}).select(
+        *_READ_KEYS, *_COUNTS
+    )
+    summed = pl.concat([empty, *_summed(store, seen, counted, warnings)]).group_by(_READ_KEYS).agg(pl.all().sum())
+    # Models are found once for each sum: a month has millions of calls.
+    named = summed.with_columns(
+        model=model_of(source, "modelArn", "modelId"),
+        resource_id=resource_of("modelId"),
+    )
+    sums = named.group_by(_KEYS).agg(pl.col(_COUNTS).sum())
+    warnings += [f"{store.location}: {count:,} {what}" for what, count in sorted(counted.items())]
     if sums.is_empty() and not seen:
         warnings.append(
             f"{store.location} has no invocation of a model; turn on model invocation logging in the region."
@@ -68,19 +79,24 @@ def read(source: ServingSource, seen: Seen) -> ServingRecords:
     return call_records(source, sums, warnings)
 
 
-def _summed(source: ServingSource, store: Store, seen: Seen, counted: Counter[str]) -> Iterator[pl.DataFrame]:
-    """The sums of each block of each file, by hour."""
+def _summed(store: Store, seen: Seen, counted: Counter[str], warnings: list[str]) -> Iterator[pl.DataFrame]:
+    """The sums of each block of each file, by hour; a file that is damaged counts up to the damage, with a warning."""
     for item in store.list():
         name = item.key.rpartition("/")[2]
         if not item.key.endswith(_SUFFIXES) or "/data/" in item.key or name == "amazon-bedrock-logs-permission-check":
             continue
-        for block in _blocks(store, item):
-            calls = _new(_calls(source, _lines(block, counted), counted), seen, counted)
-            yield calls.group_by(_KEYS).agg(
-                request_count=pl.len().cast(pl.Int64),
-                error_count=pl.col("is_error").sum().cast(pl.Int64),
-                **{token: pl.col(token).sum() for token in _TOKENS},
-            )
+        try:
+            for block in _blocks(store, item):
+                calls = _new(_calls(_lines(block, counted), counted), seen, counted)
+                sums = calls.group_by(_READ_KEYS).agg(
+                    request_count=pl.len().cast(pl.Int64),
+                    error_count=pl.col("is_error").sum().cast(pl.Int64),
+                    **{token: pl.col(token).sum() for token in _TOKENS},
+                )
+                # Texts of Polars keep the whole block in memory that they are taken from.
+                yield pl.DataFrame(sums.rows(), sums.schema, orient="row")
+        except SourceError as error:
+            warnings.append(f"{error} What follows in the file is not counted.")
 
 
 def _blocks(store: Store, item: Object) -> Iterator[bytes]:
@@ -110,42 +126,42 @@ def _lines(block: bytes, counted: Counter[str]) -> pl.DataFrame:
         return pl.read_ndjson(block, schema=_LINE, ignore_errors=True)
     except pl.exceptions.PolarsError:
         lines = block.splitlines()
-        whole = [line for line in lines if _is_object(line)]
+        whole = [found for line in lines if (found := _line(line)) is not None]
         counted[_NO_CALL] += len(lines) - len(whole)
-        return (
-            pl.read_ndjson(b"\n".join(whole), schema=_LINE, ignore_errors=True) if whole else pl.DataFrame(schema=_LINE)
-        )
+        return pl.concat([pl.DataFrame(schema=_LINE), *whole])
 
 
-def _is_object(line: bytes) -> bool:
+def _line(line: bytes) -> pl.DataFrame | None:
     try:
-        return isinstance(parse_json(line), dict)
-    except ParseError:
-        return False
+        return pl.read_ndjson(line, schema=_LINE, ignore_errors=True) if isinstance(parse_json(line), dict) else None
+    except (ParseError, pl.exceptions.PolarsError):
+        return None
 
 
-def _calls(source: ServingSource, lines: pl.DataFrame, counted: Counter[str]) -> pl.DataFrame:
+def _calls(lines: pl.DataFrame, counted: Counter[str]) -> pl.DataFrame:
     """The calls of a file by hour; what is no call is counted."""
     at = pl.col("timestamp").str.to_datetime("%+", time_unit="ms", time_zone="UTC", strict=False)
     # In one pass: a month has millions of calls in thousands of files.
-    found = lines.lazy().with_columns(
-        started_at=at.dt.replace_time_zone(None).dt.truncate("1h"),
-        account_id="accountId",
-        region_id="region",
-        model=model_of(source, "modelArn", "modelId"),
-        resource_id=resource_of("modelId"),
-        caller=pl.col("identity").struct.field("arn").str.replace(_SESSION, "${1}"),
-        **{name: pl.col(part).struct.field(key).fill_null(0) for name, (part, key) in _TOKENS.items()},
+    calls = (
+        lines.lazy()
+        .select(
+            "modelId",
+            "modelArn",
+            "requestId",
+            started_at=at.dt.replace_time_zone(None).dt.truncate("1h"),
+            account_id="accountId",
+            region_id="region",
+            caller=pl.col("identity").struct.field("arn").str.replace(_SESSION, "${1}"),
+            is_error=pl.col("errorCode").is_not_null(),
+            number=pl.col("requestId").hash(seed=20),
+            **{name: pl.col(part).struct.field(key).fill_null(0) for name, (part, key) in _TOKENS.items()},
+        )
+        .with_columns(
+            is_call=pl.col("started_at").is_not_null() & pl.any_horizontal(pl.col("modelId", "modelArn") != ""),
+            is_negative=pl.any_horizontal(pl.col(*_TOKENS) < 0),
+        )
+        .collect()
     )
-    calls = found.select(
-        *_KEYS,
-        *_TOKENS,
-        "requestId",
-        is_error=pl.col("errorCode").is_not_null(),
-        number=pl.col("requestId").hash(seed=20),
-        is_call=pl.col("started_at").is_not_null() & pl.col("model").is_not_null(),
-        is_negative=pl.any_horizontal(pl.col(*_TOKENS) < 0),
-    ).collect()
     if wrong := int((~calls["is_call"]).sum()):
         counted[_NO_CALL] += wrong
     if wrong := int((calls["is_call"] & calls["is_negative"]).sum()):

@@ -39,8 +39,8 @@ def call_records(source: ServingSource, sums: pl.DataFrame, warnings: Sequence[s
     is_profile = ~pl.col("model").str.contains(".", literal=True) & ~pl.col("model").is_in([*source.models.values()])
     profiles = typed.filter(is_profile)["model"].unique().sort()
     unnamed = [
-        f"{source.name}: {name} is an inference profile without a model; add it to `models` of [[serving]] "
-        f"{source.name}."
+        f"{source.name}: {name} is the id of an inference profile or of a provisioned or imported model; add its model "
+        f"to `models` of [[serving]] {source.name}."
         for name in profiles
     ]
     return ServingRecords(

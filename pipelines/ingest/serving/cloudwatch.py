@@ -41,11 +41,15 @@ Answer = tuple[str, Mapping[str, str], Any]
 """Its address, its account and region, and the answer."""
 
 
-def read(source: ServingSource) -> ServingRecords:
+Answered = dict[str, list[Answer]]
+"""The answers of the API by the name of their source, each queried once."""
+
+
+def read(source: ServingSource, answered: Answered | None = None) -> ServingRecords:
     """The calls of all models by hour; SourceError for an answer without the labels it needs."""
     warnings: list[str] = []
     samples: dict[tuple[str, str, str, str, datetime], int] = {}
-    for where, place, answer in found_answers(source, warnings):
+    for where, place, answer in found_answers(source, warnings, answered):
         with reading(where):
             for result in answer["MetricDataResults"]:
                 metric, _, model = str(result["Label"]).partition(" ")
@@ -70,19 +74,27 @@ def read(source: ServingSource) -> ServingRecords:
     return call_records(source, named, warnings)
 
 
-def found_answers(source: ServingSource, warnings: list[str]) -> Iterator[Answer]:
-    """The saved answers of a location, or those of the API."""
+def found_answers(source: ServingSource, warnings: list[str], answered: Answered | None = None) -> Iterator[Answer]:
+    """The saved answers of a location, or those of the API, which are kept in `answered`. A damaged file is skipped."""
     if source.location is None:
-        for region in source.regions or (source.region,):
-            yield from _queried(source, region)
+        answered = {} if answered is None else answered
+        if source.name not in answered:
+            regions = source.regions or (source.region,)
+            answered[source.name] = [answer for region in regions for answer in _queried(source, region)]
+        yield from answered[source.name]
         return
     store = open_store(source.location, **source.reach)
     skipped = []
     for item in store.list():
         where = store.uri(item.key)
         if place := _PLACE.search(item.key):
-            with reading(where):
-                yield where, place.groupdict(), parse_json(store.read(item.key))
+            try:
+                with reading(where, "save it again"):
+                    answer = parse_json(store.read(item.key))
+            except SourceError as error:
+                warnings.append(f"{error} It is skipped.")
+                continue
+            yield where, place.groupdict(), answer
         else:
             skipped.append(item.key)
     if skipped:

@@ -8,11 +8,13 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.json_lines import event_files, lines_of_file
-from pipelines.ingest.serving.records import Row, ServingRecords, records
+from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 
 
 def _naive(moment: datetime) -> datetime:
+    if not EARLIEST.year <= moment.year < 2100:
+        raise ValueError(f"the year {moment.year} is not in {EARLIEST.year} to 2099; correct the clock of the server")
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 

@@ -11,18 +11,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import isfinite
 
+from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.ingest.json_lines import lines_of_file
 from pipelines.ingest.runs.records import moment_of, reading
-from pipelines.ingest.serving.records import Row, ServingRecords, records
+from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 
 _LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _SCRAPE = re.compile(r"(?:^|/)(?P<server>[^/]+)/(?P<time>\d{8}T\d{6}Z)\.(txt|prom)(\.gz)?$")
+# More than any server counts, and less than a column holds; NaN is not below it.
+_MOST = 1e15
 _START = "process_start_time_seconds"
+_EARLIEST = EARLIEST.replace(tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class _Server:
 
 
 def read(source: ServingSource) -> ServingRecords:
-    """The servers and traffic of all metrics of a source; SourceError for malformed content."""
+    """The servers and traffic of all metrics of a source. A file that is malformed is skipped with a warning."""
     exporter = _EXPORTERS[source.kind]
     store = open_store(str(source.location), **source.reach)
     found: dict[str, _Server] = defaultdict(_Server)
@@ -93,24 +98,34 @@ def read(source: ServingSource) -> ServingRecords:
     skipped = []
     for item in store.list():
         where = store.uri(item.key)
-        with reading(where):
-            scrape = _SCRAPE.search(item.key)
-            if scrape is None and not item.key.endswith(".json"):
-                skipped.append(item.key)
+        scrape = _SCRAPE.search(item.key)
+        if scrape is None and not item.key.endswith(".json"):
+            skipped.append(item.key)
+            continue
+        try:
+            with reading(where):
+                content = store.read(item.key)
+                names = exporter.names
+                lines = [*(_scraped(item.key, content, scrape, where, names) if scrape else _queried(content, names))]
+        except SourceError as error:
+            warnings.append(f"{error} It is skipped.")
+            continue
+        # Series of one file add up; another file with the same sample is the same delivered again.
+        sums: dict[tuple[str, float], _Sample] = defaultdict(lambda: defaultdict(float))
+        # NaN is no count: the next sample has what both counted. A start of NaN is unknown.
+        counted = {*exporter.counters, *exporter.cached, *exporter.histograms}
+        lost = {(name, at) for name, at, metric, _, value in lines if metric in counted and not isfinite(value)}
+        for name, at, metric, labels, value in lines:
+            if (name, at) in lost:
                 continue
-            content = store.read(item.key)
-            names = exporter.names
-            lines = _scraped(item.key, content, scrape, where, names) if scrape else _queried(content, names)
-            # Series of one file add up; another file with the same sample is the same delivered again.
-            sums: dict[tuple[str, float], _Sample] = defaultdict(lambda: defaultdict(float))
-            for name, at, metric, labels, value in lines:
-                server = found[name]
-                sums[name, at][metric, labels.get("le", "")] += value
-                if model := labels.get("model_name"):
-                    server.models[at] = min(server.models.get(at, model), model)
-                server.machine |= {column: labels[label] for label, column in _MACHINE.items() if labels.get(label)}
-            for (name, at), sample in sums.items():
-                found[name].samples[at] |= sample
+            server = found[name]
+            if metric != _START or isfinite(value):
+                sums[name, at][metric, _bound(labels)] += value
+            if model := labels.get("model_name"):
+                server.models[at] = min(server.models.get(at, model), model)
+            server.machine |= {column: labels[label] for label, column in _MACHINE.items() if labels.get(label)}
+        for (name, at), sample in sums.items():
+            found[name].samples[at] |= sample
     if not found:
         warnings.append(
             f"{store.location} has no metrics of {source.kind}; name scrapes <server_id>/20260701T100000Z.txt."
@@ -119,9 +134,17 @@ def read(source: ServingSource) -> ServingRecords:
         warnings.append(f"{store.location}: {len(skipped)} files like {skipped[0]} are skipped.")
     described = {server.server_id: server for server in source.servers}
     servers, traffic = [], []
-    for server_id, server in found.items():
-        own = [row | {"server_id": server_id} for row in _differences(exporter, server_id, server, warnings)]
+    processes: dict[tuple[str | None, frozenset[float]], str] = {}
+    for server_id, server in sorted(found.items()):
         up = _start(described.get(server_id), server, source.kind)
+        started = frozenset(one[_START, ""] for one in server.samples.values() if (_START, "") in one)
+        if started and (first := processes.setdefault((up["resource_id"], started), server_id)) != server_id:
+            warnings.append(
+                f"Servers {first} and {server_id} started at the same moment on the same machine, so they are one "
+                f"process; {first} counts. Export its counters under one name."
+            )
+            continue
+        own = [row | {"server_id": server_id} for row in _differences(exporter, server_id, server, warnings)]
         if up["resource_id"] is None:
             warnings.append(
                 f"Server {server_id} has metrics and no [[serving.servers]] entry; add one with its resource."
@@ -177,13 +200,22 @@ def _queried(content: bytes, names: Collection[str]) -> Iterator[tuple[str, floa
         labels = series["metric"]
         if labels["__name__"] in names:
             for at, value in series["values"]:
+                moment_of(float(at))
                 yield labels["instance"], float(at), labels["__name__"], labels, float(value)
+
+
+def _bound(labels: Mapping[str, str]) -> str:
+    """The upper bound of a latency bucket in one spelling; empty where it is missing or no number."""
+    try:
+        return str(float(labels.get("le", "")))
+    except ValueError:
+        return ""
 
 
 def _differences(exporter: _Exporter, server_id: str, server: _Server, warnings: list[str]) -> Iterator[Row]:
     """What each process counted from sample to sample."""
     times = sorted(server.samples)
-    if started := server.samples[times[0]].get((_START, "")):
+    if (started := server.samples[times[0]].get((_START, ""), 0)) >= _EARLIEST:
         yield from _between(exporter, server, started, {}, times[0])
     for before, at in pairwise(times):
         one, other = server.samples[before], server.samples[at]
@@ -213,11 +245,12 @@ def _between(exporter: _Exporter, server: _Server, since: float, one: _Sample, u
         return
     other = server.samples[until]
     row: Row = {"started_at": moment_of(since), "ended_at": moment_of(until), "model": server.models.get(until)}
-    counts = {
-        name: round(max(other[name, ""] - one.get((name, ""), 0), 0))
+    grown = {
+        name: other[name, ""] - one.get((name, ""), 0)
         for name in (*exporter.counters, *exporter.cached)
         if (name, "") in other
     }
+    counts = {name: round(max(count, 0)) for name, count in grown.items() if abs(count) < _MOST}
     row |= {column: counts.get(name) for name, column in exporter.counters.items()}
     cached = next((counts[name] for name in exporter.cached if name in counts), None)
     prompt = row.pop("prompt_tokens", None)
@@ -227,9 +260,11 @@ def _between(exporter: _Exporter, server: _Server, since: float, one: _Sample, u
         levels = [sample[name, ""] for sample in (one, other) if (name, "") in sample]
         row[column] = sum(levels) / len(levels) if levels else None
     for name, column in exporter.histograms.items():
-        buckets = [(float(le), value - one.get((key, le), 0)) for (key, le), value in other.items() if key == name]
+        buckets = [
+            (float(le), value - one.get((key, le), 0)) for (key, le), value in other.items() if key == name and le
+        ]
         row[column] = row.get(column) if row.get(column) is not None else _p90(sorted(buckets))
-    yield row
+    yield {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in row.items()}
 
 
 def _p90(buckets: Iterable[tuple[float, float]]) -> float | None:

@@ -35,6 +35,8 @@ _LATENCIES = ("ttft_p90_seconds", "itl_p90_seconds")
 # What shows that a machine was at work; the last two of its cores, which serve no other table.
 _BUSY = ("request_count", "input_tokens", "output_tokens", "running_count", "execution_count", "core_utilization_ratio")
 _HOUR = timedelta(hours=1)
+# AWS serves nothing before; a clock that was never set begins in 1970.
+EARLIEST = datetime(2006, 1, 1)
 Row = dict[str, Any]
 
 

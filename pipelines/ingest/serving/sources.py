@@ -12,7 +12,6 @@ from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords, t
 from pipelines.warehouse.stores import open_store
 
 _READERS: Mapping[str, Callable[[ServingSource], ServingRecords]] = {
-    "cloudwatch": cloudwatch.read,
     "events": events.read,
     "neuron_monitor": metrics.read,
     "tgi": metrics.read,
@@ -21,8 +20,8 @@ _READERS: Mapping[str, Callable[[ServingSource], ServingRecords]] = {
 _CALLED = ["account_id", "region_id", "started_at"]
 
 
-def read_serving(sources: Sequence[ServingSource]) -> ServingRecords:
-    """The tables of all sources; SourceError for a file that cannot be read.
+def read_serving(sources: Sequence[ServingSource], answered: cloudwatch.Answered | None = None) -> ServingRecords:
+    """The tables of all sources. A damaged file is skipped with a warning; `answered` has what APIs answered already.
 
     A server of two sources is the first's. A call counts once over all logs, and CloudWatch counts only hours of which
     no log of its account and region has calls.
@@ -31,7 +30,11 @@ def read_serving(sources: Sequence[ServingSource]) -> ServingRecords:
     warnings: list[str] = []
     known: dict[str, str] = {}
     # A log names each call, so it goes before the sums of CloudWatch.
-    readers = {"bedrock_log": partial(bedrock_log.read, seen={}), **_READERS}
+    readers = {
+        **_READERS,
+        "bedrock_log": partial(bedrock_log.read, seen={}),
+        "cloudwatch": partial(cloudwatch.read, answered=answered),
+    }
     for source in sorted(sources, key=lambda source: source.kind == "cloudwatch"):
         found = readers[source.kind](source)
         own = {server for frame in found.tables.values() for server in frame["server_id"].drop_nulls().unique()}
@@ -52,10 +55,10 @@ def read_serving(sources: Sequence[ServingSource]) -> ServingRecords:
     return ServingRecords(tables, warnings)
 
 
-def serving_fingerprint(source: ServingSource) -> str:
-    """A digest of the source, and of one listing of its files or of the answers of its API."""
+def serving_fingerprint(source: ServingSource, answered: cloudwatch.Answered | None = None) -> str:
+    """A digest of the source, and of one listing of its files or of the answers of its API, kept in `answered`."""
     if source.location is None:
-        state: object = [*cloudwatch.found_answers(source, [])]
+        state: object = [*cloudwatch.found_answers(source, [], answered)]
     else:
         state = [(item.key, item.size, item.etag) for item in open_store(source.location, **source.reach).list()]
     return hashlib.sha256(repr((source, state)).encode()).hexdigest()
