@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LINES ?= 2000000
-# Every install is held to the versions in requirements.lock. Byte code is written then, so that no command pays for it,
+# Every install is held to the versions in requirements.lock, and each file to its hashes there; the build of the wheel
+# too. Byte code is written then, so that no command pays for it,
 # also where PYTHONDONTWRITEBYTECODE keeps Python from writing it later.
-INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode -c requirements.lock --python
+INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode -c requirements.lock -b requirements.lock --python
 COMPILE := $(BIN)/python -m compileall -q pipelines
 
-.PHONY: demo dashboard docs pictures test test-slow test-spark test-wheel check bench lock clean
+.PHONY: demo dashboard docs pictures test test-slow test-spark test-wheel release advisories check bench lock clean
 CHROMIUM := chromium --headless --no-sandbox --hide-scrollbars --virtual-time-budget=5000
 
 demo: $(VENV)/.base
@@ -47,10 +48,20 @@ test-spark: $(VENV)/.spark
 # The wheel alone, in an empty environment and an empty folder, passes the demo too.
 test-wheel: $(BIN)/uv
 	rm -rf dist .wheel-test
-	$(BIN)/uv build --quiet --wheel --out-dir dist
+	$(BIN)/uv build --quiet --wheel --out-dir dist --build-constraints requirements.lock
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .wheel-test/venv
 	$(INSTALL) .wheel-test/venv/bin/python dist/*.whl
 	mkdir .wheel-test/empty && cd .wheel-test/empty && ../venv/bin/trainledger demo
+
+# Next to the wheel of a release: the libraries it runs with (CycloneDX), as installed by `test-wheel`, and the digests.
+release: test-wheel $(VENV)/.release
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		-o dist/trainledger.cdx.json .wheel-test/venv/bin/python
+	cd dist && sha256sum * > SHA256SUMS
+
+# Known advisories about any locked library, from PyPI; it fails where one cannot be looked up.
+advisories: $(VENV)/.release
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r requirements.lock
 
 # Types of the Spark engine need the Spark extra.
 check: $(VENV)/.spark
@@ -61,12 +72,13 @@ check: $(VENV)/.spark
 	$(BIN)/pyright
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed --keep docs/benchmarks-fixed.md,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,--lines $(LINES) --keep docs/benchmarks.md)))
+	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed --keep docs/benchmarks-fixed.md,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,$(if $(CALLS),--calls $(CALLS) --keep docs/benchmarks-calls.md,--lines $(LINES) --keep docs/benchmarks.md))))
 
 $(BIN)/uv: requirements.lock
 	@echo Installing into $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock uv
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
 	@touch $@
 
 $(VENV)/.base: $(BIN)/uv pyproject.toml
@@ -93,9 +105,14 @@ $(VENV)/.spark: $(VENV)/.dev
 	$(INSTALL) $(BIN)/python -e '.[dev,spark]'
 	@touch $@
 
+$(VENV)/.release: $(VENV)/.dev
+	$(INSTALL) $(BIN)/python -e '.[dev,release]'
+	@touch $@
+
 lock: $(BIN)/uv
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
-		--no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
+		--no-emit-index-url --no-annotate --no-header --quiet --generate-hashes \
+		-o requirements.lock
 
 clean:
 	rm -rf $(VENV) .mlflow dist site .wheel-test trainledger-demo

@@ -6,7 +6,7 @@ import os
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,6 +31,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path, len(places)))
     # What is loaded by now stays to the end; to look through it for garbage takes longer than some tests.
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the seed and the counts of each campaign."""
+    reports = [one for reports in terminalreporter.stats.values() for one in reports]
+    ended = [one for one in reports if getattr(one, "when", "") == "teardown"]
+    for line in sorted(text for one in ended for name, text in one.user_properties if name == "campaign"):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
@@ -127,6 +135,17 @@ def s3_endpoint(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     reset = urllib.request.Request(f"{s3_server}/moto-api/reset", method="POST")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(reset).close()
     return s3_server
+
+
+@pytest.fixture
+def s3(s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The S3 client of a machine whose home, and so whose cache, is empty; the bucket is `s3_company.BUCKET`."""
+    import boto3
+
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
+    client.create_bucket(Bucket="example-billing")
+    return client
 
 
 @pytest.fixture(scope="session")

@@ -26,8 +26,9 @@ def test_a_build_reads_the_lines_of_a_report_only_in_these_tables() -> None:
         if model.stored:
             count = scans(model.text) if model.kind == "sql" else sum(map(scans_of, model.inputs))
             found |= {model.name: count} if count else {}
-    # All columns of every line; a further one costs about a second of processor time a million lines.
-    whole = {"stg_aws__cur_combination": 1, "fct_charge": 1, "detail_commitment_use_hourly": 1}
+    # All columns of every line; a further one costs about a second of processor time a million lines. Two of the second
+    # kind are one: that of lines known by their product (stg_aws__line_item) ends at once where there are none.
+    whole = {"stg_aws__cur_combination": 1, "fct_charge": 2, "detail_commitment_use_hourly": 2}
     # A few columns, or lines of one kind.
-    parts = ("savings_plan_hourly", "commitment_fee", "billed_stretch", "pod_machine", "bedrock_meter")
-    assert found == whole | {f"stg_aws__{name}": 1 for name in parts} | {"stg_aws__pod_hourly": 2}
+    parts = ("savings_plan_hourly", "commitment_fee", "billed_stretch", "pod_machine")
+    assert found == whole | {f"stg_aws__{name}": 1 for name in parts} | {"stg_aws__pod_hourly": 3}

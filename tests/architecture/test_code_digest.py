@@ -41,7 +41,7 @@ TABLES = {
 ROOTS = sorted({root for roots in TABLES.values() for root in roots})
 # Read off by hand, for Python's finder follows imports under TYPE_CHECKING too.
 ENGINE = {"pipelines", "pipelines.engine", "pipelines.base", "pipelines.base.errors", "pipelines.base.sql"} | {
-    f"pipelines.engine.{name}" for name in ("base", "duckdb", "spark", "spark_sql")
+    f"pipelines.engine.{name}" for name in ("base", "duckdb", "spark", "spark_session", "spark_sql")
 }
 BUILDERS = {
     "pipelines.engine.duckdb": ENGINE,

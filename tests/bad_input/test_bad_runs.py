@@ -115,38 +115,22 @@ def test_one_run_in_two_sources(ledger: Ledger) -> None:
     assert any("Run 'good' is recorded by the [[runs]] sources jobs and again" in warning for warning in warnings)
 
 
-@pytest.mark.parametrize(
-    ("other", "used"),
-    [(run_events("other"), 16), (run_events("other", resource="i-7", accelerators_used=9), 9)],
-    ids=["two runs on one node", "more than the node has"],
-)
-def test_more_accelerators_than_there_are(ledger: Ledger, other: list[dict[str, Any]], used: int) -> None:
-    if used == 9:
-        other = [{**told, "resource": "i-7"} if "resource" in told else told for told in other]
-    ledger.record(*other)
-    said = ledger.refused(1)
-    assert "stg_tracker__resource: runs hold more accelerators than the resource has" in said
-    assert f"used {used}, available 8" in said and "other attempt 1" in said
-    assert "Record `accelerators_used` of runs that share the machine, or when each of them left it." in said
-
-
-def test_more_time_than_the_bill_has(ledger: Ledger) -> None:
-    """The node was billed half an hour in each hour; two runs say they had it for half of the second hour each."""
-    half_hours = [instance_hour(f"{DAY}{hour:02d}", "i-2", "p5.48xlarge", "55.04", hours="0.5") for hour in range(3)]
-    ledger.restate(*HOURS, *half_hours)
-    for run_id, joined, left in (("a", "01:00:00", "01:30:00"), ("b", "01:30:00", "02:00:00")):
-        common = {"run_id": run_id, "attempt": 1, "resource": "i-2"}
-        told = [
-            event("resource_joined", joined, **common, instance_type="p5.48xlarge"),
-            event("resource_left", left, **common),
-        ]
-        ledger.record(*told).rename(ledger.root / f"runs/{run_id}.jsonl")
-    said = ledger.refused(1)
-    assert "fct_resource_share_hourly 2026-07: runs claim more time than the bill has" in said
-    assert "resource i-2, hour started at 2026-07-01T01:00:00" in said
-    # Half an hour of it was billed, at 55.04 an hour.
-    assert "claimed by a, b" in said and "cost at stake $27.52" in said
-    assert "Correct when each of these runs and servers joined and left the machine" in said
+def test_two_runs_that_claim_one_machine_share_it_and_are_named(ledger: Ledger) -> None:
+    """Both claim all 8 GPUs for the two billed hours, 110.08: each pays half, and the rest of the bill is untouched."""
+    ledger.record(*run_events("other"))
+    said = ledger.say("build")
+    assert said.code == 0, said.err
+    figures = "run_id, cast(effective_cost_usd as varchar)"
+    answer = ledger.say("query", f"select {figures} from mart_run_cost order by 1", "--csv")
+    assert answer.out.splitlines()[1:] == ["good,55.0400000000", "other,55.0400000000"]
+    # Time that another claims too is on the bill.
+    gaps = "select count(*) from detail_claim_gap_monthly where gap_kind = 'claimed_not_billed'"
+    assert ledger.say("query", gaps, "--csv").out.splitlines()[1:] == ["0"]
+    record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
+    (check,) = (c for c in record["checks"] if c["check"] == "runs_claim_more_of_a_machine_than_it_has")
+    (row,) = check["sample"]
+    assert (row["resource_id"], row["claimed_by"], row["hour_count"]) == ("i-1", "good, other", 2)
+    assert float(row["cost_at_stake_usd"]) == 110.08
 
 
 def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
@@ -236,7 +220,9 @@ def test_what_is_odd_but_harmless_becomes_a_warning(ledger: Ledger) -> None:
 
 
 def test_a_hostile_name_stays_within_its_sentence(ledger: Ledger) -> None:
-    ledger.record(*run_events("two\nlines \x1b[31m" + "r" * 10_000))
+    """A machine of that name is billed twice for one hour, which stops the build."""
+    name = "i-two\nlines \x1b[31m" + "r" * 10_000
+    ledger.restate(*2 * [instance_hour(f"{DAY}00", name, "p5.48xlarge", "55.04")])
     said = ledger.refused(1)
     assert r"two\nlines \x1b[31mrrr" in said
     assert len(said) < 1000

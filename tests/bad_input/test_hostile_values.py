@@ -10,10 +10,12 @@ import csv
 import io
 import json
 from decimal import Decimal
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from support.bills import instance_hour, write_config, write_events, write_export
+from support.mailboxes import smtp_server, webhook_server
 from support.spoiled import MONTH, Ledger
 
 HOSTILE = [
@@ -21,6 +23,9 @@ HOSTILE = [
     'say "hello"',
     "x'; drop table mart_run_cost; --",
     "$$ || current_user || {batch} {{ 7 * 7 }} %s",
+    "#panic() $x^2$ @here `raw` */ \\ #import",
+    "<!channel> <http://evil|click> Bcc: a@evil.dev",
+    '" onerror=alert(2) x="',
     "two\nlines\r\nand a\ttab",
     "<script>alert(1)</script>",
     "=cmd|' /C calc'!A0",
@@ -31,6 +36,12 @@ HOSTILE = [
     " ",
     "r" * 10_000,
 ]
+PATH = "/services/T0AAAA/B0BBBB/q7Xn2VbLw9RtYcKd"
+# Those of our own and of the way; a name adds none.
+HEADERS = {
+    *("subject", "from", "to", "date", "message-id", "mime-version", "content-type", "content-transfer-encoding"),
+    *("x-peer", "x-mailfrom", "x-rcptto"),
+}
 START, END = f"{MONTH}-01T00:00:00Z", f"{MONTH}-01T01:00:00Z"
 
 
@@ -75,7 +86,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root.mkdir()
     write_export(root, {MONTH: lines()})
     write_events(root / "runs", events())
-    write_config(root, billing="export", runs="runs")
+    config = write_config(root, billing="export", runs="runs")
+    with config.open("a") as more:
+        more.write('\n[notify]\nreports = ["training_cost"]\n\n[notify.slack]\n')
+        for team in (name for name in HOSTILE if name.strip() and name.isprintable()):
+            more.write(f'\n[[decisions.budgets]]\nteam = {json.dumps(team, ensure_ascii=False)}\namount_usd = "1"\n')
     return root
 
 
@@ -128,6 +143,60 @@ def test_the_report_escapes_what_it_shows(ledger: Ledger) -> None:
     page = out.read_text(encoding="utf-8")
     assert "<script>alert(1)</script>" not in page
     assert "alert(1)" in page
+
+
+class Scripts(HTMLParser):
+    """What a browser would run of a page: the text of its scripts, and attributes that are code."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.found: list[str] = []
+        self._is_script = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._is_script = tag == "script"
+        self.found += [
+            f"{name}={value}" for name, value in attrs if name.startswith("on") or "script:" in (value or "")
+        ]
+
+    def handle_data(self, data: str) -> None:
+        self.found += [data] if self._is_script else []
+
+
+@pytest.mark.slow
+def test_no_page_runs_what_it_shows(ledger: Ledger) -> None:
+    out = ledger.root / "pages"
+    assert ledger.say("dashboard", "--export", str(out)).code == 0
+    pages = [path.read_text(encoding="utf-8") for path in out.rglob("*.html")]
+    assert len(pages) > len(HOSTILE) and any("alert(1)" in page for page in pages)
+    assert [code for page in pages for code in Scripts(page).found if "alert" in code or "evil" in code] == []
+    # Every file lies in the folder, whatever a run is called.
+    assert not (ledger.root.parent / "etc").exists()
+
+
+def test_the_report_is_printed_with_every_name(ledger: Ledger) -> None:
+    out = ledger.root / "report.pdf"
+    printed = ledger.say("report", "--pdf", str(out))
+    assert printed.code == 0, printed.err
+    assert out.read_bytes().startswith(b"%PDF-")
+
+
+def test_messages_carry_names_as_text(ledger: Ledger) -> None:
+    """A budget of 1 USD for each team: every name is in a message, none is markup, a header or a recipient."""
+    with webhook_server(PATH) as webhook, smtp_server() as mailbox:
+        ledger.monkeypatch.setenv("TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL", webhook.url)
+        mail = {"host": "127.0.0.1", "port": mailbox.port, "security": "none", "sender": "t@acme.dev"}
+        ledger.monkeypatch.setenv("TRAINLEDGER_NOTIFY__MAIL", json.dumps(mail | {"recipients": ["a@acme.dev"]}))
+        sent = ledger.say("notify")
+    assert sent.code == 0, sent.err
+    assert [c for c in sent.out + sent.err if not c.isprintable() and c != "\n"] == []
+    slack = "".join(json.loads(body)["text"] for _, _, body in webhook.posts)
+    assert "&lt;!channel&gt; &lt;http://evil|click&gt;" in slack and "&lt;script&gt;" in slack
+    assert not {*"<>"} & {*slack}
+    assert mailbox.mails and {mail["To"] for mail in mailbox.mails} == {"a@acme.dev"}
+    assert all({*map(str.lower, mail.keys())} <= HEADERS for mail in mailbox.mails)
+    assert any("<script>alert(1)</script>" in mail.get_body(("plain",)).get_content() for mail in mailbox.mails)
 
 
 def test_building_again_is_no_work(ledger: Ledger) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.records import DECLARED, RunRecords
 from pipelines.ingest.runs.tracker import read_runs
 
 SACCT = "JobIDRaw|State|Start|End|NodeList|AllocTRES\n1|COMPLETED|2026-07-01T10:00:00|{end}|{nodes}|{tres}\n"
@@ -29,6 +29,12 @@ JOB: dict[str, Any] = {
     "TrainingJobStatus": "Completed",
     "CreationTime": "2026-07-01T10:00:00Z",
     "TrainingEndTime": "2026-07-01T11:00:00Z",
+}
+RAY: dict[str, Any] = {
+    "submission_id": "r",
+    "status": "SUCCEEDED",
+    "start_time": 1782900000000,
+    "metadata": {"aws.resource_ids": "i-1", "aws.account_id": ["1"]},
 }
 DEEP = "[" * 100_000 + "]" * 100_000
 
@@ -87,6 +93,7 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
         ("sagemaker", "a.json", DEEP, "a.json is nested more than 100 levels deep.*DescribeTrainingJob"),
         ("sagemaker", "a.json", JOB | {"CreationTime": 1e20}, "training job j .*1e.20 is not a time"),
         ("sagemaker", "a.json", {"TrainingJobName": "j"}, "mine: training job j "),
+        ("ray", "a.json", [RAY | {"metadata": {DECLARED: ["a"]}}], "Ray job r has an id that is not text; fix it"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, kind: str, file: str, content: Any, said: str) -> None:
@@ -104,6 +111,7 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, kind: str, file:
         ("slurm", "a.txt", sacct(end="2026-07-01T09:00:00"), "left_at of its resource is 2026-07-01 09:00:00, before"),
         ("sagemaker", "a.json", JOB | {"TrainingEndTime": "2026-07-01T09:00:00Z"}, "ended_at of its attempt is"),
         ("sagemaker", "a.json", {"TrainingJobSummaries": []}, "contains no training job"),
+        ("ray", "a.json", [RAY], "Run r: account_id cannot be \"['1']\"; it is read as"),
         (
             "wandb",
             "r.jsonl",

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
+from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, source, stored
 
 from pipelines.base.errors import SourceError
+from pipelines.config.settings import Warehouse
+from pipelines.engine import open_engine
 from pipelines.ingest.billing import repeats
+from pipelines.ingest.billing.exports import ingest_in_store, list_deliveries
+from pipelines.warehouse.stores import open_store
 
 HOUR = "2026-07-01T00:00:00Z/2026-07-01T01:00:00Z"
 
@@ -65,6 +69,23 @@ def test_a_csv_added_to_itself_with_its_header_is_refused(tmp_path: Path) -> Non
     text = csv_text(LINES)
     with pytest.raises(SourceError, match=r"a\.csv\.gz, row 5 \(the header is row 1\), column \w+: '\w+' is not"):
         stored(cur2_export(tmp_path, {"a.csv.gz": packed(text + text)}), tmp_path / "raw")
+
+
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("form", ["csv.gz", "parquet"])
+def test_executors_find_what_one_machine_finds_in_several_files(tmp_path: Path, form: str, engine: str) -> None:
+    """Of executors, each reads one file: what two files share, the engine finds."""
+    pack = {"csv.gz": lambda lines: packed(csv_text(lines)), "parquet": parquet}[form]
+    nameless = {**LINES[0], "identity_line_item_id": ""}
+    other = [line(4, "2.00"), *LINES[1:], line(1, "7.01"), nameless]
+    export = cur2_export(tmp_path, {f"a.{form}": pack([*LINES, nameless]), f"b.{form}": pack(other)})
+    (raw,) = stored(export, tmp_path / "raw")
+    (delivery,) = list_deliveries(source(export), tmp_path / "bucket" / "raw")
+    bucket = open_store(str(tmp_path / "bucket"))
+    with open_engine(Warehouse.model_validate({"engine": engine})) as opened:
+        found = ingest_in_store(delivery, source(export), tmp_path / "bucket" / "raw", bucket, opened)
+    assert found.files == raw.files
+    assert found.warnings == raw.warnings != []
 
 
 @pytest.mark.parametrize("most_at_once", [2, 1 << 24])

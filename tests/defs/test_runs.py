@@ -20,8 +20,8 @@ from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-OVERBOOKED = "runs_hold_more_accelerators_than_the_resource_has"
-RESOURCE = dg.AssetKey(["staging", "stg_tracker__resource"])
+OVERBILLED = "an_instance_is_billed_for_more_than_the_hour"
+RESOURCE_HOUR = dg.AssetKey(["core", "fct_resource_hourly"])
 
 
 @pytest.fixture
@@ -147,16 +147,15 @@ def test_a_run_without_months_does_what_the_command_line_does(company: Company, 
 
 
 def test_a_failing_check_of_the_main_job_is_shown_with_its_asset(
-    built_company: Company, tmp_path: Path, instance: dg.DagsterInstance
+    company: Company, instance: dg.DagsterInstance
 ) -> None:
-    company = built_company.copy(tmp_path, events=True)
-    company.overbook()
+    company.overbill()
     result = refresh(company, instance)
     assert not result.success
     (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
-    assert (failed.asset_key, failed.check_name) == (RESOURCE, "contract")
+    assert (failed.asset_key, failed.check_name) == (RESOURCE_HOUR, "contract")
     (step,) = result.get_step_failure_events()
-    assert OVERBOOKED.replace("_", " ") in step.step_failure_data.user_failure_data.description
+    assert OVERBILLED.replace("_", " ") in step.step_failure_data.user_failure_data.description
     assert published(company).number == 1
 
 
@@ -234,28 +233,23 @@ def test_a_month_nobody_delivers_is_refused_in_words(company: Company, instance:
 
 
 def test_a_failing_error_check_stops_what_is_below_and_the_publication(
-    built_company: Company, tmp_path: Path, instance: dg.DagsterInstance
+    company: Company, instance: dg.DagsterInstance
 ) -> None:
-    company = built_company.copy(tmp_path, events=True)
     before, copy = published(company), (company.warehouse / "marts.duckdb").read_bytes()
-    company.overbook()
+    company.overbill()
     company.deliver(AUGUST, "20.00")
     result = refresh(company, instance, JULY, AUGUST)
     assert not result.success
 
-    # The hours that the runs claim together fail as well, in a table that does not rest on this one.
-    failures = [check for check in result.get_asset_check_evaluations() if not check.passed]
-    (failed,) = [check for check in failures if check.asset_key == RESOURCE]
-    assert failed.check_name == "contract"
+    (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
+    assert (failed.asset_key, failed.check_name) == (RESOURCE_HOUR, "contract")
     assert failed.severity == dg.AssetCheckSeverity.ERROR
     (check,) = failed.metadata["failed_checks"].value
-    assert (check["check"], check["failing_row_count"]) == (OVERBOOKED, 1)
-    # Both runs hold all 8 GPUs of the instance from 10:00 on.
-    (row,) = check["failing_rows"]
-    assert (row["resource_id"], row["used"], row["available"]) == ("i-gpu", 16, 8)
-    assert row["held_by"] == "gpu-1 attempt 1, gpu-2 attempt 1"
+    assert (check["check"], check["failing_row_count"]) == (OVERBILLED, 2)
+    # Both lines of the hour from 10:00 on, an hour each.
+    assert [(row["resource_id"], row["billed_hours"]) for row in check["failing_rows"]] == [("i-gpu", 2.0)] * 2
 
-    stopped = below(RESOURCE)
+    stopped = below(RESOURCE_HOUR)
     assert {"marts/mart_run_cost", "publication"} < stopped
     assert materialised(result).isdisjoint(stopped)
     # What does not rest on it went on.

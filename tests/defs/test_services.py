@@ -1,4 +1,7 @@
-"""The real webserver and the real daemon: the schedule fires, a run succeeds, the marts are new."""
+"""The real webserver and the real daemon: the schedule fires, a run succeeds, the marts are new.
+
+Once as the systemd units start them, over a folder and SQLite, and once as compose.yaml does, over S3 and PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -17,8 +21,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import duckdb
+import pytest
+import yaml
 from support.ports import free_port
-from support.small_company import AUGUST, Company
+from support.small_company import AUGUST, Company, found
 
 from pipelines.models.catalog import load_catalog
 
@@ -30,18 +36,20 @@ def script(name: str) -> Path:
     return Path(sys.executable).with_name(name)
 
 
-def environment(home: Path) -> dict[str, str]:
-    return os.environ | {"DAGSTER_HOME": str(home), "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
+def environment(home: Path, config: Path, **more: str) -> dict[str, str]:
+    named = {"DAGSTER_HOME": str(home), "TRAINLEDGER_CONFIG": str(config), "PYTHONPATH": str(ROOT)}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "NO_PROXY": "127.0.0.1"} | named | more
 
 
 @contextmanager
-def service(name: str, *arguments: str, home: Path, config: Path) -> Iterator[subprocess.Popen]:
+def service(name: str, *arguments: str, home: Path, env: dict[str, str]) -> Iterator[subprocess.Popen]:
     """A Dagster service as its unit file starts it, stopped as systemd does; its words go to a log in `home`."""
     with (home / f"{name}.log").open("w") as log:
         process = subprocess.Popen(
-            [script(name), *arguments, "-m", "pipelines.definitions"],
+            [script(name), *arguments],
             cwd=home,
-            env=environment(home) | {"TRAINLEDGER_CONFIG": str(config)},
+            env=env,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -90,20 +98,28 @@ def ask(port: int, query: str) -> dict | None:
     return content["data"]
 
 
+def ended_runs(port: int) -> list[dict] | None:
+    """The runs that the webserver shows, once there are some and all have ended."""
+    query = "{runsOrError {... on Runs {results {status jobName tags {key value}}}}}"
+    runs = (ask(port, query) or {"runsOrError": {"results": []}})["runsOrError"]["results"]
+    return runs if runs and all(run["status"] in ("SUCCESS", "FAILURE") for run in runs) else None
+
+
 def test_the_schedule_fires_and_the_marts_are_new(built_company: Company, tmp_path: Path) -> None:
     company, home, port = built_company.copy(tmp_path), tmp_path / "home", free_port()
     home.mkdir()
     shutil.copy(ROOT / "deploy" / "dagster.yaml", home)
     # The daemon's unit does this first: two services that make the same tables at once would fail.
-    subprocess.run([script("dagster"), "instance", "migrate"], env=environment(home), check=True, capture_output=True)
+    env, module = environment(home, company.config), ("-m", "pipelines.definitions")
+    subprocess.run([script("dagster"), "instance", "migrate"], env=env, check=True, capture_output=True)
     with company.config.open("a") as config:
         config.write('\n[schedule]\ncron = "* * * * *"\n')
     expected = company.deliver(AUGUST, "20.00")
     record = company.warehouse / "publications" / "000002.json"
 
     with (
-        service("dagster-daemon", "run", home=home, config=company.config) as daemon,
-        service("dagster-webserver", "-h", "127.0.0.1", "-p", str(port), home=home, config=company.config) as web,
+        service("dagster-daemon", "run", *module, home=home, env=env) as daemon,
+        service("dagster-webserver", "-h", "127.0.0.1", "-p", str(port), *module, home=home, env=env) as web,
     ):
         nodes = wait_for(
             lambda: ask(port, "{assetNodes {assetKey {path} kinds description isPartitioned}}"), 120, home, "answer"
@@ -112,13 +128,7 @@ def test_the_schedule_fires_and_the_marts_are_new(built_company: Company, tmp_pa
         assert all(node["kinds"] and node["description"] for node in nodes)
 
         wait_for(record.is_file, 480, home, "publication")
-        runs = "{runsOrError {... on Runs {results {status jobName tags {key value}}}}}"
-
-        def ended() -> list[dict] | None:
-            found = (ask(port, runs) or {"runsOrError": {"results": []}})["runsOrError"]["results"]
-            return found if found and all(run["status"] in ("SUCCESS", "FAILURE") for run in found) else None
-
-        (run,) = wait_for(ended, 60, home, "ended run")
+        (run,) = wait_for(lambda: ended_runs(port), 60, home, "ended run")
         assert (run["status"], run["jobName"]) == ("SUCCESS", "refresh")
         tags = {tag["key"]: tag["value"] for tag in run["tags"]}
         assert tags["dagster/schedule_name"] == "daily_refresh"
@@ -128,3 +138,85 @@ def test_the_schedule_fires_and_the_marts_are_new(built_company: Company, tmp_pa
     with duckdb.connect(company.warehouse / "marts.duckdb", read_only=True) as marts:
         assert marts.sql("select sum(effective_cost_usd) from mart.mart_run_cost").fetchone() == (expected,)
     assert expected == Decimal("190.08")
+
+
+@pytest.fixture
+def postgres_port() -> Iterator[int]:
+    """A PostgreSQL server with the user `dagster`, its password `secret` and its database."""
+    pytest.importorskip("dagster_postgres", reason="needs the postgres extra")
+    if not shutil.which("initdb"):
+        pytest.skip("needs PostgreSQL: initdb and postgres on the path")
+    # It refuses to run as root.
+    user = {"user": "postgres"} if os.geteuid() == 0 else {}
+    port, folder = free_port(), Path(tempfile.mkdtemp(prefix="postgres-"))
+    try:
+        (folder / "password").write_text("secret")
+        if user:
+            shutil.chown(folder, "postgres")
+            shutil.chown(folder / "password", "postgres")
+        data = folder / "data"
+        words = ["initdb", "-D", data, "-U", "dagster", "-A", "scram-sha-256", "--pwfile", folder / "password"]
+        subprocess.run(words, check=True, capture_output=True, cwd=folder, **user)
+        words = ["postgres", "-D", data, "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1"]
+        server = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL, **user)
+        try:
+            words = ["createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "dagster", "dagster"]
+            for _ in range(600):
+                made = subprocess.run(words, env=os.environ | {"PGPASSWORD": "secret"}, capture_output=True)
+                if made.returncode == 0:
+                    break
+                time.sleep(0.1)
+            yield port
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(timeout=60)
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_the_services_of_the_compose_file_publish_on_s3(postgres_port: int, s3_endpoint: str, tmp_path: Path) -> None:
+    company, home, port = found(tmp_path / "company"), tmp_path / "home", free_port()
+    with company.config.open("a") as config:
+        config.write('\n[schedule]\ncron = "* * * * *"\n')
+    home.mkdir()
+    # As the Containerfile joins them.
+    parts = (ROOT / "deploy" / name for name in ("dagster.yaml", "dagster-postgres.yaml"))
+    (home / "dagster.yaml").write_text("".join(part.read_text() for part in parts))
+    services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
+    here = {
+        "DAGSTER_PG_HOST": "127.0.0.1",
+        "DAGSTER_PG_PORT": str(postgres_port),
+        "DAGSTER_PG_PASSWORD": "secret",
+        "TRAINLEDGER_WAREHOUSE__ENDPOINT_URL": s3_endpoint,
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "HOME": str(home),
+    }
+    variables = services["daemon"]["environment"]
+    assert here.keys() - {"HOME"} < variables.keys()
+    env = environment(home, company.config, **(variables | here | {"DAGSTER_HOME": str(home)}))
+    env["TRAINLEDGER_CONFIG"] = str(company.config)
+
+    setup = services["setup"]
+    for _ in range(2):
+        # Compose starts it each time.
+        words = [*setup["entrypoint"], setup["command"][0].replace("$$", "$")]
+        done = subprocess.run(words, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    daemon, web = services["daemon"]["entrypoint"], services["webserver"]["entrypoint"]
+    web = [{"3000": str(port), "0.0.0.0": "127.0.0.1"}.get(word, word) for word in web]
+    with (
+        service(*daemon, home=home, env=env) as daemon,
+        service(*web, home=home, env=env) as web,
+    ):
+        runs = wait_for(lambda: ended_runs(port), 900, home, "ended run")
+        # A tick that looks while the first run publishes asks for a second one, which finds nothing new.
+        assert {(run["status"], run["jobName"]) for run in runs} == {("SUCCESS", "refresh")}
+    assert (daemon.returncode, web.returncode) == (0, 0)
+    # Nothing of the history lies in files.
+    assert not list(home.rglob("*.db"))
+
+    words = [sys.executable, "-m", "pipelines", "query", "--csv", "select sum(effective_cost_usd) from mart_run_cost"]
+    answer = subprocess.run(words, env=env, capture_output=True, text=True)
+    # Two hours at 55.04 and four at 21.50.
+    assert Decimal(answer.stdout.split()[1]) == Decimal("196.08"), answer.stderr

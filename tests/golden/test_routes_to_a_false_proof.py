@@ -238,6 +238,19 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         ],
         "at list prices of 2026-07-13 neither is shown to be cheaper",
     ),
+    "a run that claims the machine of another": (
+        added(
+            {
+                "like": "trainium-1",
+                "run_id": "other",
+                "is_billed": False,
+                "loss": None,
+                "status": "failed",
+                "record": {"workload_id": "elsewhere", "model": "small"},
+            }
+        ),
+        "run trainium-1 and others claim more of i-0trainium1 than it has in 1 hour: its cost is not certain",
+    ),
     "replicates on one machine": (
         lambda runs: [
             run | ({"machine": "i-0one", "day": 11, "hour": 8 + int(run["run_id"][-1])} if run["kind"] == TRN1 else {})

@@ -6,34 +6,22 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.clock import Clock, stop_clock
 from support.lake_builds import MONTHLY, WHOLE, build
 from support.lake_places import Place, builds
 
 from pipelines.base.errors import UsageError
-from pipelines.warehouse import publication
 from pipelines.warehouse.lake import Lake
 
 KNOWN = {MONTHLY, WHOLE}
 FIRST = datetime(2026, 1, 1, 6, tzinfo=UTC)
 
 
-class Clock(datetime):
-    """A clock that the test sets."""
-
-    moment = FIRST
-
-    @classmethod
-    def now(cls, tz: Any = None) -> datetime:
-        return cls.moment
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
-    monkeypatch.setattr(publication, "datetime", Clock)
-    return Clock
+    return stop_clock(monkeypatch, FIRST, "pipelines.warehouse.publication")
 
 
 def daily(place: Place, tmp_path: Path, clock: type[Clock], days: range, *, prunes: bool = True) -> None:

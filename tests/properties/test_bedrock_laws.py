@@ -48,10 +48,9 @@ def parsed(meters: list[Meter]) -> dict[Meter, list[dict]]:
         engine.view_sql("ref_token_kind", f"select * from read_csv('{path}', all_varchar = true)")
         values = ", ".join(f"('{use}', '{product}', '{unit}')" for use, product, unit in meters)
         engine.view_sql(
-            "aws_cur_line_item",
+            "stg_aws__cur_combination",
             "select '2026-07' as billing_period, 'AmazonBedrock' as line_item_product_code, "
-            "'AWS' as bill_billing_entity, product as product_product_name, usage_type as line_item_usage_type, "
-            "unit as pricing_unit, "
+            "product as bedrock_product, usage_type as line_item_usage_type, unit as bedrock_unit, "
             "'AWS Marketplace software usage|us-east-1|Million Tokens' as line_item_line_item_description "
             f"from (values {values}) as meter (usage_type, product, unit)",
         )

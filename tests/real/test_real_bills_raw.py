@@ -318,11 +318,12 @@ def test_ice_manifests_without_files_are_empty_months(billing: Path, tmp_path: P
 
 @pytest.mark.spark
 def test_spark_reads_the_same_bill(nise: list[RawDelivery]) -> None:
+    from pipelines.config.spark import Spark
     from pipelines.engine.spark import SparkEngine
 
     everything = "select * from aws_cur_line_item order by source_file, source_row"
     shown = raw_select(nise, STANDARD_TAGS)
-    with SparkEngine() as engine:
+    with SparkEngine(Spark()) as engine:
         for name, files in shown.views.items():
             engine.scan_files(name, files)
         engine.view_sql("aws_cur_line_item", shown.sql)

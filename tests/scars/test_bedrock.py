@@ -55,6 +55,34 @@ def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp
     ]
 
 
+def test_lines_that_differ_in_their_product_or_unit_alone(tmp_path: Path) -> None:
+    """A line of each of two models and of a database that one seller bills under one usage type, and one usage type in
+    two units: each line counts once. Millions of tokens 4, 5, 1 and 1; with the database 6 + 7 + 8 + 1 + 2 = 24.
+    """
+    sold = {
+        "bill_billing_entity": "AWS Marketplace",
+        "line_item_product_code": "a1b2c3d4",
+        "line_item_line_item_description": "AWS Marketplace software usage|us-east-1|Million Output Tokens",
+    }
+    lines = [
+        line("USE1-MP:USE1_OutputTokenCount-Units", "Units", amount, cost, **sold | {"product_product_name": name})
+        for name, amount, cost in (
+            ("A Model (Amazon Bedrock Edition)", "4", "6"),
+            ("B Model (Amazon Bedrock Edition)", "5", "7"),
+            ("A Database", "9", "8"),
+        )
+    ]
+    lines += [
+        line("USE1-NovaLite-input-tokens", "1K tokens", "1000", "1"),
+        line("USE1-NovaLite-input-tokens", "1M tokens", "1", "2"),
+    ]
+    export = write_export(tmp_path, {"2026-07": lines})
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    tokens = "select million_tokens, effective_cost_usd from detail_bedrock_usage_daily order by 2"
+    assert ask(builder, tokens).rows() == [(1, 1), (1, 2), (4, 6), (5, 7)]
+    assert ask(builder, "select sum(effective_cost_usd) from fct_ledger").rows() == [(24,)]
+
+
 def test_each_dollar_of_bedrock_is_in_one_bucket(tmp_path: Path) -> None:
     """Tokens 3, a usage type nobody knows 4 and an hour of capacity 20 serve; customization 5 trains and a credit of
     -2 gives back, an agent's runtime 6 calls: none of these serves. Together 36.
@@ -96,7 +124,12 @@ def test_tokens_at_a_price_of_zero_are_not_taken_for_free() -> None:
     with Lab({"2026-07": [{**one, **times} for one in lines]}, {}) as made:
         prices = made.ask(f"select model, unit_price_usd from {name} order by 1", name)
         warned = made.ask(check.query.format(batch=name), name)
+        mart = "mart_inference_cost_daily"
+        rates = made.ask(
+            f"select model, cost_per_million_total_usd, left(missing_evidence, 5) from {mart} order by 1", mart
+        )
     assert prices == [("Nova Lite", Decimal("0.06")), ("Nova Pro", None)]
+    assert rates == [("Nova Lite", Decimal("0.06"), None), ("Nova Pro", None, "price")]
     assert [row[:3] for row in warned] == [("USE1-NovaPro-input-tokens", "USD", 2)]
 
 

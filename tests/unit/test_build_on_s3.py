@@ -9,11 +9,12 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
+from support.cluster import recorded_store
 from support.ledgers import build_with
-from support.small_company import AUGUST, Company, found
+from support.s3_company import BUCKET, LOCATION, deliver, settings
+from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines.base.console import Console
-from pipelines.config.settings import Settings, load_settings
 from pipelines.evidence.pack import write_pack
 from pipelines.evidence.verify import verify
 from pipelines.models.command import build_marts
@@ -22,45 +23,12 @@ from pipelines.query.command import run_query
 from pipelines.report.command import write_report
 from pipelines.warehouse.lock import BuildBusy
 
-# The one the manifests of `support.bills` name.
-BUCKET = "example-billing"
-LOCATION = f"s3://{BUCKET}/ledger"
 SUM = "select sum(effective_cost_usd) as cost from mart_run_cost"
-
-
-@pytest.fixture
-def s3(s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The S3 client of a machine whose home, and so whose cache, is empty."""
-    import boto3
-
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    client = boto3.client("s3", endpoint_url=s3_endpoint)
-    client.create_bucket(Bucket=BUCKET)
-    return client
 
 
 @pytest.fixture
 def company(tmp_path: Path) -> Company:
     return found(tmp_path / "company")
-
-
-def deliver(company: Company, s3: Any) -> None:
-    """Bring bucket and folder to the same state, as AWS and the training jobs write them."""
-    for folder in (company.export, company.events):
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                s3.upload_file(str(path), BUCKET, path.relative_to(company.root).as_posix())
-
-
-def settings(company: Company, endpoint: str) -> Settings:
-    """The company's configuration with every location on S3."""
-    reach = f'endpoint_url = "{endpoint}"\nregion = "us-east-1"\n'
-    company.config.write_text(
-        f'[warehouse]\nlocation = "{LOCATION}"\n{reach}'
-        f'[[billing]]\nname = "payer"\nlocation = "s3://{BUCKET}/export"\n{reach}'
-        f'[[runs]]\nname = "jobs"\nkind = "events"\nlocation = "s3://{BUCKET}/events"\n{reach}'
-    )
-    return load_settings(company.config)
 
 
 def keys(s3: Any) -> dict[str, str]:
@@ -133,6 +101,47 @@ def test_a_ledger_on_s3_is_verified_and_goes_on(
     with Warehouse(config).lake.lock():
         # Whoever built has let go.
         pass
+
+
+@pytest.mark.slow
+def test_a_fresh_machine_reads_nothing_of_an_unchanged_month(
+    company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Deliveries lie in the bucket: a month that its export no longer has stays."""
+    import boto3
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with recorded_store() as (endpoint, requests):
+        bucket = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
+        bucket.create_bucket(Bucket=BUCKET)
+        deliver(company, bucket)
+        config = settings(company, endpoint)
+        monkeypatch.setenv("HOME", str(tmp_path / "one"))
+        assert build_marts(config, Console()) is True
+
+        company.deliver(AUGUST, "20.00")
+        deliver(company, bucket)
+        july = bucket.list_objects_v2(Bucket=BUCKET, Prefix=f"export/metadata/BILLING_PERIOD={JULY}/")["Contents"]
+        monkeypatch.setenv("HOME", str(tmp_path / "two"))
+        for is_gone in (False, True):
+            if is_gone:
+                bucket.delete_object(Bucket=BUCKET, Key=july[0]["Key"])
+                monkeypatch.setenv("HOME", str(tmp_path / "three"))
+            requests.clear()
+            assert build_marts(config, Console()) is True
+            read = [one.path for one in requests if one.method == "GET" and JULY in one.path]
+            assert [path for path in read if "/export/" in path or path.endswith(".parquet")] == []
+            capsys.readouterr()
+            # 110.08 of July and 4 hours at 20.00 of August.
+            run_query(config, SUM, "csv", Console())
+            assert capsys.readouterr().out == "cost\n190.0800000000\n"
+        # Its lines are in the bucket, for a table that has to be made again.
+        bill = Warehouse(config).bill
+        (raw,) = bill.ingest(JULY)
+        assert not raw.is_here
+        bill.bring(raw)
+        assert raw.is_here
 
 
 def test_a_second_machine_is_told_who_builds(company: Company, s3: Any, s3_endpoint: str) -> None:

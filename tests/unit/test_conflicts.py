@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -174,9 +175,9 @@ def test_what_was_published_is_not_looked_at_again(tmp_path: Path, monkeypatch: 
     seen: list[str] = []
     scan = refresh.shared_accounts
 
-    def seeing(stored: Sequence[RawDelivery]) -> pl.DataFrame:
+    def seeing(stored: Sequence[RawDelivery], *more: Any) -> pl.DataFrame:
         seen.extend(raw.delivery.billing_period for raw in stored)
-        return scan(stored)
+        return scan(stored, *more)
 
     monkeypatch.setattr(refresh, "shared_accounts", seeing)
     look(config)

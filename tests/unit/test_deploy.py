@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import re
+import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 from pipelines.doctor.finding import ACTIONS
@@ -25,10 +27,76 @@ _Cfn.add_multi_constructor("!", lambda loader, _, node: loader.construct_scalar(
 EXPORT = yaml.load(TEMPLATE, Loader=_Cfn)["Resources"]["Export"]["Properties"]["Export"]
 
 
-def test_the_container_copies_what_is_here() -> None:
+def test_the_container_copies_what_the_package_is_made_of() -> None:
     text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
-    sources = [name for line in re.findall(r"^COPY (?!--)(.+)$", text, re.MULTILINE) for name in line.split()[:-1]]
-    assert "pipelines" in sources and all((DEPLOY.parent / name).exists() for name in sources)
+    sources = {name for line in re.findall(r"^COPY (?!--)(.+)$", text, re.MULTILINE) for name in line.split()[:-1]}
+    assert [name for name in sources if not (DEPLOY.parent / name).exists()] == []
+    wheel = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {*wheel["packages"], *wheel["force-include"]} <= sources
+    # A base image without its version is another one tomorrow.
+    assert re.findall(r"^(?:ARG PYTHON=|FROM (?!\$))(.+)$", text, re.MULTILINE) == [
+        "docker.io/library/python:3.11.14-slim-bookworm"
+    ]
+
+
+def load(name: str) -> dict:
+    return yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))
+
+
+def test_compose_names_what_is_here() -> None:
+    compose = load("compose.yaml")
+    services = compose["services"]
+    assert all(re.search(r":[\w.-]*\d", service["image"]) for service in services.values())
+    named = {volume.partition(":")[0] for service in services.values() for volume in service["volumes"]}
+    assert {name for name in named if name.isalpha()} == set(compose["volumes"])
+    wanted = {name for service in services.values() for name in service.get("depends_on", ())}
+    assert wanted < services.keys()
+    # The variables that dagster.yaml reads, and folders that the image has.
+    environment = services["daemon"]["environment"]
+    database = load("dagster-postgres.yaml")["storage"]["postgres"]["postgres_db"]
+    assert {value["env"] for value in database.values() if isinstance(value, dict)} < environment.keys()
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    assert all(folder in text for folder in (environment["DAGSTER_HOME"], "/home/trainledger/.cache"))
+
+
+def test_kubernetes_runs_what_the_other_ways_run(tmp_path: Path) -> None:
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8")))
+    of_kind = {(one["kind"], one["metadata"]["name"]): one for one in documents}
+    dagster = yaml.safe_load(of_kind["ConfigMap", "trainledger-dagster"]["data"]["dagster.yaml"])
+    launcher = dagster.pop("run_launcher")
+    assert dagster == load("dagster.yaml") | load("dagster-postgres.yaml")
+    services = load("compose.yaml")["services"]
+    for name in ("daemon", "webserver"):
+        (container,) = of_kind["Deployment", f"trainledger-{name}"]["spec"]["template"]["spec"]["containers"]
+        assert container["command"] == services[name]["entrypoint"]
+
+    k8s = pytest.importorskip("dagster_k8s", reason="needs the kubernetes extra")
+    from dagster import DagsterRun
+    from dagster._serdes import ConfigurableClassData
+    from dagster_k8s.job import construct_dagster_k8s_job
+
+    # A cluster that is never asked.
+    cluster = {"name": "none", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "none", "context": {"cluster": "none", "user": "none"}}
+    kubeconfig = {"clusters": [cluster], "contexts": [context], "current-context": "none"}
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig | {"users": [{"name": "none", "user": {}}]}))
+    config = launcher["config"] | {"load_incluster_config": False, "kubeconfig_file": str(tmp_path / "kubeconfig")}
+    loaded = ConfigurableClassData(launcher["module"], launcher["class"], yaml.safe_dump(config)).rehydrate(
+        as_type=k8s.K8sRunLauncher
+    )
+    context = loaded.get_container_context_for_run(DagsterRun(job_name="refresh"))
+    job_config = context.get_k8s_job_config(None, loaded)
+    words = ["dagster", "api", "execute_run"]
+    job = construct_dagster_k8s_job(job_config, words, "run", user_defined_k8s_config=context.run_k8s_config).to_dict()
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["service_account_name"] == "trainledger"
+    mounted = {mount["mount_path"] for mount in container["volume_mounts"]}
+    assert mounted == {"/dagster/dagster.yaml", "/config", "/home/trainledger/.cache"}
+    secrets = {
+        one["name"]: one["value_from"]["secret_key_ref"]["name"] for one in container["env"] if one["value_from"]
+    }
+    assert secrets == {"DAGSTER_PG_PASSWORD": "trainledger-postgres"}
 
 
 def test_cloudformation_accepts_the_template() -> None:

@@ -298,7 +298,7 @@ def test_the_publication_is_explained_though_a_newer_bill_is_delivered(company: 
 
 def test_the_publication_is_explained_though_a_build_failed_after_it(company: Company) -> None:
     company.deliver(AUGUST, "30.00")
-    company.overbook()
+    company.overbill()
     with pytest.raises(TrainledgerError):
         build_warehouse(company.config)
     # Tables of the failed build are committed by now; none of them is published.

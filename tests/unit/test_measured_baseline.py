@@ -94,6 +94,15 @@ def test_a_window_of_expensive_runs_shows_what_all_runs_took(tmp_path: Path) -> 
     assert row["all_runs_hours_per_unit"] == pytest.approx(10 / 3)
 
 
+def test_a_run_whose_machine_another_run_claims_measures_nothing(tmp_path: Path) -> None:
+    config = company(tmp_path)
+    other = one_attempt("other", ["i-1"], "p5.48xlarge", datetime(2026, 6, 1, 10), timedelta(hours=2), [], model="x")
+    write_events(tmp_path / "runs", other, "other.jsonl")
+    (row,) = ask(lazy_warehouse(config), "select hours_per_unit, missing_evidence from detail_baseline").to_dicts()
+    reason = "run gpu-1 and others claim more of i-1 than it has in 2 hours: its cost is not certain"
+    assert row == {"hours_per_unit": None, "missing_evidence": reason}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [

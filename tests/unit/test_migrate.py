@@ -1,15 +1,17 @@
-"""`trainledger migrate`: a warehouse that version 0.1.0 built, with keys of that version in its configuration.
+"""Upgrade and rollback: a warehouse that version 0.1.0 built, with keys of that version, and one of a newer version.
 
 The company is the one of support/small_company.py: its GPU run costs 110.08 USD, its Trainium run 4 x 21.50.
 """
 
 from __future__ import annotations
 
+import json
 import tarfile
 from pathlib import Path
 
 import pytest
 from support.commands import run_command
+from support.small_company import AUGUST, Company
 
 from pipelines.base.parse import parse_json, parse_toml
 
@@ -80,3 +82,42 @@ def test_a_key_that_is_also_in_a_value_is_left_to_its_owner(old_company, capsys)
     assert "rename by hand" in answer.err
     assert old_company.read_text() == text
     assert parse_toml(text.encode())
+
+
+@pytest.fixture
+def newer(built_company: Company, tmp_path: Path) -> Company:
+    """A warehouse with publication 1 of this version and publication 2 of version 9.1."""
+    company = built_company.copy(tmp_path)
+    records = company.warehouse / "publications"
+    record = parse_json((records / "000001.json").read_bytes())
+    record |= {"number": 2, "code_revision": "9.1.0+0123abcd.4567cdef"}
+    (records / "000002.json").write_text(json.dumps(record))
+    return company
+
+
+@pytest.mark.parametrize("words", [("build",), ("prune",), ("migrate",), ("migrate", "--dry-run")])
+def test_what_a_newer_version_published_is_not_built_on(newer: Company, words: tuple[str, ...], capsys) -> None:
+    newer.deliver(AUGUST, "20.00")
+    before = {path: path.read_bytes() for path in sorted(newer.warehouse.rglob("*.json"))}
+    answer = run_command(capsys, *words, "--config", str(newer.config))
+    assert answer.code == 2
+    assert f"{newer.warehouse}: publication 2 was made by trainledger 9.1.0 and this is " in answer.err
+    assert "install 9.1.0 or newer" in answer.err
+    assert {path: path.read_bytes() for path in sorted(newer.warehouse.rglob("*.json"))} == before
+
+
+def test_what_a_newer_version_published_is_read_where_its_record_is_understood(newer: Company, capsys) -> None:
+    runs = ("query", "--csv", "select count(*) as n from mart_run_cost", "--config", str(newer.config))
+    assert run_command(capsys, *runs).out.split() == ["n", "2"]
+
+    record = newer.warehouse / "publications" / "000002.json"
+    record.write_text(json.dumps(parse_json(record.read_bytes()) | {"sealed_by": "kms"}))
+    answer = run_command(capsys, *runs)
+    assert answer.code == 2
+    assert "000002.json was made by trainledger 9.1.0" in answer.err
+
+
+def test_a_rollback_removes_the_record_and_builds_on_the_one_before(newer: Company, capsys) -> None:
+    (newer.warehouse / "publications" / "000002.json").unlink()
+    answer = run_command(capsys, "build", "--config", str(newer.config))
+    assert (answer.code, answer.out) == (0, "Nothing changed since publication 1; nothing was done.\n")

@@ -36,7 +36,7 @@ def mail_to(port: int, **more: object) -> MailChannel:
     return MailChannel.model_validate(told)
 
 
-def test_slack_is_given_text_that_is_no_link_and_no_mention() -> None:
+def test_slack_receives_text_that_is_no_link_and_no_mention() -> None:
     """Slack wants &, < and > as entities; `<!channel>` would call everybody."""
     told = json.loads(body_of("3 < 4", "run <!channel> & <http://evil|click> *bold*"))
     assert told["text"] == "3 &lt; 4\nrun &lt;!channel&gt; &amp; &lt;http://evil|click&gt; *bold*"
@@ -158,7 +158,7 @@ def test_mail_goes_sealed_and_with_a_password(security: str, certificate: Path) 
         assert mail["Date"] == "Mon, 03 Aug 2026 06:00:00 +0000"
 
 
-def test_a_server_nobody_vouches_for_gets_no_password(certificate: Path) -> None:
+def test_a_server_without_a_trusted_certificate_gets_no_password(certificate: Path) -> None:
     with smtp_server(security="starttls", password=PASSWORD, certificate=certificate) as mailbox:
         channel = mail_to(mailbox.port, username="trainledger", password=PASSWORD)
         with pytest.raises(SourceError, match=r"cannot be trusted \(CERTIFICATE_VERIFY_FAILED\); check host"):

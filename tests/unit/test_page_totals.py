@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
+from pipelines.present.render import templates
 
 
 def made(model: str, mart: str, columns: str, values: str) -> DuckDBEngine:
@@ -106,22 +108,28 @@ def test_waste_is_summed_by_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "expected"),
+    ("statuses", "effective", "expected"),
     [
-        (("reconciled", "reconciled"), ("reconciled", "reconciled", 0)),
-        (("reconciled", "open"), ("reconciled", "open", 0)),
-        (("unreconciled", "open"), ("unreconciled", "unreconciled", None)),
+        (("reconciled", "reconciled"), 10, ("reconciled", "reconciled", 0)),
+        (("reconciled", "open"), 10, ("reconciled", "open", 0)),
+        (("unreconciled", "open"), 10, ("unreconciled", "unreconciled", None)),
+        (("reconciled", "open"), "null", ("incomplete", "open", 0)),
     ],
 )
-def test_a_month_has_the_worst_status_of_its_payers(statuses: tuple[str, str], expected: tuple) -> None:
-    """A cent of fees without use is rounding; of an invoice that is not closed nothing is known yet."""
+def test_a_month_has_the_worst_status_of_its_payers(
+    statuses: tuple[str, str], effective: object, expected: tuple
+) -> None:
+    """A cent of fees without use is rounding; of an invoice that is not closed nothing is known yet.
+
+    Where a line's effective cost is unknown, the month's is incomplete.
+    """
     columns = (
         f"billing_month:date payer_account_id: currency: status: invoice_status: billed_cost_usd:{USD} "
         f"ledger_cost_usd:{USD} difference_usd:{USD} "
-        f"commitment_timing_usd:{USD} newest_usage_at:timestamp"
+        f"commitment_timing_usd:{USD} effective_cost_usd:{USD} newest_usage_at:timestamp"
     )
     rows = ", ".join(
-        f"('2026-07-01', '{payer}', 'USD', '{status}', 'not read', 10, 10, 0, 0.01, '2026-07-31')"
+        f"('2026-07-01', '{payer}', 'USD', '{status}', 'not read', 10, 10, 0, 0.01, {effective}, '2026-07-31')"
         for payer, status in enumerate(statuses)
     )
     with made("detail_billing_month", "mart_invoice_reconciliation_monthly", columns, rows) as engine:
@@ -129,6 +137,14 @@ def test_a_month_has_the_worst_status_of_its_payers(statuses: tuple[str, str], e
             "select status, month_status, unallocated_fee_usd from made where payer_account_id = '0'"
         ).row(0)
     assert found == expected
+
+
+@pytest.mark.parametrize(("fee", "expected"), [(Decimal("12.00"), " by $12"), (Decimal(0), ""), (None, "")])
+def test_an_incomplete_month_names_the_fees_it_lacks(fee: Decimal | None, expected: str) -> None:
+    """A month is incomplete too where the cost of a line is unknown and no fee is missing: there is no amount then."""
+    row = {"status": "incomplete", "unallocated_fee_usd": fee, "currency": "USD"}
+    stamp: Any = templates("app").globals["month_stamp"]
+    assert f"effective cost incomplete{expected}</span>" in stamp(row)
 
 
 def test_resources_without_a_run_stand_next_to_all_that_lack_the_same() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -148,14 +150,34 @@ def test_an_id_is_the_same_pseudonym_in_every_table_and_month(built: Path) -> No
     assert machine == (f"arn:aws:sagemaker:us-west-2:{account}:training-job/j",)
 
 
+AS_ANOTHER_USER = """
+import os, sys
+warehouse = os.open(sys.argv[1], os.O_RDONLY)
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+for name in sys.argv[2:]:
+    try:
+        os.close(os.open(name, os.O_RDONLY, dir_fd=warehouse))
+        print("read")
+    except PermissionError:
+        print("refused")
+"""
+
+
 def test_what_holds_ids_is_closed_to_other_users(built: Path) -> None:
+    """Files keep their usual mode: no other user can pass through the folder to them."""
     closed = [*examine_privacy(built.parent / "warehouse")]
     assert [finding.status for finding in closed] == ["ok"]
+    warehouse = built.parent / "warehouse"
+    names = [next((warehouse / name).rglob("*.parquet")) for name in ("raw", "tables/core", "tables/marts")]
+    words = [warehouse, *(name.relative_to(warehouse) for name in names)]
+    opened = subprocess.run([sys.executable, "-c", AS_ANOTHER_USER, *words], capture_output=True, text=True)
+    # Only root can act as another user.
+    assert opened.returncode or opened.stdout.split() == ["refused", "refused", "read"]
     core = built.parent / "warehouse" / "tables" / "core"
     assert core.stat().st_mode & 0o777 == 0o700
     core.chmod(0o755)
-    (opened,) = examine_privacy(built.parent / "warehouse")
-    assert opened.status == "warn" and opened.message.startswith(f"{core} can be read by other users: run `chmod 700`")
+    (found,) = examine_privacy(built.parent / "warehouse")
+    assert found.status == "warn" and found.message.startswith(f"{core} can be read by other users: run `chmod 700`")
 
 
 def test_no_figure_changes(built: Path) -> None:

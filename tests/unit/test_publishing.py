@@ -14,9 +14,10 @@ import zipfile
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pytest
+from support.clock import stop_clock
 from support.commands import run_command
 from support.ledgers import build_warehouse
 from support.reader import published
@@ -247,55 +248,45 @@ def test_a_pruned_warehouse_answers_and_its_packs_verify(
     built_company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of four publications, the last of September and that of today stay; the former rests on a pruned one."""
-    from pipelines.warehouse import publication
-
-    class Clock(datetime):
-        moment = datetime(2026, 9, 12, tzinfo=UTC)
-
-        @classmethod
-        def now(cls, tz: Any = None) -> datetime:
-            return cls.moment
-
-    monkeypatch.setattr(publication, "datetime", Clock)
+    modules = ("pipelines.warehouse.publication", "pipelines.models.command", "pipelines.models.publish")
+    clock = stop_clock(monkeypatch, datetime(2026, 9, 12, tzinfo=UTC), *modules)
     company = found(tmp_path)
     build_warehouse(company.config)
-    Clock.moment += timedelta(days=1)
+    clock.moment += timedelta(days=1)
     company.deliver(JULY, "50.00")
     build_warehouse(company.config)
-    Clock.moment += timedelta(days=1)
+    clock.moment += timedelta(days=1)
     company.deliver(AUGUST, "20.00")
     build_warehouse(company.config)
-    Clock.moment = datetime(2026, 11, 20, tzinfo=UTC)
+    clock.moment = datetime(2026, 11, 20, tzinfo=UTC)
     with company.config.open("a") as config:
         config.write("\n[policy]\ntarget_passes = 3\n")
     build_warehouse(company.config)
-    monkeypatch.setattr("pipelines.models.command.datetime", Clock)
     words = ("--config", str(company.config))
-    said = run_command(capsys, "prune", "--dry-run", *words)
-    assert said.out.startswith("Would remove 2 publications and ") and len(records(company)) == 4
-    said = run_command(capsys, "prune", *words)
-    assert (said.code, said.out.startswith("Removed 2 publications and ")) == (0, True), said.err
+    ended = run_command(capsys, "prune", "--dry-run", *words)
+    assert ended.out.startswith("Would remove 2 publications and ") and len(records(company)) == 4
+    ended = run_command(capsys, "prune", *words)
+    assert (ended.code, ended.out.startswith("Removed 2 publications and ")) == (0, True), ended.err
     assert [one["number"] for one in records(company)] == [3, 4]
     total = "select sum(effective_cost_usd) as usd from mart_cost_ledger_daily"
     # July at 50 and August at 20, as in the readers' test.
-    said = run_command(capsys, "query", total, "--json", "--as-of", "2026-09-30", *words)
-    assert Decimal(json.loads(said.out)[0]["usd"]) == Decimal("180.00")
-    said = run_command(capsys, "query", total, "--as-of", "2026-09-12", *words)
-    assert said.code == 2 and "Publication 1, the newest at 2026-09-12 23:59 UTC, was pruned" in said.error
+    ended = run_command(capsys, "query", total, "--json", "--as-of", "2026-09-30", *words)
+    assert Decimal(json.loads(ended.out)[0]["usd"]) == Decimal("180.00")
+    ended = run_command(capsys, "query", total, "--as-of", "2026-09-12", *words)
+    assert ended.code == 2 and "Publication 1, the newest at 2026-09-12 23:59 UTC, was pruned" in ended.error
     pack = tmp_path / "pack.zip"
     page = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(pack), "--bundle", "--as-of", "2026-09-30"]
     assert run_command(capsys, *page, *words).code == 0
-    said = run_command(capsys, "verify", str(pack))
-    assert said.code == 0, said.err
+    ended = run_command(capsys, "verify", str(pack))
+    assert ended.code == 0, ended.err
     with zipfile.ZipFile(pack) as archive:
         assert json.loads(archive.read("publication.json"))["number"] == 3
         assert any(name.startswith("before/") for name in archive.namelist())
     assert run_command(capsys, "check", *words).code == 0
     # A build prunes by itself where retention is configured; of two publications of a month the later one stays.
-    Clock.moment += timedelta(days=2)
+    clock.moment += timedelta(days=2)
     text = company.config.read_text()
     company.config.write_text(text.replace("[warehouse]", "[warehouse]\nretention = {days = 1}", 1))
     company.deliver(AUGUST, "21.50")
-    monkeypatch.setattr("pipelines.models.publish.datetime", Clock)
     build_warehouse(company.config)
     assert [one["number"] for one in records(company)] == [3, 5]

@@ -44,6 +44,13 @@ def test_a_basis_that_is_not_measurable_changes_no_verdict(render: Render) -> No
     assert "changes with the cost basis" not in page
 
 
+def test_written_reports_allow_no_script(page: str) -> None:
+    """Neither does the page have one, nor would a browser run or fetch what somebody puts into it."""
+    (policy,) = re.findall(r'<meta http-equiv="content-security-policy" content="(.*?)"/>', page)
+    assert policy.startswith("default-src 'none'; ") and "script" not in policy and "http" not in policy
+    assert "<script" not in page and "javascript:" not in page
+
+
 def test_first_screen_answers_the_three_questions(page: str) -> None:
     page = words(page)
     # Run bucket: 1600 + 560 + 1440 = 3600; list is twice, billed half of it.
@@ -134,6 +141,19 @@ def test_a_basis_of_its_own_verdict_has_the_width_of_the_table_for_its_reason(re
     assert '<th scope="row">List</th>' in page
     said = "List: not comparable : no list price."
     assert said in part(page, "sides")
+
+
+def test_a_basis_adds_only_the_reasons_that_the_verdict_does_not_have(render: Render) -> None:
+    marts = example()
+    for row in marts["mart_silicon_comparison"]:
+        other = {"verdict": "not comparable", "verdict_reason": "two runs a side; a run cost nothing"}
+        row |= (
+            other if row["cost_basis"] == "billed" else {"verdict": "indicative", "verdict_reason": "two runs a side"}
+        )
+    sides = part(render(marts), "sides")
+    assert "Indicative : two runs a side." in sides
+    assert "Billed: not comparable" in sides and ": a run cost nothing." in sides
+    assert sides.count("two runs a side") == sides.count("Indicative :")
 
 
 def test_fees_that_a_closed_bill_does_not_place_stand_beside_its_reconciliation(page: str, render: Render) -> None:
@@ -339,6 +359,17 @@ def test_what_aws_restated_is_said_on_every_basis(render: Render) -> None:
     assert "AWS restated June 2026 of payer 111122223333 (delivery 3): effective cost as before, billed $200.00" in tie
     assert "billed $200.00 less; no runs and 1 day moved." in tie
     assert "(delivery 2)" not in tie
+
+
+def test_a_restated_month_of_unknown_effective_cost_is_marked(render: Render) -> None:
+    """Fees whose use the bill does not show: how effective cost moved is unknown, also where billed did not move."""
+    moved = {"payer_account_id": "1", "billing_month": date(2026, 6, 1), "billing_currency": "USD"} | {
+        "delivery_no": 2, "effective_change_usd": None, "moved_run_count": 0, "moved_day_count": 0}  # fmt: skip
+    for billed, text in ((Decimal(7), "billed $7.00 more"), (Decimal(0), "billed as before")):
+        tie = part(render(example() | {"mart_restatement": [moved | {"billed_change_usd": billed}]}), "reconciliation")
+        assert f"(delivery 2): effective cost unknown, {text};" in tie
+    first = moved | {"delivery_no": 1, "billed_change_usd": None}
+    assert "AWS restated" not in words(render(example() | {"mart_restatement": [first]}))
 
 
 def test_unused_commitments_are_not_told_where_the_bill_does_not_say(render: Render) -> None:

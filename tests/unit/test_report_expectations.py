@@ -87,7 +87,7 @@ def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
     page = page_of(tmp_path, check("hostile", title, "<b>type</b>", passed=False, unexpected_count=1))
     assert "<script" not in page and "<b>" not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; {{ 1 }}") == 2
-    assert "http" not in page
+    assert "http:" not in page and "https:" not in page
 
 
 def test_a_publication_without_results_has_a_page(tmp_path: Path) -> None:

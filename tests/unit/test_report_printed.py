@@ -52,7 +52,7 @@ def test_the_terminal_has_the_figures_of_the_page(tmp_path: Path, capsys: pytest
     show_page(rendered(tmp_path, example()), Console())
     lines = [" ".join(line.replace("│", " ").split()) for line in capsys.readouterr().out.splitlines()]
     # As in the PDF, 1600 + 560 + 1440; a heading, and a sentence with its punctuation.
-    assert any(line.startswith("Training runs cost joined") and " $3,600 82.2% " in line for line in lines)
+    assert any(line.startswith("Training runs; cost joined") and " $3,600 82.2% " in line for line in lines)
     assert {"Cost by bucket", "Indicative: not enough evidence"} <= set(lines)
 
 

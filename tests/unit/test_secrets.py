@@ -120,7 +120,7 @@ def refresh(config: Path, instance: dg.DagsterInstance) -> bool:
 
 
 @pytest.mark.slow
-def test_no_secret_is_written_or_said(
+def test_no_secret_is_written_or_printed(
     config: Path, tmp_path: Path, capsys: Captured, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -65,8 +65,13 @@ HOUR: dict[str, Any] = {
 HOURS: dict[str, Any] = {**dict.fromkeys(HOUR), "usage_date": pl.Date, "hour_started_at": pl.Datetime}
 TOKENS: dict[str, Any] = {
     "model": pl.String, "billing_currency": pl.String, "region_id": pl.String, "usage_date": pl.Date,
-    "is_capacity": pl.Boolean, "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
+    "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
     "effective_cost_usd": pl.Float64,
+}  # fmt: skip
+UNITS: dict[str, Any] = {
+    **dict.fromkeys(("model", "billing_currency", "tier", "region_id"), pl.String), "usage_date": pl.Date,
+    "is_measured": pl.Boolean, **dict.fromkeys(("input_tokens", "cache_read_tokens", "cache_write_tokens",
+    "output_tokens", "list_cost_usd", "effective_cost_usd"), pl.Float64),
 }  # fmt: skip
 CALLS = {"model": pl.String, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
 
@@ -90,7 +95,7 @@ def served(costs: list[float], millions: float = 3.0, **changed: Any) -> list[di
 
 def called(prices: dict[str, float], millions: list[float]) -> list[dict[str, Any]]:
     """Each of DAYS so many million tokens of each kind, on Bedrock."""
-    place = {"model": "chat", "billing_currency": "USD", "region_id": "us-east-1", "is_capacity": False}
+    place = {"model": "chat", "billing_currency": "USD", "region_id": "us-east-1"}
     return [
         place | {"usage_date": day, "token_kind": kind, "million_tokens": count}
         | {"list_cost_usd": price * count, "effective_cost_usd": price * count}
@@ -104,12 +109,14 @@ def compared(
     tokens: list[dict[str, Any]],
     *declared: dict[str, Any],
     calls: list[dict[str, Any]] = [],  # noqa: B006
+    units: list[dict[str, Any]] = [],  # noqa: B006
 ) -> list[dict[str, Any]]:
     options = [{**DECLARED, **one} for one in declared]
     empty = pl.DataFrame([dict.fromkeys(DECLARED)]).clear()
     return build(
         detail_serving_capacity_hourly=pl.DataFrame(hours) if hours else pl.DataFrame(served([1, 1, 1])).clear(),
         detail_bedrock_usage_daily=pl.DataFrame(tokens, schema=TOKENS),
+        mart_inference_cost_daily=pl.DataFrame(units, schema=UNITS),
         stg_serving__traffic=pl.DataFrame(calls, schema=CALLS),
         mart_price_book=pl.DataFrame([], schema=NO_PRICES),
         declared_serving=pl.DataFrame(options) if options else empty,
@@ -228,13 +235,32 @@ def test_servers_without_recorded_traffic_keep_their_cost() -> None:
     assert row["verdict"] == "not enough evidence" and "no traffic" in row["verdict_reason"]
 
 
-def test_provisioned_units_keep_their_cost() -> None:
+def provisioned(usd: float, **tokens: float) -> list[dict[str, Any]]:
+    """Units of Provisioned Throughput on each of DAYS; `tokens` are those of their calls."""
+    place = {"model": "chat", "billing_currency": "USD", "tier": "provisioned", "region_id": "us-east-1"}
+    costs = {"list_cost_usd": usd, "effective_cost_usd": usd, "is_measured": bool(tokens)}
+    return [place | costs | dict.fromkeys(UNITS, None) | place | costs | tokens | {"usage_date": day} for day in DAYS]
+
+
+def test_provisioned_units_without_a_log_keep_their_cost() -> None:
     """24 hours of a unit at 13.08 are 313.92 a day, 9,548.40 a month; no bill shows their tokens."""
-    units = [one | {"is_capacity": True, "million_tokens": None, "effective_cost_usd": 313.92} for one in
-             called({"provisioned": 1.0}, [24, 24, 24])]  # fmt: skip
-    (row,) = compared([], units)
+    (row,) = compared([], [], units=provisioned(313.92))
     assert row["baseline_cost_per_month_usd"] == pytest.approx(9548.40)
-    assert (row["baseline_platform"], row["verdict"]) == ("bedrock", "not enough evidence")
+    assert (row["baseline_platform"], row["baseline_tier"]) == ("bedrock", "provisioned")
+    assert row["verdict"] == "not enough evidence"
+
+
+def test_provisioned_units_break_even_with_tokens_on_demand() -> None:
+    """V6: a unit at 24.50 an hour against 0.15 and 0.60 at a mix of 3 to 1, 0.2625 a million: 93.3 M tokens an hour,
+    25,926 a second, 68.13 billion in 730 hours. Today's 4 M a day are 121.67 M a month, a 560th."""
+    tokens = {"is_capacity": False, "input_usd": 0.15, "output_usd": 0.60, "meets_latency": True}
+    units = provisioned(24 * 24.50, input_tokens=3e6, output_tokens=1e6)
+    (row,) = compared([], [], tokens, units=units)
+    assert row["blended_price_usd"] == pytest.approx(0.2625)
+    assert row["break_even_tokens_per_second"] == pytest.approx(25_926, abs=0.5)
+    assert row["crossover_tokens_per_month"] == pytest.approx(93.3333e6 * 730, rel=1e-5)
+    assert row["traffic_multiple"] == pytest.approx(560, rel=1e-5)
+    assert row["verdict"] == "managed"
 
 
 def decided(compared: list[dict[str, Any]], model: str = "chat") -> dict[str, Any]:

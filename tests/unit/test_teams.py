@@ -22,7 +22,7 @@ UNITS = [
 ACCOUNT = "000033334444"
 
 
-def answer(folder: Path, day: str, parent: str) -> None:
+def answer(folder: Path, day: str, parent: object) -> None:
     """What AWS Organizations answered on a day, when the account was in the unit `parent`."""
     folder.mkdir(exist_ok=True)
     content = {"OrganizationalUnits": UNITS, "Accounts": [{"Id": ACCOUNT, "ParentId": parent}]}
@@ -64,6 +64,7 @@ def test_the_nearest_unit_counts_and_an_account_of_its_own_wins(tmp_path: Path) 
         ('organization = "organization"\nunits = {"Reserch" = "vision"}', "has the unit Reserch"),
         ('organization = "nowhere"\nunits = {"Research" = "vision"}', "has no answer of AWS Organizations"),
         ('organization = "broken"\nunits = {"Research" = "vision"}', "lacks OrganizationalUnits and Accounts"),
+        ('organization = "numbers"\nunits = {"Research" = "vision"}', "each with Id, Name and ParentId"),
         ('organization = "undated"\nunits = {"Research" = "vision"}', "is not named after a day"),
     ],
 )
@@ -72,6 +73,7 @@ def test_a_mistake_is_one_sentence(tmp_path: Path, teams: str, says: str) -> Non
     answer(tmp_path / "undated", "today", "ou-ab12-2")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "2026-07-01.json").write_text('{"Roots": []}')
+    answer(tmp_path / "numbers", "2026-07-01", {"Id": "ou-ab12-2"})
     with pytest.raises(UsageError, match=says) as refused:
         settings(tmp_path, teams)
     assert "\n" not in str(refused.value)

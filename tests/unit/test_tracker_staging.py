@@ -1,4 +1,4 @@
-"""Open intervals are closed by the last thing known and marked; resources are held by no more than they have.
+"""Open intervals are closed by the last thing known and marked.
 
 Expected times are read off the events of each test by hand.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.trackers import failing_rows, staged
+from support.trackers import staged
 
 
 def event(kind: str, clock: str, /, run_id: str = "r", **fields: Any) -> dict[str, Any]:
@@ -139,84 +139,3 @@ def test_a_run_without_its_ends_takes_those_of_its_attempts(tmp_path: Path) -> N
 def test_a_run_that_just_stops_speaking_is_of_unknown_status(tmp_path: Path) -> None:
     events = [event("run_started", "10:00:00"), event("heartbeat", "10:30:00")]
     assert rows(tmp_path, events, RUN) == [("unknown", True, at("10:00:00"), at("10:30:00"), True, 1)]
-
-
-def stay(run_id: str, joined: str, left: str | None, resource: str = "i-1", **more: Any) -> list[dict[str, Any]]:
-    common = {"run_id": run_id, "attempt": 1, "resource": resource}
-    told = [event("resource_joined", joined, **common, **{"instance_type": "p5.48xlarge", **more})]
-    return told + ([event("resource_left", left, **common)] if left else [])
-
-
-FIRST = stay("a", "10:00:00", "11:00:00")
-HALF = {"accelerators_used": 4}
-
-
-@pytest.mark.parametrize(
-    ("other", "used"),
-    [
-        pytest.param(stay("b", "11:00:00", "12:00:00"), None, id="back to back"),
-        pytest.param(stay("b", "09:00:00", "10:00:00"), None, id="back to back, the other way round"),
-        pytest.param(stay("b", "10:59:30", "12:00:00"), None, id="clocks half a minute apart"),
-        pytest.param(stay("b", "10:30:00", "10:40:00", resource="i-2"), None, id="another node"),
-        pytest.param(stay("b", "10:30:00", "12:00:00"), 16, id="both on the whole node"),
-        pytest.param(stay("b", "10:00:00", "11:00:00"), 16, id="at exactly the same time"),
-        pytest.param(stay("b", "09:00:00", "12:00:00"), 16, id="one inside the other"),
-        pytest.param(stay("b", "10:30:00", "10:40:00", accelerators_used=1), 9, id="one accelerator too many"),
-        pytest.param(stay("b", "10:30:00", "10:40:00", accelerators_used=0), None, id="it uses none"),
-        pytest.param(
-            stay("b", "10:30:00", "10:40:00", instance_type=None), 16, id="type known from the other run alone"
-        ),
-        pytest.param(
-            [*stay("b", "10:30:00", None), event("heartbeat", "10:45:00", "b", attempt=1)], 16, id="never left"
-        ),
-    ],
-)
-def test_a_second_run_on_a_node_that_one_has_whole(
-    tmp_path: Path, other: list[dict[str, Any]], used: int | None
-) -> None:
-    with staged(tmp_path, FIRST + other) as engine:
-        found = failing_rows(engine, "stg_tracker__resource", "runs_hold_more_accelerators_than_the_resource_has")
-    assert [(row["resource_id"], row["used"], row["available"]) for row in found] == (
-        [("i-1", used, 8)] if used else []
-    )
-
-
-@pytest.mark.parametrize(
-    ("stays", "used"),
-    [
-        pytest.param(
-            stay("a", "10:00:00", "11:00:00", **HALF) + stay("b", "10:30:00", "12:00:00", **HALF), None, id="two halves"
-        ),
-        pytest.param(
-            stay("a", "10:00:00", "11:00:00", **HALF)
-            + stay("b", "10:10:00", "11:00:00", **HALF)
-            + stay("c", "10:20:00", "11:00:00", **HALF),
-            12,
-            id="three halves",
-        ),
-        pytest.param(stay("a", "10:00:00", "11:00:00", accelerators_used=16), 16, id="one run, more than there are"),
-        pytest.param(
-            stay("a", "10:00:00", "11:00:00", instance_type=None)
-            + stay("b", "10:00:00", "11:00:00", instance_type=None),
-            None,
-            id="nobody says the type: the bill decides later",
-        ),
-        pytest.param(
-            stay("a", "10:00:00", "11:00:00", instance_type="m5.large")
-            + stay("b", "10:00:00", "11:00:00", instance_type="m5.large"),
-            None,
-            id="no accelerators to hold",
-        ),
-    ],
-)
-def test_runs_that_share_a_node(tmp_path: Path, stays: list[dict[str, Any]], used: int | None) -> None:
-    with staged(tmp_path, stays) as engine:
-        found = failing_rows(engine, "stg_tracker__resource", "runs_hold_more_accelerators_than_the_resource_has")
-    assert [(row["used"], row["available"]) for row in found] == ([(used, 8)] if used else [])
-
-
-def test_who_holds_it_is_told(tmp_path: Path) -> None:
-    with staged(tmp_path, FIRST + stay("b", "10:30:00", "12:00:00")) as engine:
-        (found,) = failing_rows(engine, "stg_tracker__resource", "runs_hold_more_accelerators_than_the_resource_has")
-    assert found["held_by"] == "a attempt 1, b attempt 1"
-    assert found["joined_at"] == at("10:30:00")

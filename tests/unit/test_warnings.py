@@ -63,6 +63,19 @@ def test_a_failed_check_is_a_sentence(changed: dict[str, Any], text: str) -> Non
     assert sentence(check(**changed)) == f"a run costs less than nothing: {text}"
 
 
+def test_amounts_that_cancel_have_no_total() -> None:
+    found = sentence(check(unexpected_count=2, sample=[], totals={"USD": "0.0000000000"}))
+    assert found == f"a run costs less than nothing: 2 rows of mart_run_cost.{OWNER}"
+
+
+def test_the_rows_of_a_page_have_labels_and_rounded_figures() -> None:
+    row = {"run_id": "a", "cost_at_stake_usd": "55.0400000000", "quantity": "2.0000000000", "used_ratio": 1 / 3}
+    (failed,) = failed_checks([check(check="x", severity="warn", passed=False, sample=[row | {"owner": None}])], "warn")
+    assert failed["rows"] == [
+        {"run": "a", "cost at stake": "$55.04", "quantity": "2.00", "used ratio": "0.33", "owner": "unknown"}
+    ]
+
+
 def test_the_owner_is_who_the_configuration_names() -> None:
     assert sentence(check(), {"ml-finops": "ana@acme.dev"}).endswith(" Owner: ana@acme.dev.")
 

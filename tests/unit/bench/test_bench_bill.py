@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.base.errors import UsageError
 from pipelines.bench import bill as bench_bill
-from pipelines.bench.bill import BenchData, restate, write_bench_bill
+from pipelines.bench.bill import BenchData, add_day, restate, write_bench_bill
 from pipelines.config.settings import load_settings
 
 LINES = 40_000
@@ -110,3 +110,14 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path):
 def test_too_few_lines_are_refused(tmp_path):
     with pytest.raises(UsageError, match="at least 10000 lines, not 5"):
         write_bench_bill(tmp_path, 5)
+
+
+def test_another_day_adds_lines_and_runs_to_those_delivered(tmp_path):
+    data = write_bench_bill(tmp_path, 10_000)
+    before, runs_before = read(data), len(list(data.events.rglob("*.jsonl")))
+    add_day(tmp_path, 12_000)
+    after = read(data)
+    # Earlier files are delivered again as they were, the new one after them.
+    assert len(after) == 22_000 and after.slice(0, 10_000).equals(before)
+    assert len(set(after["identity_line_item_id"].to_pylist())) == 22_000
+    assert len(list(data.events.rglob("*.jsonl"))) > runs_before

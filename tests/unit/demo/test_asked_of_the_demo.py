@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.cli import app
 from pipelines.engine import Engine
-from pipelines.models.marts import open_marts
+from pipelines.models.marts import open_marts, readable
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.page import report_page
 from pipelines.present.render import facts_of, render_report
@@ -70,6 +70,24 @@ def test_the_ledger_answers_with_the_whole_bill(marts: Engine) -> None:
     both = ledger.join(invoices, on="billing_month", suffix="_invoiced")
     assert both.height == ledger.height > 1
     assert both["billed_cost_usd"].to_list() == both["billed_cost_usd_invoiced"].to_list()
+
+
+@pytest.mark.parametrize(("team", "other", "least"), [("nlp", "vision", 14), ("vision", "nlp", 10)])
+def test_a_reader_of_a_team_sees_nothing_of_another(
+    marts: Engine, warehouse: Warehouse, published: Publication, team: str, other: str, least: int
+) -> None:
+    """No cell of any table names a run, an owner or a team of the other; `least` tables have rows of its own."""
+    names = marts.query(f"select run_id, owner, team from mart_run_cost where team = '{other}'")
+    hidden = {*names["run_id"], *names["owner"], *names["team"]}
+    with_rows = 0
+    with open_marts(warehouse, published, (team,)) as seen:
+        for table in readable(published.tables, (team,)):
+            rows = seen.query(f"from {table}")
+            assert {value for row in rows.iter_rows() for value in row if isinstance(value, str)} & hidden == set(), (
+                table
+            )
+            with_rows += rows.height > 0
+    assert with_rows >= least
 
 
 def words(page: str) -> str:
