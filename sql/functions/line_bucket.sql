@@ -8,7 +8,7 @@ case
     when line_class = 'warm_pool' then 'idle'
     when charge_category = 'Usage' and named_run_id is not null then 'run'
     -- Which instances of a dedicated host its price is for, the bill does not show.
-    when line_class = 'serving' then 'serving'
+    when line_class in ('serving', 'serving_hour') then 'serving'
     when line_class in ('instance', 'host') and accelerator_family <> 'none' then 'unattributed'
     when charge_category = 'Usage' and is_shared_usage then 'shared'
     else 'other'

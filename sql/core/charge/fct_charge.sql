@@ -48,6 +48,7 @@ bucketed as (
                 named_run_id) end as bucket,
         effective_rule in ('savings_plan_unused', 'reservation_unused') as is_commitment_fee,
         capacity_reservation_id is not null and line_class <> 'capacity_marker' as is_reserved,
+        line_class in ('serving', 'serving_hour') as is_serving,
         charge_category = 'Usage' and resource_id is not null as is_taggable
     from claimable
 ),
@@ -57,9 +58,9 @@ summed as (
         billing_period, charge_kind_id, usage_date, account_id, bucket, commitment_discount_id,
         source_name, is_taggable,
         case when bucket = 'run' then named_run_id end as run_id,
-        case when is_shared_out or line_class = 'serving' or bucket = 'unattributed' then resource_id end
+        case when is_shared_out or is_serving or bucket = 'unattributed' then resource_id end
             as resource_id,
-        case when line_class = 'serving' then iam_principal end as iam_principal,
+        case when is_serving then iam_principal end as iam_principal,
         case when is_shared_out or accelerator_family <> 'none' or is_reserved or is_other_provider(billing_entity)
             then instance_type end as instance_type,
         case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_owner end
@@ -75,9 +76,8 @@ summed as (
         case when is_shared_out then usage_quantity end as usage_quantity,
         case when is_reserved then capacity_reservation_id end as capacity_reservation_id,
         -- Commitments are charged and capacity is reserved by the hour, that of Bedrock too.
-        case when is_shared_out or is_commitment_fee or is_reserved or (line_class = 'serving'
-            and million_tokens is null and date_diff('second', usage_started_at, usage_ended_at) <= 3600)
-            then usage_started_at end as usage_started_at,
+        case when is_shared_out or is_commitment_fee or is_reserved or (line_class = 'serving_hour'
+            and date_diff('second', usage_started_at, usage_ended_at) <= 3600) then usage_started_at end as usage_started_at,
         -- Fees of commitments lie in the future too; an open month is cut by these two.
         case when is_attached or is_commitment_fee then usage_ended_at end as usage_ended_at,
         storage_bucket_id(resource_id, usage_type) as storage_bucket_id,
@@ -93,7 +93,7 @@ summed as (
             as stored_gib_months,
         sum(case when (can_be_covered(commitment_eligibility) or capacity_reservation_id is not null)
             and line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end) as instance_hours,
-        sum(case when line_class = 'serving' then usage_quantity end) as metered_quantity,
+        sum(case when is_serving then usage_quantity end) as metered_quantity,
         known_sum(million_tokens) as million_tokens,
         sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
         sum(list_cost_usd) as list_cost_usd,

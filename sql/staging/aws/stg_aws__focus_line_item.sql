@@ -86,7 +86,7 @@ select
     coalesce(invoice_id, '') as invoice_id, coalesce(invoice_issuer_name, '') as invoice_issuer, billing_currency,
     billing_entity, charge_category as charge_type,
     coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
-    our_category as charge_category, effective_rule, serving_class(line_class, our_category, billed_by) as line_class,
+    our_category as charge_category, effective_rule, serving_class(line_class, our_category, billed_by, token_kind) as line_class,
     charge_description, line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id,
     line.instance_type, family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
