@@ -21,6 +21,7 @@ def aws_session(profile: str | None = None, region: str | None = None) -> Any:
     core = Session(profile=profile)
     # Each session would parse the megabytes of JSON that describe a service again.
     core.register_component("data_loader", _loader(core.get_config_variable("data_path")))
+    core.register_component("response_parser_factory", _parsers())
     return boto3.Session(region_name=region, botocore_session=core)
 
 
@@ -29,6 +30,35 @@ def _loader(data_path: str | None) -> Any:
     from botocore.loaders import create_loader
 
     return create_loader(data_path)
+
+
+@cache
+def _parsers() -> Any:
+    """botocore's parsers of answers. What they raise for an answer of another form than AWS's is a BotoCoreError."""
+    from botocore.exceptions import BotoCoreError
+    from botocore.parsers import ResponseParserFactory
+
+    class Malformed(BotoCoreError):
+        fmt = "its answer is malformed"
+
+    class Parsers(ResponseParserFactory):
+        def create_parser(self, protocol_name: str) -> Any:
+            parser = super().create_parser(protocol_name)
+            parse = parser.parse
+
+            def parsed(response: Any, shape: Any) -> Any:
+                try:
+                    found = parse(response, shape)
+                    found.keys()
+                # They check nothing, so a text in place of a list may raise anything.
+                except Exception as error:
+                    raise Malformed from error
+                return found
+
+            parser.parse = parsed
+            return parser
+
+    return Parsers()
 
 
 def connect(
@@ -62,11 +92,10 @@ def connect(
 def requesting(where: str, permission: str) -> Iterator[None]:
     """Turn AWS's errors into SourceError with the permission or the fix; UnreachableError if a later try may work."""
     from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
 
     try:
         yield
-    except (ClientError, BotoCoreError, ResponseParserError) as error:
+    except (ClientError, BotoCoreError, KeyError) as error:
         raise error_of(error, where, permission) from error
 
 
@@ -99,5 +128,7 @@ def code_of(error: BaseException | None) -> str:
 
 
 def sentence_of(error: Exception) -> str:
-    """The first line of an error's message."""
+    """The first line of an error's message; of a KeyError, which part of an answer is missing."""
+    if isinstance(error, KeyError):
+        return f"its answer has no {error.args[0]}"
     return str(error).rstrip(".").splitlines()[0]

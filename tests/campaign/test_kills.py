@@ -54,6 +54,7 @@ def died(case: Case, ended: Ended) -> bool:
     """Count a kill by where it struck; False where the command was done before."""
     if ended.code >= 0:
         assert ended.code == 0, ended.err
+        case.ended("done before")
         return False
     case.ended(ended.died_in)
     return True
@@ -86,17 +87,25 @@ def test_a_build_that_is_killed_continues(
                 as_undisturbed(company, built_company)
 
 
+def unpublish(company: Company) -> None:
+    shutil.rmtree(company.warehouse / "publications", ignore_errors=True)
+    (company.warehouse / "marts.duckdb").unlink(missing_ok=True)
+
+
 def test_a_publication_that_is_killed_is_there_or_not(
     commands: Commands, built_company: Company, tmp_path: Path, campaign: Campaign
 ) -> None:
     company, build = built_company.copy(tmp_path), ("build", "--config", tmp_path / "trainledger.toml")
+    changes = 0
     is_new = True
     for case in campaign.cases(50):
         if is_new:
-            shutil.rmtree(company.warehouse / "publications", ignore_errors=True)
-            (company.warehouse / "marts.duckdb").unlink(missing_ok=True)
+            unpublish(company)
+        if not changes:
+            changes = commands.run(*build, kill=Kill(-1)).changes["publication"]
+            unpublish(company)
         with case:
-            is_new = not died(case, commands.run(*build, kill=kill(case.chance, 1, 8, "publication")))
+            is_new = not died(case, commands.run(*build, kill=kill(case.chance, 1, changes, "publication")))
             assert all(is_whole(company, record) for record in records(company))
             if is_new:
                 as_undisturbed(company, built_company)
@@ -133,15 +142,16 @@ def test_a_prune_that_is_killed_continues(
         path.write_text(json.dumps(record | {"published_at": f"2026-02-0{number} 06:00:00+00:00"}))
     before = tmp_path / "before"
     shutil.copytree(company.warehouse, before)
-    assert commands.run("prune", *config).code == 0
-    pruned, is_new = state(company), True
+    undisturbed = commands.run("prune", *config, kill=Kill(-1))
+    assert undisturbed.code == 0, undisturbed.err
+    pruned, is_new, changes = state(company), True, sum(undisturbed.changes.values())
     assert [one["number"] for one in records(company)] == [2]
     for case in campaign.cases(40):
         if is_new:
             shutil.rmtree(company.warehouse)
             shutil.copytree(before, company.warehouse)
         with case:
-            is_new = not died(case, commands.run("prune", *config, kill=kill(case.chance, 1, 40)))
+            is_new = not died(case, commands.run("prune", *config, kill=kill(case.chance, 1, changes)))
             assert all(is_whole(company, record) for record in records(company))
             if is_new:
                 assert state(company) == pruned

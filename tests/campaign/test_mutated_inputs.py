@@ -8,7 +8,6 @@ import random
 import re
 import resource
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,21 +18,17 @@ from support.campaign import Campaign
 from support.commands import run_command
 from support.inputs import Input, inputs
 from support.mutations import mutated
+from support.outcomes import is_one_sentence, outcome
 
 from pipelines.base.console import printable, shortened
 from pipelines.cli import _explained
 from pipelines.config.settings import load_settings
-from pipelines.models.build import Builder
-from pipelines.models.publish import plan
-from pipelines.models.records import RECORDS
-from pipelines.models.refresh import read_bill
-from pipelines.models.warehouse import Warehouse
 
 pytestmark = pytest.mark.slow
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PER_INPUT, CONFIGURATIONS, BUILDS = 32, 250, 8
-SECONDS, BYTES = 60, 4 << 30
+BYTES = 4 << 30
 BILL = '[warehouse]\nlocation = "warehouse"\n\n[[billing]]\nname = "payer"\nlocation = "export"\n\n'
 
 
@@ -65,37 +60,6 @@ def damaged(files: Mapping[str, bytes], chance: random.Random) -> dict[str, byte
     if chance.random() < 0.05:
         name = chance.choice(("x", " ", "a'b", "é", "%20")) + Path(name).name
     return {**found, name: mutated(name, data, chance)}
-
-
-def read_sources(config: Path) -> None:
-    """What a build reads, up to the first table that it makes."""
-    builder = Builder(Warehouse(load_settings(config)))
-    with builder.lake.lock():
-        builder.warehouse.sweep()
-        planned = plan(builder.warehouse)
-        read_bill(builder, planned, planned.months)
-        for read in RECORDS.values():
-            read(builder.warehouse)
-            read_warnings = read.warnings(builder.warehouse)
-            assert all(len(sentence) < 3_000 for sentence in read_warnings), read_warnings
-
-
-def outcome(config: Path) -> tuple[int, str]:
-    """How reading ends, as the command ends: exit code and sentence."""
-    begun = time.monotonic()
-    try:
-        read_sources(config)
-        code, sentence = 0, ""
-    except Exception as error:
-        sentence, code = _explained(error)
-        if sentence.startswith("Unexpected"):
-            raise
-    assert time.monotonic() - begun < SECONDS
-    return code, printable(shortened(sentence))
-
-
-def is_one_sentence(sentence: str) -> bool:
-    return sentence.endswith(".") and sentence.isprintable() and len(sentence) < 3_000
 
 
 def test_every_kind_of_input_is_read_whole(tmp_path: Path, bill: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -49,7 +49,9 @@ def test_24_readers_of_200_publications(built_company: Company, tmp_path: Path, 
             assert write_copy(warehouse, published, before) == ""
             before = published
             if number % 10 == 0:
-                prune(warehouse, Retention(days=1, publications=(1, 2, number)), datetime.now(UTC))
+                tomorrow = datetime.now(UTC) + timedelta(days=2)
+                pruned = prune(warehouse, Retention(days=1, publications=(1, 2)), tomorrow)
+                assert len(pruned.publications) == (7 if number == 10 else 10)
     company.config.with_suffix(".stop").touch()
     answers = [json.loads(line) for line in readers.stdout]
     assert readers.wait() == 0 and len(answers) == READERS
@@ -58,5 +60,9 @@ def test_24_readers_of_200_publications(built_company: Company, tmp_path: Path, 
     for answer in answers:
         assert {tuple(one) for one in answer["seen"]} <= {(odd, cost, cost) for odd, cost in costs.items()}
         assert {tuple(one) for one in answer["copies"]} <= {(cost, cost) for cost in costs.values()}
+        assert len(answer["numbers"]) > 1
         campaign.counts["reads"] += answer["reads"]
+    numbers = {number for answer in answers for number in answer["numbers"]}
+    campaign.counts["publications read"] = len(numbers)
+    assert numbers <= {*range(2, PUBLICATIONS + 1)}
     assert {tuple(one) for answer in answers for one in answer["seen"]} == {(odd, c, c) for odd, c in costs.items()}

@@ -19,7 +19,7 @@ from support.lake_builds import MONTHLY, WHOLE, build
 from support.lake_places import Place, builds
 from support.s3_company import BUCKET, deliver, settings
 from support.s3_faults import FAULTS, Faults, Request, s3_faults
-from support.small_company import Company, found
+from support.small_company import AUGUST, RATE, Company, found
 
 from pipelines.base.errors import TrainledgerError
 
@@ -174,3 +174,65 @@ def test_a_build_that_is_killed_on_s3_continues(
         faults.begin()
         assert commands.run(*build).code == 0
     as_in_a_folder(s3, built_company)
+
+
+def stored(s3: Any) -> dict[str, bytes]:
+    """The objects of the warehouse but the lease, and Delta's logs, whose checkpoints may come in more steps."""
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix="ledger/")
+    keys = [item["Key"] for page in pages for item in page.get("Contents", ()) if "_delta_log" not in item["Key"]]
+    return {
+        key: s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys if not key.startswith("ledger/locks/")
+    }
+
+
+def test_packs_and_prunes_that_are_killed_on_s3(faults: Faults, s3: Any, tmp_path: Path, campaign: Campaign) -> None:
+    """The pack is the new one or the old one; of two publications one is pruned, and the kept one stays whole."""
+    company, pack = found(tmp_path / "company"), tmp_path / "pack.zip"
+    config = ("--config", company.config)
+    with Commands(HOME=str(tmp_path / "home")) as commands:
+        for rate in (RATE, "20.00"):
+            company.deliver(AUGUST, rate)
+            deliver(company, s3)
+            settings(company, faults.url)
+            assert commands.run("build", *config).code == 0
+        report = ("report", "--out", tmp_path / "page.html", "--pack", pack, *config)
+        faults.begin()
+        assert commands.run(*report).code == 0
+        requests, whole = faults.count, pack.read_bytes()
+        for case in campaign.cases(10):
+            pack.write_bytes(b"a pack of another day")
+            with case:
+                ended = dying(faults, commands, case, requests, *report)
+                assert ended.code in (0, -signal.SIGKILL), ended.err
+                assert pack.read_bytes() in (b"a pack of another day", whole)
+                case.ended("pack killed" if ended.code else "pack written")
+        faults.begin()
+        assert commands.run(*report).code == 0
+        assert pack.read_bytes() == whole
+
+        for number in (1, 2):
+            key = f"ledger/publications/{number:06d}.json"
+            record = json.loads(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read())
+            text = json.dumps(record | {"published_at": f"2026-02-0{number} 06:00:00+00:00"})
+            s3.put_object(Bucket=BUCKET, Key=key, Body=text.encode())
+        before = stored(s3)
+        faults.begin()
+        assert commands.run("prune", *config).code == 0
+        requests, pruned, is_new = faults.count, stored(s3), True
+        assert {key for key in pruned if "publications/0" in key} == {"ledger/publications/000002.json"}
+        for case in campaign.cases(10):
+            for key, body in before.items() if is_new else ():
+                s3.put_object(Bucket=BUCKET, Key=key, Body=body)
+            with case:
+                ended = dying(faults, commands, case, requests, "prune", *config)
+                assert ended.code in (0, -signal.SIGKILL), ended.err
+                now = stored(s3)
+                # What only the first shows may be gone or not; the note of what was pruned is new.
+                assert (pruned.items() & before.items()) <= now.items() <= (pruned.items() | before.items())
+                free(f"s3://{BUCKET}/ledger", faults.url)
+                if is_new := ended.code == 0:
+                    assert now == pruned
+                case.ended("prune killed" if ended.code else "prune done")
+        faults.begin()
+        assert commands.run("prune", *config).code == 0
+        assert stored(s3) == pruned

@@ -1,4 +1,4 @@
-"""Random damage to an input: bytes, words, JSON values, cells and columns. The same seed gives the same damage."""
+"""Random damage to an input: bytes, words, JSON values, XML, cells and columns. The same seed gives the same damage."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ VALUES: tuple[Any, ...] = (
     ["a"] * 3, "\ud800", *WORDS,
 )  # fmt: skip
 _WORD = re.compile(rb"[A-Za-z0-9_.:+/-]+")
+_ELEMENT = re.compile(rb"<(\w+)[^>/]*>")
 Mutation = Callable[[bytes, random.Random], bytes]
 
 
@@ -45,6 +46,8 @@ def _fitting(name: str, data: bytes) -> tuple[Mutation, ...]:
         return (_bytes,)
     if data.lstrip()[:1] in (b"{", b"["):
         return (_bytes, _word, _json, _json, _json)
+    if data.lstrip()[:1] == b"<":
+        return (_bytes, _word, _element, _element, _element)
     return (_bytes, _word, _cells, _cells) if b"," in data[:200] or b"|" in data[:200] else (_bytes, _word, _word)
 
 
@@ -116,6 +119,27 @@ def _changed(value: Any, chance: random.Random) -> Any:
     else:
         held[at] = (key, _changed(inner, chance))
     return {str(name): one for name, one in held} if isinstance(value, dict) else [one for _, one in held]
+
+
+def _element(data: bytes, chance: random.Random) -> bytes:
+    """Of XML: an element lost, doubled, emptied, or with another text."""
+    found = [*_ELEMENT.finditer(data)]
+    if not found:
+        return _word(data, chance)
+    name = chance.choice(found)[1]
+    start = chance.choice([one.start() for one in found if one[1] == name])
+    end = data.find(b"</" + name + b">", start)
+    if end < 0:
+        return data[:start] + data[data.index(b">", start) + 1 :]
+    inner, after = data.index(b">", start) + 1, end + len(name) + 3
+    match chance.randrange(4):
+        case 0:
+            return data[:start] + data[after:]
+        case 1:
+            return data[:after] + data[start:]
+        case 2:
+            return data[:inner] + data[end:]
+    return data[:inner] + chance.choice(WORDS).encode() + data[end:]
 
 
 def _cells(data: bytes, chance: random.Random) -> bytes:

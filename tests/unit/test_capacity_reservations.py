@@ -230,6 +230,14 @@ def test_a_missing_permission_is_named(answers: Answers, call: str, code: str, p
     assert not isinstance(refused.value, UnreachableError)
 
 
+@pytest.mark.parametrize("page", [None, "sign in", {"TrainingPlanSummaries": ["x"]}])
+def test_an_answer_of_another_form(answers: Answers, page: object) -> None:
+    answers.pages["ListTrainingPlans"] = [page]
+    malformed = r"live, us-west-2 did not answer sagemaker:ListTrainingPlans \(its answer is malformed\); check the "
+    with pytest.raises(UnreachableError, match=malformed):
+        read_reservations([aws(answers)], accelerator_families())
+
+
 def test_what_the_api_lacks_is_said(answers: Answers) -> None:
     answers.errors["DescribeCapacityBlocks"] = "InvalidAction"
     told = read_reservations([aws(answers)], accelerator_families())

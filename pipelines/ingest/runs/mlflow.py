@@ -137,7 +137,7 @@ class _Server:
             # An answer that breaks off is requested again, which the adapter does not do.
             except ParseError:
                 if not remaining:
-                    raise SourceError(f"{where} answers no JSON; is it an MLflow tracking server?") from None
+                    raise SourceError(f"{where} answers no JSON; check that it is an MLflow tracking server.") from None
             except requests.exceptions.ChunkedEncodingError:
                 if not remaining:
                     raise UnreachableError(f"{where} answers half a page, again and again; try later.") from None
@@ -148,7 +148,7 @@ class _Server:
                 raise UnreachableError(f"{where} does not answer ({kind}); start it or try later.") from None
             else:
                 if not isinstance(answer, Mapping):
-                    raise SourceError(f"{where} answers no JSON object; is it an MLflow tracking server?")
+                    raise SourceError(f"{where} answers no JSON object; check that it is an MLflow tracking server.")
                 return answer
         raise AssertionError("unreachable")
 

@@ -66,7 +66,8 @@ def _live(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]
             description = client.describe_training_job(TrainingJobName=job["TrainingJobName"])
         with requesting(where, "sagemaker:ListTags"):
             pages = list(client.get_paginator("list_tags").paginate(ResourceArn=job["TrainingJobArn"]))
-        yield description, {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+            tags = {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+        yield description, tags
 
 
 def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:

@@ -110,7 +110,7 @@ def _queried(source: ServingSource, region: str | None) -> Iterator[Answer]:
     where = f"{where}, {client.meta.region_name}"
     with requesting(where, "sts:GetCallerIdentity"):
         identity = session.client("sts", endpoint_url=source.endpoint_url).get_caller_identity()
-    place = {"account_id": identity["Account"], "region_id": client.meta.region_name}
+        place = {"account_id": identity["Account"], "region_id": client.meta.region_name}
     with requesting(where, _PERMISSIONS):
         pages = client.get_paginator("list_metrics").paginate(Namespace=_NAMESPACE)
         listed = [metric["Dimensions"] for page in pages for metric in page["Metrics"]]
