@@ -15,8 +15,7 @@ select
     accelerator.accelerator_count,
     coalesce(resource.accelerators_used, accelerator.accelerator_count) as accelerators_used,
     coalesce(capacity_reservation_id(resource.reservation_id), resource.reservation_id) as capacity_reservation_id,
-    resource.evidence,
-    resource.source_name
+    resource.evidence
 from tracker_resource as resource
 left join stg_tracker__attempt as attempt
     on attempt.run_id = resource.run_id and attempt.attempt_no = resource.attempt_no
