@@ -1,7 +1,20 @@
-"""Addresses without credentials, for messages and records."""
+"""Addresses of S3 by their parts, and addresses without credentials, for messages and records."""
 
 from typing import overload
 from urllib.parse import urlsplit, urlunsplit
+
+_S3 = "s3://"
+
+
+def is_s3(location: str) -> bool:
+    """Whether a location is in S3, not a folder."""
+    return location.startswith(_S3)
+
+
+def bucket_and_prefix(location: str) -> tuple[str, str]:
+    """The bucket of a location in S3 and the prefix below it, which may be empty."""
+    bucket, _, prefix = location.removeprefix(_S3).rstrip("/").partition("/")
+    return bucket, prefix
 
 
 @overload

@@ -1,6 +1,5 @@
 """The `trainledger compare` command."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -34,7 +33,7 @@ def compare(
     from pipelines.compare.tables import recommendation_of, rows_of, show
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.present.csv_text import print_csv
+    from pipelines.present.csv_text import print_rows
 
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse, as_of)) as marts:
@@ -43,10 +42,8 @@ def compare(
             key: recommendation_of(marts, *key)
             for key in ([] if serving else rows.select("workload_id", "billing_currency").unique().rows())
         }
-    if form == "json":
-        sys.stdout.write(rows.write_json() + "\n")
-    elif form == "csv":
-        print_csv(rows)
+    if form != "table":
+        print_rows(rows, form)
     elif serving:
         show_ways(rows, Console())
     else:

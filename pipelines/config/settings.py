@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
 
+from pipelines.base.address import is_s3
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
 from pipelines.base.resources import accelerator_families
@@ -224,7 +225,7 @@ def _refuse_same_bill(billing: tuple[sources.BillingSource, ...], path: Path) ->
 def _refuse_nested(warehouse: Warehouse, billing: tuple[sources.BillingSource, ...], path: Path) -> None:
     """UsageError for a warehouse inside a bill, which would be read as one, and for a bill inside the warehouse."""
     for source in billing:
-        if source.endpoint_url != warehouse.endpoint_url and source.location.startswith("s3://"):
+        if source.endpoint_url != warehouse.endpoint_url and is_s3(source.location):
             continue
         ours, theirs = (f"{location.rstrip('/')}/" for location in (warehouse.location, source.location))
         if ours.startswith(theirs) or theirs.startswith(ours):

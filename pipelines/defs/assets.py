@@ -1,6 +1,6 @@
 """One asset per table, raw ones included: each body calls the builder and returns what it came to."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 import dagster as dg
@@ -21,19 +21,7 @@ from pipelines.explain.names import column_origins
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.models.build import FailedChecks
 from pipelines.models.built import Built
-from pipelines.models.catalog import (
-    COMMITMENTS,
-    INVOICES,
-    OFFERS,
-    PROOF_TABLES,
-    RAW_TABLES,
-    RESERVATIONS,
-    SCHEMAS,
-    SERVING_TABLES,
-    SESSION_TABLES,
-    Model,
-    load_catalog,
-)
+from pipelines.models.catalog import SCHEMAS, SESSION_TABLES, Model, load_catalog
 from pipelines.models.checks import Severity
 from pipelines.models.contract import OWNER, Contract, contract_paths, load_contract
 from pipelines.models.publish import publish
@@ -268,60 +256,29 @@ def bill_asset(months: dg.PartitionsDefinition, owners: Owners) -> dg.AssetsDefi
     return bill
 
 
-def records_asset(
-    what: str,
-    tables: Mapping[str, str],
-    owner: str,
-    kinds: Collection[str] = ("json", "polars"),
-) -> dg.AssetsDefinition:
-    """Tables, each with its description, that one step of RECORDS brings up to date together and whole."""
+def records_asset(what: str, owners: Owners) -> dg.AssetsDefinition:
+    """The tables that one step of RECORDS brings up to date together and whole."""
+    records = RECORDS[what]
+    owner = owner_of(records.owner, owners)
+    # Registrations are TOML.
+    kinds = {"polars"} if what == "registrations" else {"json", "polars"}
 
     @dg.multi_asset(
         name=what.replace(" ", "_"),
         specs=[
-            dg.AssetSpec(asset_key(table), description=description, owners=[owner], group_name="raw", kinds=set(kinds))
-            for table, description in tables.items()
+            dg.AssetSpec(asset_key(table), description=about, owners=[owner], group_name="raw", kinds=kinds)
+            for table, about in records.about.items()
         ],
         retry_policy=PATIENCE,
         pool=POOL,
     )
     def brought(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
         with step(ledger):
-            counts = RECORDS[what](ledger.builder.warehouse)
-        for table in tables:
+            counts = records(ledger.builder.warehouse)
+        for table in records.tables:
             yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": counts[table]})
 
     return brought
-
-
-_RUNS = {table: f"Training runs as recorded: {table.removeprefix('tracker_')}s of all sources." for table in RAW_TABLES}
-_SERVED = {
-    SERVING_TABLES[0]: "Servers of models as recorded. One row per stretch of time that one was up.",
-    SERVING_TABLES[1]: "Traffic of servers and of managed models. One row per stretch within an hour.",
-}
-_HELD = "Reserved capacity and its windows, from files or from AWS. One row per part of a reservation."
-_BOUGHT = "Savings Plans and reservations, from files or from AWS. One row per commitment."
-_INVOICED = "Invoices, from files or from AWS. One row per line of an invoice, or per part of its total."
-_OFFERED = "Capacity on offer, from files or from AWS. One row per offering of a block, or Spot placement score."
-_REGISTERED: Mapping[str, str] = {
-    PROOF_TABLES[0]: "Pre-registrations of comparisons.",
-    PROOF_TABLES[1]: "Runs that registrations pair or leave out.",
-}
-
-
-def raw_assets(months: dg.PartitionsDefinition, owners: Owners) -> list[dg.AssetsDefinition]:
-    """What the sources deliver: the bill, and the records next to it."""
-    finops, platform = owner_of(OWNER, owners), owner_of("ml-platform", owners)
-    return [
-        bill_asset(months, owners),
-        records_asset("training runs", _RUNS, owner=platform),
-        records_asset("serving", _SERVED, owner=platform),
-        records_asset("reservations", {RESERVATIONS: _HELD}, owner=finops),
-        records_asset("commitments", {COMMITMENTS: _BOUGHT}, owner=finops),
-        records_asset("invoices", {INVOICES: _INVOICED}, owner=finops),
-        records_asset("capacity offers", {OFFERS: _OFFERED}, owner=finops),
-        records_asset("registrations", _REGISTERED, owner=finops, kinds=("polars",)),
-    ]
 
 
 def assets(settings: Settings | None) -> list[dg.AssetsDefinition]:
@@ -329,4 +286,5 @@ def assets(settings: Settings | None) -> list[dg.AssetsDefinition]:
     months = billing_months(first_month(settings))
     owners: Owners = {**settings.owners} if settings else {}
     made = [model_asset(model, months, owners) for model in load_catalog().ordered]
-    return [*raw_assets(months, owners), *made, publication_asset(owners)]
+    records = [records_asset(what, owners) for what in RECORDS]
+    return [bill_asset(months, owners), *records, *made, publication_asset(owners)]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from pipelines.base.address import bucket_and_prefix
 from pipelines.base.aws import code_of, connect, requesting
 from pipelines.base.errors import SourceError, TrainledgerError
 from pipelines.config.sources import BillingSource
@@ -130,8 +131,8 @@ def _unknown(subject: Subject, source: BillingSource, thing: str) -> Finding:
 
 def _bucket_and_name(source: BillingSource) -> tuple[str, str]:
     """The bucket of an export, and its name, the last folder of its location."""
-    path = source.location.removeprefix("s3://").rstrip("/")
-    return path.partition("/")[0], path.rpartition("/")[2]
+    bucket, prefix = bucket_and_prefix(source.location)
+    return bucket, prefix.rpartition("/")[2] or bucket
 
 
 def _client(source: BillingSource, service: str) -> Any:

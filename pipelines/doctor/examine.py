@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from pipelines.base.address import redacted
+from pipelines.base.address import is_s3, redacted
 from pipelines.base.console import counted
 from pipelines.config import sources
 from pipelines.config.settings import Settings, Warehouse
@@ -71,7 +71,7 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
 
 def _why_not_queried(source: sources.BillingSource) -> str:
     """Why AWS is not queried about a bill by default; empty where it is."""
-    if not source.location.startswith("s3://"):
+    if not is_s3(source.location):
         return "because the bill is a folder"
     return "because endpoint_url points to another store than AWS" if source.endpoint_url else ""
 
@@ -168,7 +168,7 @@ def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
     subject = Subject("warehouse")
     with subject.trying("reachable", "s3:ListBucket", warehouse.location):
         store = open_store(warehouse.location, **warehouse.reach, hurried=True)
-        is_new = not warehouse.location.startswith("s3://") and not Path(warehouse.location).exists()
+        is_new = not is_s3(warehouse.location) and not Path(warehouse.location).exists()
         published = None if is_new else Publications(store).newest()
     yield subject.ok("reachable", f"{warehouse.location}.")
     if published is None:
@@ -178,7 +178,7 @@ def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
         months = {delivery["billing_period"] for delivery in published.inputs.get("deliveries", ())}
         summary = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC, {age.days} days ago"
         yield subject.ok("publication", f"{summary}, {counted(len(months), 'billing month')}.")
-    if warehouse.location.startswith("s3://"):
+    if is_s3(warehouse.location):
         yield from _probed(subject, store, warehouse.location)
         return
     # Nothing is created by a check: the nearest existing folder decides.

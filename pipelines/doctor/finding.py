@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partialmethod, wraps
 from typing import Literal, ParamSpec
 
+from pipelines.base.address import bucket_and_prefix
 from pipelines.base.aws import code_of
 from pipelines.base.errors import SourceError, TrainledgerError, UsageError
 
@@ -67,7 +68,7 @@ class Subject:
         except TrainledgerError as error:
             message = str(error)
             if action and is_denied(error):
-                bucket, _, prefix = location.removeprefix("s3://").rstrip("/").partition("/")
+                bucket, prefix = bucket_and_prefix(location)
                 below = f"{bucket}/{prefix}/*" if prefix else f"{bucket}/*"
                 message = denied(action, f"arn:aws:s3:::{bucket if action == 's3:ListBucket' else below}")
             code = error.exit_code if isinstance(error, SourceError | UsageError) else 1

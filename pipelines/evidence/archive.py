@@ -42,10 +42,7 @@ def as_json(content: Any) -> bytes:
 
 def digest_of(stream: BinaryIO) -> str:
     """The sha256 of all that a stream gives."""
-    seal = hashlib.sha256()
-    while block := stream.read(1 << 20):
-        seal.update(block)
-    return seal.hexdigest()
+    return hashlib.file_digest(stream, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
 
 
 class Pack:

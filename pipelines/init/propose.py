@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from pipelines.base.address import is_s3
 from pipelines.config.settings import STANDARD_TAGS
 from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource
 from pipelines.ingest.billing.options import TagKeyCost
@@ -92,7 +93,7 @@ def _before(candidate: Candidate) -> BillingSource:
 def _entry(section: str, source: BillingSource | InvoiceSource | CommitmentSource, folder: Path) -> str:
     values = source.model_dump(exclude_defaults=True)
     location = str(source.location)
-    if not location.startswith("s3://") and Path(location).is_relative_to(folder):
+    if not is_s3(location) and Path(location).is_relative_to(folder):
         values["location"] = str(Path(location).relative_to(folder))
     width = max(map(len, values))
     return "\n".join([f"[[{section}]]", *(f"{key.ljust(width)} = {_quoted(value)}" for key, value in values.items())])

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.base.address import is_s3
 from pipelines.base.disk import is_full
 from pipelines.base.errors import CheckError, TrainledgerError
 from pipelines.base.sql import identifier, quoted
@@ -134,7 +135,7 @@ def write_copy(warehouse: Warehouse, publication: Publication, before: Publicati
             shutil.copyfile(place, fresh)
             had = {name: before.tables[key]["files"] for name, key in readable(before.tables).items()}
         write_database(fresh, mart_files(warehouse, publication.tables), had)
-        if warehouse.settings.warehouse.location.startswith("s3://"):
+        if is_s3(warehouse.settings.warehouse.location):
             warehouse.store.upload(fresh, DATABASE)
         # Its time is how the next build knows what it holds.
         moment = publication.published_at.timestamp()

@@ -26,6 +26,7 @@ from pipelines.models.catalog import (
     RESERVATIONS,
     SERVING_TABLES,
 )
+from pipelines.models.contract import OWNER
 from pipelines.models.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -40,14 +41,16 @@ Read = tuple[Mapping[str, pl.DataFrame], Sequence[str]]
 class Records:
     """Raw tables that are read together and committed whole; calling it brings them up to date.
 
-    `module` is the one whose code makes the tables; of runs, there is one more for each kind of source (`run_code`).
+    `about` has each table with its description. `module` is the one whose code makes the tables; of runs, there is one
+    more for each kind of source (`run_code`).
     """
 
-    tables: tuple[str, ...]
+    about: Mapping[str, str]
     module: str
     sources: Callable[[Settings], Sequence[Any]]
     fingerprint: Callable[[Warehouse, Any], str]
     read: Callable[[Warehouse], Read]
+    owner: str = OWNER
 
     def __call__(self, warehouse: Warehouse) -> dict[str, int]:
         """Read and commit the tables unless their sources and the code are unchanged; rows by table."""
@@ -73,6 +76,11 @@ class Records:
             table: pl.scan_parquet(lake.files(key)).select(pl.len()).collect().item()
             for table, key in zip(self.tables, keys, strict=True)
         }
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables by name."""
+        return tuple(self.about)
 
     def fingerprints(self, warehouse: Warehouse) -> dict[str, str]:
         """The fingerprint of each source by its name."""
@@ -114,63 +122,73 @@ def _registrations(warehouse: Warehouse) -> Read:
     return read_registrations(warehouse.settings.proof, dict(known)), []
 
 
-def _inventory(
-    table: str,
-    module: ModuleType,
-    sources: Callable[[Settings], Sequence[Any]],
-    read: Callable[[Settings], Inventory],
-) -> Records:
-    """The table that `module` makes from answers of AWS, whose reader is its ANSWERS."""
+def _inventory(table: str, about: str, module: ModuleType, read: Callable[[Settings], Inventory]) -> Records:
+    """The table that `module` makes from answers of AWS, which its ANSWERS reads for a section of the settings."""
+
+    def sources(settings: Settings) -> Sequence[Any]:
+        return getattr(settings, module.ANSWERS.section)
+
+    def fingerprint(warehouse: Warehouse, source: Any) -> str:
+        return module.ANSWERS.fingerprint(source)
 
     def frames(warehouse: Warehouse) -> Read:
         found = read(warehouse.settings)
         return {table: found.table}, found.warnings
 
-    def fingerprint(warehouse: Warehouse, source: Any) -> str:
-        return module.ANSWERS.fingerprint(source)
-
-    return Records((table,), module.__name__, sources, fingerprint, frames)
+    return Records({table: about}, module.__name__, sources, fingerprint, frames)
 
 
 RUN_CODE = "pipelines.ingest.runs.tracker"
 # Sources other than the bill, by the name of the step.
 RECORDS: Mapping[str, Records] = {
     "training runs": Records(
-        RAW_TABLES, RUN_CODE, lambda settings: settings.runs, lambda _, source: runs_fingerprint(source), _runs
+        {name: f"Training runs as recorded: {name.removeprefix('tracker_')}s of all sources." for name in RAW_TABLES},
+        RUN_CODE,
+        lambda settings: settings.runs,
+        lambda _, source: runs_fingerprint(source),
+        _runs,
+        owner="ml-platform",
     ),
     "serving": Records(
-        SERVING_TABLES,
+        {
+            SERVING_TABLES[0]: "Servers of models as recorded. One row per stretch of time that one was up.",
+            SERVING_TABLES[1]: "Traffic of servers and of managed models. One row per stretch within an hour.",
+        },
         "pipelines.ingest.serving.sources",
         lambda settings: settings.serving,
         lambda warehouse, source: serving_fingerprint(source, warehouse.answered),
         _serving,
+        owner="ml-platform",
     ),
     "reservations": _inventory(
         RESERVATIONS,
+        "Reserved capacity and its windows, from files or from AWS. One row per part of a reservation.",
         reservations,
-        lambda settings: settings.reservations,
         lambda settings: reservations.read_reservations(settings.reservations, settings.accelerator_families),
     ),
     "commitments": _inventory(
         COMMITMENTS,
+        "Savings Plans and reservations, from files or from AWS. One row per commitment.",
         commitments,
-        lambda settings: settings.commitments,
         lambda settings: commitments.read_commitments(settings.commitments),
     ),
     "invoices": _inventory(
         INVOICES,
+        "Invoices, from files or from AWS. One row per line of an invoice, or per part of its total.",
         invoices,
-        lambda settings: settings.invoices,
         lambda settings: invoices.read_invoices(settings.invoices),
     ),
     "capacity offers": _inventory(
         OFFERS,
+        "Capacity on offer, from files or from AWS. One row per offering of a block, or Spot placement score.",
         offers,
-        lambda settings: settings.capacity_offers,
         lambda settings: offers.read_offers(settings.capacity_offers, settings.accelerator_families),
     ),
     "registrations": Records(
-        PROOF_TABLES,
+        {
+            PROOF_TABLES[0]: "Pre-registrations of comparisons.",
+            PROOF_TABLES[1]: "Runs that registrations pair or leave out.",
+        },
         "pipelines.ingest.inventory.registrations",
         lambda settings: (settings.proof,),
         lambda _, source: registrations_fingerprint(source),

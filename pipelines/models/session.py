@@ -21,7 +21,7 @@ DELIVERIES = "aws_delivery"
 class _Table(NamedTuple):
     """The columns of a table as `name type`, and its rows: tuples, or entries of the configuration.
 
-    A column of an entry is its key of the same name, or the key in `name type = key`.
+    A column of an entry is its key of the same name, or the key in `name type = key`; several words are one text.
     """
 
     columns: str
@@ -44,13 +44,9 @@ def _services(terms: Terms) -> Iterator[tuple[Any, ...]]:
 CONFIGURED = {
     "policy": _Table(
         "savings_plan_unused varchar, identity_tolerance_usd usd, target_passes bigint, shared_cost varchar, "
-        "assumed_eligible varchar, has_provisional_runs boolean, equal_quality_ratio double, "
+        "assumed_eligible varchar, has_provisional_runs boolean = provisional_runs, equal_quality_ratio double, "
         "team_spelling varchar",
-        lambda settings: [
-            (settings.policy.savings_plan_unused, settings.policy.identity_tolerance_usd,
-             settings.policy.target_passes, settings.policy.shared_cost, " ".join(settings.policy.assumed_eligible),
-             settings.policy.provisional_runs, settings.policy.equal_quality_ratio, settings.policy.team_spelling)
-        ],
+        lambda settings: [settings.policy],
     ),
     # Null where it is not set. Apart from the policy, because it moves daily and few tables depend on it.
     "as_of": _Table(
@@ -228,7 +224,8 @@ def _select(columns: str, rows: Iterable[Any]) -> str:
 
     def one(row: Any) -> str:
         values = row if isinstance(row, tuple | list) else [attrgetter(key)(row) for _, _, key in typed]
-        literals = ("null" if value is None else quoted(str(value)) for value in values)
+        texts = (" ".join(value) if isinstance(value, tuple) else value for value in values)
+        literals = ("null" if text is None else quoted(str(text)) for text in texts)
         return f"select {', '.join(f'cast({v} as {kind})' for v, kind in zip(literals, kinds, strict=True))}"
 
     made = " union all ".join(map(one, rows)) or f"{one([None] * len(kinds))} where 1 = 0"

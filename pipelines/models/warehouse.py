@@ -15,6 +15,7 @@ from shutil import disk_usage
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
+from pipelines.base.address import is_s3
 from pipelines.base.code import code_digest
 from pipelines.base.disk import is_full, shown_bytes
 from pipelines.base.errors import TrainledgerError, UsageError
@@ -87,7 +88,7 @@ class Warehouse:
     @property
     def _raw_place(self) -> dict[str, Any]:
         """Arguments of `RawBill`: the bucket of the raw store, and what opens a cluster's engine; each may be None."""
-        is_remote = self.settings.warehouse.location.startswith("s3://")
+        is_remote = is_s3(self.settings.warehouse.location)
         cluster = partial(open_engine, self.settings.warehouse) if self.is_on_store else None
         return {"store": self.store if is_remote else None, "cluster": cluster}
 
@@ -110,7 +111,7 @@ class Warehouse:
     @property
     def is_on_store(self) -> bool:
         """Whether the engine reads and writes the bucket itself: nothing of a bill's size passes this machine."""
-        return self.settings.warehouse.engine == "spark" and self.settings.warehouse.location.startswith("s3://")
+        return self.settings.warehouse.engine == "spark" and is_s3(self.settings.warehouse.location)
 
     def staged_uri(self, key: str, period: str | None) -> str:
         """Where an engine that works on the store leaves a table's new files until its checks have passed."""
@@ -216,7 +217,7 @@ def _refuse_unveiled(warehouse: Warehouse, published: Publication) -> None:
 
 def work_folder(location: str, endpoint_url: str | None) -> Path:
     """The local work folder of a warehouse."""
-    if not location.startswith("s3://"):
+    if not is_s3(location):
         return Path(location)
     # Two stores may each have a bucket of this name.
     name = hashlib.sha256(f"{endpoint_url or ''} {location}".encode()).hexdigest()[:16]

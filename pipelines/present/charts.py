@@ -319,15 +319,10 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
 
 
 _DRAWN = (
-    pair_chart,
-    ledger_chart,
-    waterfall_chart,
-    break_even_chart,
-    trend_chart,
-    token_cost_chart,
-    crossover_chart,
+    *(pair_chart, ledger_chart, waterfall_chart, break_even_chart),
+    *(trend_chart, token_cost_chart, crossover_chart, heat_map),
 )
-CHARTS: dict[str, Callable[..., Markup]] = {chart.__name__: chart for chart in (*_DRAWN, heat_map)}
+CHARTS: dict[str, Callable[..., Markup]] = {chart.__name__: chart for chart in _DRAWN}
 """What templates draw, by name."""
 
 

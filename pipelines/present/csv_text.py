@@ -8,6 +8,8 @@ import sys
 import polars as pl
 
 from pipelines.base.console import printable
+from pipelines.base.errors import UsageError
+from pipelines.config.options import Form
 
 # What a spreadsheet takes for the start of a formula, or skips to find one behind it.
 FORMULA = r"^[=+\-@\t\r\n]"
@@ -27,6 +29,17 @@ def print_csv(frame: pl.DataFrame) -> None:
     if sys.stdout.isatty():
         frame = frame.with_columns(_TEXT.map_elements(printable, pl.String)).rename(printable)
     sys.stdout.write(csv_text(frame))
+
+
+def print_rows(frame: pl.DataFrame, form: Form) -> None:
+    """Write the rows to standard output as JSON or CSV; UsageError where the form cannot hold a column."""
+    try:
+        if form == "json":
+            sys.stdout.write(frame.write_json() + "\n")
+        else:
+            print_csv(frame)
+    except pl.exceptions.PolarsError as error:
+        raise UsageError(f"--{form} cannot hold a column ({error}); cast it to varchar.") from None
 
 
 def _safe_name(name: str) -> str:

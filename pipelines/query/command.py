@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,6 +58,7 @@ def run_query(
     """
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
+    from pipelines.present.csv_text import print_rows
     from pipelines.query.marts import listed, show_list
 
     teams = settings.teams_of(reader)
@@ -80,7 +80,7 @@ def run_query(
             # Such as a day that Python's calendar lacks.
             raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
     else:
-        _print(frame, form)
+        print_rows(frame, form)
 
 
 def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
@@ -96,17 +96,3 @@ def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
 
     money = [name for name, kind in frame.schema.items() if name.endswith("_usd") and kind.is_decimal()]
     return frame.with_columns(rounded(frame[name]) for name in money)
-
-
-def _print(frame: pl.DataFrame, form: Form) -> None:
-    import polars as pl
-
-    from pipelines.present.csv_text import print_csv
-
-    try:
-        if form == "json":
-            sys.stdout.write(frame.write_json() + "\n")
-        else:
-            print_csv(frame)
-    except pl.exceptions.PolarsError as error:
-        raise UsageError(f"--{form} cannot hold a column ({error}); cast it to varchar.") from None

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pipelines.base.address import is_s3
 from pipelines.base.errors import SourceError
 from pipelines.base.paths import below
 from pipelines.warehouse import retention
@@ -328,7 +329,7 @@ class Lake:
 
     @property
     def _is_remote(self) -> bool:
-        return self._store.location.startswith("s3://")
+        return is_s3(self._store.location)
 
 
 def _no_lock() -> None:

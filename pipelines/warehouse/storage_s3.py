@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from pipelines.base.address import bucket_and_prefix
 from pipelines.base.aws import code_of, connect, error_of
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.base.paths import checked_name
@@ -167,7 +168,7 @@ class S3Store(Store):
         return options
 
     def _locate(self, location: str) -> None:
-        self.bucket, _, self.prefix = location.removeprefix("s3://").rstrip("/").partition("/")
+        self.bucket, self.prefix = bucket_and_prefix(location)
         self.location = f"s3://{self.bucket}/{self.prefix}".rstrip("/")
         if not self.bucket:
             raise UsageError(f"{location} names no bucket; write s3://bucket/prefix.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from pipelines.base.address import redacted
+from pipelines.base.address import is_s3, redacted
 from pipelines.base.errors import UsageError
 from pipelines.warehouse.storage import Store
 
@@ -25,7 +25,7 @@ def open_store(
 
     Raises UsageError for any other location.
     """
-    if location.startswith("s3://"):
+    if is_s3(location):
         from pipelines.warehouse.storage_s3 import S3Store
 
         return S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile, hurried=hurried)
@@ -49,7 +49,7 @@ class Stores:
 
     def open(self, location: str, *, endpoint_url: str | None, region: str | None, profile: str | None) -> Store:
         """The store at a location, as `open_store` opens it."""
-        if not location.startswith("s3://"):
+        if not is_s3(location):
             return open_store(location)
         from pipelines.warehouse.storage_s3 import S3Store
 

@@ -16,7 +16,7 @@ from pipelines.models.expressions import load_expressions
 from pipelines.present.sums import SUMS
 
 QUERIES = sorted([*resources.DASHBOARDS.glob("*/report.yml"), *(resources.DASHBOARDS / "app").glob("*.yml")])
-SHARED = [resources.DASHBOARDS / name for name in ("first_screen.yml", "serving_ways.yml", "showback.yml")]
+SHARED = [path for path in resources.DASHBOARDS.glob("*.yml") if path.stem not in ("charts", "sums")]
 TEMPLATES = sorted(resources.DASHBOARDS.rglob("*.j2"))
 # Adds up, joins or divides; max and count only choose and number rows.
 COMPUTES = re.compile(r"\b(?:sum|avg|known_sum|ratio)\s*\(|\bjoin\b|\s/\s|\bunion\b(?! all)", re.IGNORECASE)

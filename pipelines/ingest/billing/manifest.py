@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from pydantic import TypeAdapter
 
+from pipelines.base.address import bucket_and_prefix, is_s3
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.base.paths import unsafe
@@ -206,9 +207,9 @@ def _resolve(name: str, bucket: str | None, path: ManifestPath, present: set[str
     steps = key.split("/")
     if any(_misleads(step) for step in steps):
         raise _outside(name, path, store, "which is not a plain path")
-    if not store.location.startswith("s3://"):
+    if not is_s3(store.location):
         return _below_folder(name, steps, path, present, store)
-    root_bucket, _, prefix = store.location.removeprefix("s3://").partition("/")
+    root_bucket, prefix = bucket_and_prefix(store.location)
     prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
     if bucket not in (None, root_bucket):
         raise _outside(name, path, store, f"which is in bucket {bucket}")

@@ -79,14 +79,14 @@ select
     hardware.accelerator_count, hardware.region_id, coalesce(hardware.resource_count, 0) as resource_count,
     run.model, run.dataset, run.dataset_tokens, run.seq_len, run.global_batch_samples, run.precision,
     run.code_revision, run.target_metric, run.target_value, run.target_direction, run.target_passes,
-    run.purpose, run.experiment, team_name(run.team, policy.team_spelling) as team, run.owner, run.parent_run_id, run.compile_run_id,
-    run.status, run.is_status_inferred, run.started_at, run.ended_at, run.is_end_inferred, run.attempt_count,
+    run.purpose, team_name(run.team, policy.team_spelling) as team, run.owner, run.parent_run_id, run.compile_run_id,
+    run.status, run.started_at, run.ended_at, run.is_end_inferred, run.attempt_count,
     -- A node may join before the recorded start of the run, and leave after its recorded end.
     least(run.started_at, coalesce(hardware.first_joined_at, run.started_at),
         coalesce(attempt.first_started_at, run.started_at)) as first_seen_at,
     greatest(run.ended_at, coalesce(hardware.last_left_at, run.ended_at),
         coalesce(attempt.last_ended_at, run.ended_at)) as last_seen_at,
-    run.epoch_unit, run.epoch_unit_size, run.tokens_unit, run.tokens_unit_count,
+    run.epoch_unit, run.epoch_unit_size, run.tokens_unit,
     -- Where a run records no epoch, its tokens are counted in epochs.
     coalesce(progress.epoch_completed_count, ratio(progress.tokens_seen_count, case run.epoch_unit
         when 'dataset_pass' then run.dataset_tokens when 'token_block' then run.epoch_unit_size end), 0) as epoch_completed_count,

@@ -9,8 +9,6 @@ with resource_hour as (
         unix_ms(usage_started_at) as hour_ms,
         -- Several lines share an instance-hour (part Savings Plan, part on demand): sum them first.
         cast(round(sum(usage_quantity) * 3600000) as bigint) as billed_ms,
-        max(account_id) as account_id,
-        max(region_id) as region_id,
         max(instance_type) as instance_type,
         nullif(min(instance_type), max(instance_type)) as other_instance_type,
         max(accelerator_family) as accelerator_family,
@@ -29,7 +27,7 @@ earlier as (
 
 select
     billing_period, resource_id, hour_started_at, hour_ms, billed_ms,
-    account_id, region_id, instance_type, other_instance_type, accelerator_family, capacity_count,
+    instance_type, other_instance_type, accelerator_family, capacity_count,
     billed_ms * capacity_count as billed_units,
     capacity_reservation_id, tag_run_id, is_job,
     window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_started_ms,

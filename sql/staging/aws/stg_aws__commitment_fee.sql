@@ -69,7 +69,6 @@ declared as (
             as unused_cost_usd,
         case when is_reservation then try_cast(reservation_total_reserved_units as decimal(20, 10)) end
             as reserved_units,
-        case when is_reservation then reservation_unused_quantity end as unused_units,
         coalesce(savings_plan_payment_option, pricing_purchase_option) as payment_option,
         coalesce(savings_plan_purchase_term, pricing_lease_contract_length) as purchase_term,
         coalesce(savings_plan_region, product_region_code) as region_id,
@@ -89,7 +88,7 @@ declared as (
         charge_period_start, charge_period_end,
         coalesce(effective_cost, 0), billed_cost, case when is_unused then 0 else coalesce(effective_cost, 0) end,
         case when is_unused then coalesce(effective_cost, 0) else 0 end,
-        null, null, null, null, null, null, null, null
+        null, null, null, null, null, null, null
     from focus
     left join plan
         on plan.billing_period = focus.billing_period and plan.billing_account_id = focus.billing_account_id
@@ -108,7 +107,6 @@ select
     -- What the lines it covers must explain.
     sum(coalesce(commitment_cost_usd, billed_cost_usd) - coalesce(unused_cost_usd, 0)) as owed_cost_usd,
     sum(reserved_units) as reserved_units,
-    sum(unused_units) as unused_units,
     max(payment_option) as payment_option, max(purchase_term) as purchase_term, max(region_id) as region_id,
     max(instance_family) as instance_family, max(started_at) as started_at, max(ended_at) as ended_at
 from declared

@@ -1,7 +1,7 @@
 -- One row per stretch within an hour that a server was up, or in which a managed model was called: what it served.
 -- A server holds its machine for all of its uptime; stretches in which no request ran are idle.
 select
-    traffic.source_name, traffic.server_id, coalesce(server.model, listed.model, traffic.model) as model, server.precision,
+    traffic.server_id, coalesce(server.model, listed.model, traffic.model) as model, server.precision,
     server.engine,
     coalesce(machine_id(server.resource_id, server.instance_type), traffic.resource_id) as resource_id,
     server.instance_type, coalesce(server.account_id, traffic.account_id) as account_id,

@@ -67,7 +67,6 @@ held as (
 select
     attempt.run_id,
     attempt.attempt_no,
-    attempt.run_id || '/' || cast(attempt.attempt_no as varchar) as attempt_id,
     attempt.started_at,
     coalesce(attempt.ended_at, greatest(attempt.started_at, case
         when attempt.next_started_at is not null then least(attempt.last_seen_at, attempt.next_started_at)
@@ -76,7 +75,6 @@ select
     attempt.ended_at is null as is_end_inferred,
     coalesce(held.is_running, false) as is_running,
     coalesce(attempt.end_reason, 'unknown') as end_reason,
-    attempt.job_tokens_seen as tokens_seen,
-    attempt.source_name
+    attempt.job_tokens_seen as tokens_seen
 from attempt
 left join held on held.run_id = attempt.run_id and held.attempt_no = attempt.attempt_no

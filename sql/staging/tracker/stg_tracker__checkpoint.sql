@@ -4,8 +4,7 @@ select
     save.stall_seconds, save.bytes,
     coalesce(save.is_resumable, true) as is_resumable,
     coalesce(save.is_complete, true) as is_complete,
-    job_tokens(save.tokens_seen, run.tokens_unit, run.tokens_unit_count) as tokens_seen,
-    save.source_name
+    job_tokens(save.tokens_seen, run.tokens_unit, run.tokens_unit_count) as tokens_seen
 from tracker_checkpoint as save
 left join tracker_run as run on run.run_id = save.run_id
 where save.durable_at is not null

@@ -3,6 +3,5 @@
 select
     run_id, attempt_no, step, metric, value, coalesce(split, '') as split, evaluated_at,
     row_number() over (partition by run_id, attempt_no, metric, coalesce(split, ''), evaluated_at order by step, value, source_name)
-        as evaluation_no,
-    source_name
+        as evaluation_no
 from tracker_evaluation

@@ -11,8 +11,7 @@ select
     phase.started_at,
     greatest(phase.started_at, coalesce(phase.ended_at, phase.next_started_at, attempt.ended_at, phase.started_at))
         as ended_at,
-    phase.ended_at is null as is_end_inferred,
-    phase.source_name
+    phase.ended_at is null as is_end_inferred
 from phase
 left join stg_tracker__attempt as attempt
     on attempt.run_id = phase.run_id and attempt.attempt_no = phase.attempt_no

@@ -6,7 +6,7 @@ select
     -- A run without a machine id records its instance type: any such machine of its account matches.
     resource.resource_id like 'any %' as is_any_machine,
     resource.joined_at,
-    stay_ended_at(resource.joined_at, resource.left_at, attempt.ended_at) as left_at,
+    greatest(resource.joined_at, coalesce(resource.left_at, attempt.ended_at, resource.joined_at)) as left_at,
     resource.left_at is null as is_left_inferred,
     resource.instance_type,
     resource.account_id,
@@ -15,8 +15,7 @@ select
     accelerator.accelerator_count,
     coalesce(resource.accelerators_used, accelerator.accelerator_count) as accelerators_used,
     coalesce(capacity_reservation_id(resource.reservation_id), resource.reservation_id) as capacity_reservation_id,
-    resource.evidence,
-    resource.source_name
+    resource.evidence
 from tracker_resource as resource
 left join stg_tracker__attempt as attempt
     on attempt.run_id = resource.run_id and attempt.attempt_no = resource.attempt_no

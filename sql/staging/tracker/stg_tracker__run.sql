@@ -9,16 +9,15 @@ with attempt as (
 
 select
     run.run_id,
-    run.source_system,
-    run.model, run.dataset, run.dataset_tokens, run.dataset_samples, run.seq_len, run.global_batch_samples,
+    run.model, run.dataset, run.dataset_tokens, run.seq_len, run.global_batch_samples,
     run.precision, run.code_revision,
     -- What an epoch and a token are is stored with every figure of them; the default is the common meaning.
     coalesce(run.epoch_unit, 'dataset_pass') as epoch_unit, run.epoch_unit_size,
     coalesce(run.tokens_unit, 'job') as tokens_unit, run.tokens_unit_count,
-    run.params_total, coalesce(run.params_active, run.params_total) as params_active, run.n_layers, run.n_heads, run.head_dim,
+    coalesce(run.params_active, run.params_total) as params_active, run.n_layers, run.n_heads, run.head_dim,
     run.target_metric, run.target_value, run.target_direction, run.target_passes,
     coalesce(run.purpose, 'unknown') as purpose,
-    run.experiment, run.team, run.owner, run.parent_run_id, run.base_checkpoint_id, run.compile_run_id,
+    run.team, run.owner, run.parent_run_id, run.base_checkpoint_id, run.compile_run_id,
     run.workload_id as declared_workload_id,
     case when attempt.is_running then 'running'
         else coalesce(run.status, case when attempt.last_end_reason = 'completed' then 'completed' else 'unknown' end) end as status,

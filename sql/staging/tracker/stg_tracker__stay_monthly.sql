@@ -2,44 +2,25 @@
 -- storage, or had held before.
 -- partition: billing_period
 -- A run that ends today changes the months it ran in and the next, and no other month is built again.
-with resource as (
-    select
-        resource.run_id, resource.attempt_no, storage_id(resource.resource_id) as storage_id,
-        machine_id(resource.resource_id, resource.instance_type) as machine_id,
-        resource.resource_id like 'any %' as is_any_machine, resource.joined_at, resource.left_at as recorded_left_at,
-        stay_ended_at(resource.joined_at, resource.left_at, attempt.ended_at) as left_at,
-        resource.instance_type, resource.account_id, resource.region_id,
-        coalesce(resource.accelerators_used, accelerator.accelerator_count) as accelerators_used,
-        coalesce(capacity_reservation_id(resource.reservation_id), resource.reservation_id) as capacity_reservation_id,
-        resource.evidence
-    from tracker_resource as resource
-    left join stg_tracker__attempt as attempt on attempt.run_id = resource.run_id
-        and attempt.attempt_no = resource.attempt_no
-    left join ref_instance_type as accelerator on accelerator.instance_type = replace(resource.instance_type, 'ml.', '')
-),
-
-machine as (
-    select * from resource where storage_id is null
-),
-
 -- An attempt with its machines: what lives on after it is kept and no longer used.
-used as (
+with used as (
     select
         attempt.run_id, attempt.attempt_no, least(attempt.started_at, min(machine.joined_at)) as started_at,
         greatest(attempt.ended_at, max(machine.left_at)) as ended_at
     from stg_tracker__attempt as attempt
-    left join machine on machine.run_id = attempt.run_id and machine.attempt_no = attempt.attempt_no
+    left join stg_tracker__resource as machine
+        on machine.run_id = attempt.run_id and machine.attempt_no = attempt.attempt_no
     group by attempt.run_id, attempt.attempt_no, attempt.started_at, attempt.ended_at
 ),
 
 storage as (
     select
-        storage.run_id, storage.attempt_no, storage.storage_id,
+        storage.run_id, storage.attempt_no, storage_id(storage.resource_id) as storage_id,
         greatest(storage.joined_at, used.started_at) as joined_at,
-        least(coalesce(storage.recorded_left_at, used.ended_at), used.ended_at) as left_at, storage.evidence
-    from resource as storage
+        least(coalesce(storage.left_at, used.ended_at), used.ended_at) as left_at, storage.evidence
+    from tracker_resource as storage
     join used on used.run_id = storage.run_id and used.attempt_no = storage.attempt_no
-    where storage.storage_id is not null
+    where storage_id(storage.resource_id) is not null
 ),
 
 -- A server in a pod of EKS is on the machine that AWS splits for it.
@@ -63,9 +44,9 @@ stay as (
 
     union all
 
-    select 'machine', run_id, attempt_no, machine_id, joined_at, left_at, is_any_machine, instance_type, account_id,
+    select 'machine', run_id, attempt_no, resource_id, joined_at, left_at, is_any_machine, instance_type, account_id,
         region_id, accelerators_used, capacity_reservation_id, evidence, null, 'run'
-    from machine
+    from stg_tracker__resource
 
     union all
 
@@ -83,9 +64,9 @@ stay as (
     union all
 
     -- For a month after a run left it a machine may still be up, held by no other run.
-    select 'earlier', run_id, attempt_no, machine_id, left_at, left_at + interval 31 day, false, null, null, null, null,
+    select 'earlier', run_id, attempt_no, resource_id, left_at, left_at + interval 31 day, false, null, null, null, null,
         null, evidence, null, 'run'
-    from machine
+    from stg_tracker__resource
 
     union all
 
