@@ -1,8 +1,9 @@
 """`make bench`: what a build costs compared with a bare scan of the same files, measured in the same run.
 
 At sizes from a million lines up to the requested one it measures, in turn and each as its own process: a bare DuckDB
-scan and aggregation of the columns the models read, a full build, an unchanged refresh and the refresh of a restated
-month; and at up to two million lines the ingest of the bill as a legacy csv.gz report and a bare Polars read of it.
+scan and aggregation of the columns the models read, a full build, an unchanged refresh, the refresh of a restated
+month and, with --spark, a full build on Spark; and at up to two million lines the ingest of the bill as a legacy csv.gz
+report and a bare Polars read of it.
 First it measures the fixed cost: start-up, a small build by stage, and how both grow with the months.
 With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each, and the
 reports of a year of as many; with --accounts what a recommendation of commitments over thirteen months of so many
@@ -20,12 +21,13 @@ from pathlib import Path
 from pipelines.base.console import Console
 from pipelines.bench import accounts, calls, fixed, many_runs, year
 from pipelines.bench.measure import median, task, timed
-from pipelines.bench.report import Figures, Run, report
+from pipelines.bench.report import SPARK_KIND, Figures, Run, report
 
 # A million lines is the smallest bill worth measuring; a larger csv adds nothing, for files are read one by one.
 SMALLEST, CSV_LINES = 1_000_000, 2_000_000
 # Above it a single round is enough: its start-up is a small part.
 REPEATED_UP_TO = 10_000_000
+SPARK = {"TRAINLEDGER_WAREHOUSE__ENGINE": "spark", "TRAINLEDGER_WAREHOUSE__SPARK__MEMORY": "1g"}
 
 
 def main() -> None:
@@ -35,6 +37,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="measure this many training runs instead of a large bill")
     parser.add_argument("--accounts", type=int, help="measure the recommendation over this many accounts instead")
     parser.add_argument("--calls", type=int, help="measure reading this many calls of invocation logs instead")
+    parser.add_argument("--spark", action="store_true", help="also measure the full build on Spark")
     parser.add_argument("--fixed", action="store_true", help="measure the fixed cost alone")
     parser.add_argument("--repeat", type=int, help="rounds; by default 3, or 1 above 10 million lines")
     parser.add_argument("--place", type=Path, help="folder to work in; else a temporary one")
@@ -57,7 +60,7 @@ def main() -> None:
         else:
             text = fixed.report(fixed.measured(Path(folder)))
             if not arguments.fixed:
-                text = f"{report(measured(Path(folder), arguments.lines, repeat), repeat)}\n\n{text}"
+                text = f"{report(measured(Path(folder), arguments.lines, repeat, arguments.spark), repeat)}\n\n{text}"
     for line in text.splitlines():
         Console().say(line)
     if arguments.keep:
@@ -71,7 +74,7 @@ def sizes(lines: int) -> list[int]:
     return sorted({smallest, int(middle), lines} - {0})
 
 
-def measured(folder: Path, lines: int, repeat: int) -> Figures:
+def measured(folder: Path, lines: int, repeat: int, has_spark: bool) -> Figures:
     """The median of all rounds, by size and kind of work."""
     console = Console()
     runs: dict[tuple[int, str], list[Run]] = defaultdict(list)
@@ -91,13 +94,13 @@ def measured(folder: Path, lines: int, repeat: int) -> Figures:
         task("generate", place, size)
         for number in range(repeat):
             console.note(f"Round {number + 1} of {repeat}, {size:,} lines …")
-            measure(place, size, runs)
+            measure(place, size, runs, has_spark)
         shutil.rmtree(place)
     return {at: median(found) for at, found in runs.items()}
 
 
-def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]]) -> None:
-    """One round at one size: bare scan, full build, unchanged refresh, restated refresh."""
+def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]], has_spark: bool) -> None:
+    """One round at one size: bare scan, full build, unchanged refresh, restated refresh, and a full build on Spark."""
     build = ["-m", "pipelines", "build", "--config", str(place / "trainledger.toml")]
     shutil.rmtree(place / "warehouse", ignore_errors=True)
     runs[size, "bare scan"].append(task("bare-scan", place))
@@ -105,6 +108,9 @@ def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]]) -> N
     runs[size, "unchanged refresh"].append(timed(build))
     task("restate", place)
     runs[size, "restated month"].append(timed(build))
+    if has_spark:
+        shutil.rmtree(place / "warehouse")
+        runs[size, SPARK_KIND].append(timed(build, environment=SPARK))
 
 
 if __name__ == "__main__":
