@@ -95,7 +95,7 @@ def requesting(where: str, permission: str) -> Iterator[None]:
 
     try:
         yield
-    except (ClientError, BotoCoreError, KeyError) as error:
+    except (ClientError, BotoCoreError, KeyError, TypeError) as error:
         raise error_of(error, where, permission) from error
 
 
@@ -128,7 +128,7 @@ def code_of(error: BaseException | None) -> str:
 
 
 def sentence_of(error: Exception) -> str:
-    """The first line of an error's message; of a KeyError, which part of an answer is missing."""
-    if isinstance(error, KeyError):
-        return f"its answer has no {error.args[0]}"
+    """The first line of an error's message; of one of reading an answer, what is wrong with it."""
+    if isinstance(error, KeyError | TypeError):
+        return f"its answer has no {error.args[0]}" if isinstance(error, KeyError) else "its answer is malformed"
     return str(error).rstrip(".").splitlines()[0]

@@ -32,7 +32,9 @@ def examine_account(source: BillingSource, tags: Mapping[str, Sequence[str]], ki
         (ACTIVATION, _activation(subject, source, tags)),
     ):
         try:
-            yield from findings
+            # AWS's answers are read in it, and a part of one may be missing.
+            with requesting("AWS", check):
+                yield from findings
         except _Denied as error:
             yield subject.warn(check, str(error))
         except TrainledgerError as error:

@@ -207,7 +207,7 @@ class S3Store(Store):
 
         try:
             return call()
-        except (ClientError, BotoCoreError, Boto3Error, KeyError) as error:
+        except (ClientError, BotoCoreError, Boto3Error, KeyError, TypeError) as error:
             raise self._error(error, key) from error
 
     def _unless_absent(self, call: Callable[[], T], key: str) -> T | None:

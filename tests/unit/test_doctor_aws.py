@@ -198,6 +198,8 @@ def exports(bucket: str = "acme-billing", status: str = "HEALTHY", **table: str)
         (exports(bucket="elsewhere"), "not checked", "has no export called ml-cur2 into bucket acme-billing"),
         ({}, "warn", "bcm-data-exports:ListExports on * is denied: add it with deploy/iam-policy.json."),
         ({"ListExports": exports()["ListExports"]}, "warn", f"bcm-data-exports:GetExport on {EXPORT} is denied"),
+        ({"ListExports": {"Exports": [{}]}}, "not checked", "its answer has no ExportName"),
+        ({"ListExports": {"Exports": "sign in"}}, "not checked", "its answer is malformed"),
     ],
 )
 def test_the_export_is_held_against_what_the_ledger_needs(
