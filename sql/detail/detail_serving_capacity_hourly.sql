@@ -1,4 +1,6 @@
 -- One row per server, hour, payer, account, region, month and currency: traffic, whether it met its target, and cost.
+-- Idle of a machine that nothing held is shared by what held it in that month, by accelerator-seconds; the part of runs
+-- is no server's.
 with hourly as (
     select
         server_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at,
@@ -14,44 +16,77 @@ with hourly as (
     group by server_id, date_trunc('hour', started_at)
 ),
 
-stretch as (
+held as (
     select
-        server_id, started_at, model, precision, engine, team, max_tokens_per_second, ttft_target_seconds,
-        itl_target_seconds, concat_ws('|', model, precision, engine, team, max_tokens_per_second) as kind
-    from stg_serving__traffic
+        resource_id, cast(date_trunc('month', hour_started_at) as timestamp) as month_at, server_id,
+        sum(upper_units - lower_units) as units
+    from fct_resource_share_hourly
+    where run_id is not null or server_id is not null
+    group by resource_id, date_trunc('month', hour_started_at), server_id
+),
+
+-- All runs of a machine are one.
+part as (
+    select
+        *, sum(units) over (partition by resource_id, month_at order by server_id is null, server_id
+            rows between unbounded preceding and current row) as upper_units,
+        sum(units) over (partition by resource_id, month_at) as whole_units
+    from held
+),
+
+spent as (
+    select
+        server_id, cast(date_trunc('hour', coalesce(hour_started_at, cast(usage_date as timestamp))) as timestamp)
+            as hour_started_at,
+        resource_id, bucket, billing_currency, billing_month, payer_account_id, account_id, region_id,
+        max(instance_type) as instance_type, max(nullif(accelerator_family, 'none')) as accelerator_family,
+        max(evidence) as evidence, count(*) > count(list_cost_usd) as is_unpriced,
+        sum(list_cost_usd) as list_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd,
+        sum(billed_cost_usd) as billed_cost_usd
+    from fct_ledger
     where server_id is not null
+        or (bucket = 'idle' and resource_id in (select resource_id from held where server_id is not null))
+    group by all
 ),
 
-changed as (
-    select *, lag(kind) over (partition by server_id order by started_at) as kind_before
-    from stretch
-),
+own as (
+    select *
+    from spent
+    where server_id is not null
 
--- What a server was, from each change on; an hour with two models is the later's.
-server as (
+    union all
+
     select
-        *, case when kind_before is null then timestamp '1970-01-01' else date_trunc('hour', started_at) end as since_at,
-        coalesce(lead(date_trunc('hour', started_at)) over (partition by server_id order by started_at),
-            timestamp '9999-01-01') as until_at
-    from changed
-    where kind_before is distinct from kind
+        part.server_id, hour_started_at, rest.resource_id, bucket, billing_currency, billing_month, payer_account_id,
+        account_id, region_id, instance_type, accelerator_family, evidence, is_unpriced,
+        piece_usd(list_cost_usd, part.upper_units - part.units, part.upper_units, part.whole_units),
+        piece_usd(effective_cost_usd, part.upper_units - part.units, part.upper_units, part.whole_units),
+        piece_usd(billed_cost_usd, part.upper_units - part.units, part.upper_units, part.whole_units)
+    from spent as rest
+    join part on part.resource_id = rest.resource_id and part.server_id is not null
+        and part.month_at = date_trunc('month', rest.hour_started_at)
+    where rest.server_id is null
+),
+
+cost as (
+    select
+        server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id,
+        max(resource_id) as resource_id, max(instance_type) as instance_type,
+        max(accelerator_family) as accelerator_family, max(evidence) as evidence,
+        case when not bool_or(is_unpriced) then sum(list_cost_usd) end as list_cost_usd,
+        known_sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd,
+        known_sum(case when bucket = 'idle' then effective_cost_usd else 0 end) as idle_cost_usd
+    from own
+    group by server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id
 ),
 
 measured as (
     select
-        coalesce(cost.server_id, hourly.server_id) as server_id,
-        coalesce(cost.hour_started_at, hourly.hour_started_at) as hour_started_at,
-        cost.billing_currency, cost.billing_month, cost.payer_account_id, cost.account_id, cost.region_id,
-        cost.resource_id, cost.instance_type, cost.accelerator_family, cost.evidence, cost.list_cost_usd,
-        cost.effective_cost_usd, cost.billed_cost_usd, cost.idle_cost_usd,
-        coalesce(hourly.up_ms, 0) / 1000 as up_seconds, coalesce(hourly.measured_ms, 0) / 1000 as measured_seconds,
-        hourly.request_count, hourly.error_count, hourly.input_tokens, hourly.cache_read_tokens, hourly.output_tokens,
-        served_tokens(hourly.input_tokens, hourly.cache_read_tokens, hourly.output_tokens) as served_tokens,
-        ratio(served_tokens(hourly.input_tokens, hourly.cache_read_tokens, hourly.output_tokens), 3600)
-            as tokens_per_second, hourly.running_count, hourly.waiting_count,
-        hourly.ttft_p90_seconds, hourly.itl_p90_seconds
-    from fct_server_cost_hourly as cost
-    full join hourly on hourly.server_id = cost.server_id and hourly.hour_started_at = cost.hour_started_at
+        *, coalesce(up_ms, 0) / 1000 as up_seconds, coalesce(measured_ms, 0) / 1000 as measured_seconds,
+        served_tokens(input_tokens, cache_read_tokens, output_tokens) as served_tokens,
+        ratio(served_tokens(input_tokens, cache_read_tokens, output_tokens), 3600) as tokens_per_second
+    from cost
+    full join hourly using (server_id, hour_started_at)
 ),
 
 judged as (
@@ -60,8 +95,8 @@ judged as (
         meets_target(ttft_p90_seconds, server.ttft_target_seconds, itl_p90_seconds, server.itl_target_seconds)
             as meets_target
     from measured
-    join server on server.server_id = measured.server_id
-        and measured.hour_started_at >= server.since_at and measured.hour_started_at < server.until_at
+    join dim_server as server on server.server_id = measured.server_id
+        and measured.hour_started_at >= server.started_at and measured.hour_started_at < server.ended_at
 ),
 
 -- Servers of one kind have one capacity.
